@@ -1,0 +1,71 @@
+"""Jobs as callers see them: what was asked, how it went, what it cost."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class JobStatus(StrEnum):
+    """Where a job stands; the last three are final, and only `failed` can be retried."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more happens to the job by itself."""
+        return self in (JobStatus.SUCCEEDED, JobStatus.SKIPPED, JobStatus.FAILED)
+
+
+class Receipt(BaseModel):
+    """What a job cost; `seconds` runs from its last start to its end."""
+
+    model_config = ConfigDict(frozen=True)
+
+    llm_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    embedded_texts: int = 0
+    seconds: float = 0.0
+
+
+class JobOutcome(BaseModel):
+    """What a handler answers: done, or left out with a reason."""
+
+    model_config = ConfigDict(frozen=True)
+
+    status: Literal[JobStatus.SUCCEEDED, JobStatus.SKIPPED] = JobStatus.SUCCEEDED
+    reason: str | None = None
+    actions: list[dict[str, Any]] = Field(default_factory=list)
+    receipt: Receipt = Field(default_factory=Receipt)
+
+
+class Job(BaseModel):
+    """One job; `attempts` counts its starts and the repeated tries of its steps.
+
+    `user_id` and `session_id` are those its payload named. `partition` is the queue it stands in, one for each user;
+    it is for authorising a caller and is not rendered.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    kind: str
+    status: JobStatus
+    attempts: int = 0
+    reason: str | None = None
+    error: str | None = None
+    actions: list[dict[str, Any]] = Field(default_factory=list)
+    receipt: Receipt = Field(default_factory=Receipt)
+    user_id: str | None = None
+    session_id: str | None = None
+    created_at: datetime
+    finished_at: datetime | None = None
+    partition: str = Field(exclude=True)

@@ -1,0 +1,205 @@
+"""Sessions and their messages: what callers send, and what is kept of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+
+from graphmem.domain.memory import Id, Metadata, Tags, Unit
+from graphmem.domain.text import NonBlank, StorableText
+from graphmem.domain.times import Instant
+
+MAX_MESSAGE = 100_000
+"""Most characters of one message."""
+
+MAX_BATCH = 1_000
+"""Most messages of one batch."""
+
+
+class Role(StrEnum):
+    """Who speaks in a message."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+
+
+class SessionKind(StrEnum):
+    """What a session holds: a conversation, or a run that extracts from one."""
+
+    CONVERSATION = "conversation"
+    EXTRACTION = "extraction"
+
+
+_INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
+_DATETIME = TypeAdapter(datetime)
+
+
+def _read_role(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    word = value.strip().lower()
+    return Role.ASSISTANT if word == "model" else word
+
+
+def _read_told(value: object) -> datetime:
+    _INSTANT.validate_python(value)
+    return _DATETIME.validate_python(value)
+
+
+def _check_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError("must be an IANA time zone, for example Europe/Berlin") from error
+    return name
+
+
+def _as_lists(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return {key: item if isinstance(item, list) else [item] for key, item in value.items()}
+
+
+ToldAt = Annotated[datetime, BeforeValidator(_read_told)]
+"""A time with an offset, which is kept: it tells the speaker's local time."""
+
+ZoneName = Annotated[str, Field(max_length=64), AfterValidator(_check_zone)]
+"""An IANA time zone."""
+
+EntityValue = Annotated[str, Field(max_length=1_000)] | int | float | bool
+MessageEntities = Annotated[
+    dict[
+        Annotated[StorableText, Field(min_length=1, max_length=100)],
+        Annotated[list[EntityValue], Field(max_length=100)],
+    ],
+    Field(max_length=50),
+    BeforeValidator(_as_lists),
+]
+"""What a message names, by type: one value or several."""
+
+
+def spoken(name: str | None, content: str) -> str:
+    """Return a turn as it is compared by meaning: with who says it, where that is known."""
+    return f"{name}: {content}" if name else content
+
+
+class MessageIn(BaseModel):
+    """One turn, as a caller sends it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: Id | None = None
+    role: Annotated[Role, BeforeValidator(_read_role)]
+    content: NonBlank = Field(max_length=MAX_MESSAGE)
+    name: NonBlank | None = Field(None, max_length=300)
+    timestamp: ToldAt | None = None
+    intent: NonBlank | None = Field(None, max_length=200)
+    entities: MessageEntities = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
+    rich_content: Metadata | None = None
+    confidence: Unit | None = None
+    sql_executed: StorableText | None = Field(None, max_length=MAX_MESSAGE)
+    query_results: Metadata | None = None
+    execution_time_ms: float | None = Field(None, ge=0, allow_inf_nan=False)
+
+
+class MessagesIn(BaseModel):
+    """A batch of turns of one session, in order."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    session_id: Id | None = None
+    messages: list[MessageIn] = Field(min_length=1, max_length=MAX_BATCH)
+    extract: bool = True
+    wait: bool = False
+    timezone: ZoneName | None = None
+
+
+class Message(BaseModel):
+    """A stored turn; `position` is its place in the session, `extracted_at` when memories were last taken from it."""
+
+    id: str
+    session_id: str
+    user_id: str
+    role: Role
+    content: str
+    name: str | None
+    timestamp: datetime
+    created_at: datetime
+    intent: str | None
+    entities: dict[str, list[Any]]
+    metadata: dict[str, Any]
+    rich_content: dict[str, Any] | None
+    confidence: float | None
+    sql_executed: str | None
+    query_results: dict[str, Any] | None
+    execution_time_ms: float | None
+    feedback_score: int | None
+    feedback_text: str | None
+    position: int
+    extracted_at: datetime | None
+    utc_offset_minutes: int = Field(0, exclude=True)
+
+
+class SessionIn(BaseModel):
+    """A session to be opened."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    session_id: Id | None = None
+    title: NonBlank | None = Field(None, max_length=500)
+    topic_tags: Tags = Field(default_factory=list)
+    metadata: Metadata = Field(default_factory=dict)
+
+
+class Session(BaseModel):
+    """A session; `summarized_through` is the position up to which `summary` stands for its messages."""
+
+    id: str
+    session_id: str
+    user_id: str
+    kind: SessionKind
+    source_session_id: str | None
+    title: str | None
+    summary: str | None
+    summarized_through: int
+    intent_sequence: list[str]
+    topic_tags: list[str]
+    sentiment_score: float | None
+    message_count: int
+    is_active: bool
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    metadata: dict[str, Any]
+
+
+class FeedbackIn(BaseModel):
+    """A user's verdict on one message."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    score: Annotated[int, Field(ge=1, le=5, strict=True)]
+    text: NonBlank | None = Field(None, max_length=2_000)
+
+
+class Accepted(BaseModel):
+    """The answer to a batch: where its turns lie, and the job that reads them (None when none was asked for)."""
+
+    job_id: str | None
+    session_id: str
+    message_ids: list[str]
+
+
+class Triggered(BaseModel):
+    """The answer to the admin trigger; the session named is that of the run."""
+
+    triggered: Literal[True] = True
+    message: str
+    job_id: str

@@ -1,0 +1,146 @@
+"""Every setting of graphmem, read from the environment or `.env`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from platformdirs import user_cache_dir, user_data_dir
+from pydantic import AliasChoices, Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """The configuration of one graphmem process; each field's description is its documentation."""
+
+    model_config = SettingsConfigDict(env_prefix="GRAPHMEM_", env_file=".env", extra="ignore", populate_by_name=True)
+
+    # Neo4j
+    neo4j_uri: str | None = Field(
+        None,
+        description="Bolt address of Neo4j; absent: the embedded Neo4j is started in the data folder.",
+    )
+    neo4j_user: str = Field("neo4j", description="User name at Neo4j.")
+    neo4j_password: SecretStr | None = Field(None, description="Password at Neo4j; the embedded one keeps its own.")
+    neo4j_database: str = Field("neo4j", description="Database name at Neo4j.")
+    data_dir: Path = Field(
+        Path(user_data_dir("graphmem")),
+        description="Folder of the embedded Neo4j and of the job store.",
+    )
+    cache_dir: Path = Field(
+        Path(user_cache_dir("graphmem")),
+        description="Folder of downloaded parts, shared by all data folders.",
+    )
+    bolt_port: int = Field(0, ge=0, le=65535, description="Bolt port of the embedded Neo4j; 0: a free one.")
+    http_port: int = Field(0, ge=0, le=65535, description="Browser port of the embedded Neo4j; 0: a free one.")
+    jar_mirror: str | None = Field(
+        None,
+        description="Base address the embedded Neo4j's jars are fetched from; absent: the public repository.",
+    )
+
+    # Language model
+    openai_api_key: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("OPENAI_API_KEY", "openai_api_key"),
+        description="Key of the OpenAI-compatible server.",
+    )
+    openai_base_url: str | None = Field(
+        None,
+        validation_alias=AliasChoices("OPENAI_BASE_URL", "openai_base_url"),
+        description="Address of any OpenAI-compatible server.",
+    )
+    llm_model: str | None = Field(
+        None,
+        description="Model for both calls; absent with a key or address set: gpt-4.1-mini.",
+    )
+    llm_gate_model: str | None = Field(None, description="Model for the gate-and-extract call; absent: `llm_model`.")
+    llm_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
+        None, description="Reasoning effort of `llm_model`; absent: the model's own."
+    )
+    llm_gate_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
+        None, description="Reasoning effort of the gate-and-extract call; absent: the model's own."
+    )
+    llm_timeout: float = Field(15, gt=0, description="Seconds one model call may take.")
+    llm_attempts: int = Field(4, ge=1, le=10, description="How often a model call is tried on 429, 5xx and time-outs.")
+
+    # Embedding
+    embedder: Literal["local", "openai"] = Field("local", description="Who turns text into vectors.")
+    embedding_model: str | None = Field(
+        None, description="Model of the embedder; absent: all-MiniLM-L6-v2 (local) or text-embedding-3-small (openai)."
+    )
+
+    # Jobs, surfaces
+    jobs_url: str | None = Field(
+        None,
+        description="Postgres address of the job store; absent: SQLite in the data folder.",
+    )
+    cache_url: str | None = Field(None, description="Redis address of the shared cache; absent: in memory.")
+    extraction: Literal["auto", "manual"] = Field(
+        "auto",
+        description="auto: messages are extracted as they arrive; manual: on the trigger only.",
+    )
+    api_key: SecretStr | None = Field(None, description="A first admin key of tenant `default`.")
+    host: str = Field("127.0.0.1", description="Address the API listens on.")
+    port: int = Field(8321, ge=0, le=65535, description="Port the API listens on.")
+    max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="Largest request body, in bytes.")
+    max_import_bytes: int = Field(512 * 1024 * 1024, ge=1024, description="Largest import, in bytes.")
+    max_memories_per_save: int = Field(500, ge=1, description="Most memories one save may carry.")
+    allowed_secret_classes: Annotated[list[str], NoDecode] = Field(
+        default_factory=list,
+        description="Classes of secrets that may be stored, for example `birth_date,email`; "
+        "`tenant:class` allows one tenant only.",
+    )
+    timezone: str = Field("UTC", description="IANA zone of schedules and of users without their own.")
+
+    # Consolidation and upkeep
+    nightly: bool = Field(True, description="Whether workers keep the schedules of consolidation and upkeep.")
+    consolidation_discovery: str = Field("0 2 * * *", description="When discovery runs, as cron in `timezone`.")
+    consolidation_analysis: str = Field("5 2 * * *", description="When analysis runs, as cron in `timezone`.")
+    consolidation_execution: str = Field("30 2 * * *", description="When execution runs, as cron in `timezone`.")
+    consolidation_batch: int = Field(25, ge=2, le=100, description="Memories in one batch of analysis.")
+    consolidation_max_batches: int = Field(
+        400,
+        ge=1,
+        description="Most batches, and so model calls, of one run of one user.",
+    )
+    consolidation_max_ended: float = Field(
+        0.3, gt=0, le=1, description="Share of a user's current memories that a run may end before it is given up."
+    )
+    consolidation_min_text: float = Field(
+        0.25, ge=0, le=1, description="Share of the text of ended memories that must be left in what replaces them."
+    )
+    consolidation_free_ended: int = Field(
+        4,
+        ge=0,
+        description="Memories that any run may end, whatever their share, so that a new user's few can be merged.",
+    )
+    maintenance_schedule: str = Field("0 3 * * *", description="When upkeep runs, as cron in `timezone`.")
+    archive_days: int = Field(90, ge=1, description="Sessions without a message for so many days are archived.")
+    compress_days: int = Field(
+        30,
+        ge=1,
+        description="Messages older than so many days may be replaced by a summary of them.",
+    )
+
+    # Retrieval
+    rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion.")
+    rerank_model: str | None = Field(
+        None, description="Folder or name of a cross-encoder for searches with `rerank`; absent: they are refused."
+    )
+    query_languages: list[str] = Field(
+        default_factory=lambda: ["en"], description="Languages in which times named in questions are read."
+    )
+
+    # Retention, in days
+    rollback_days: int = Field(30, ge=1, description="How long a consolidation run can be rolled back.")
+    idempotency_days: int = Field(30, ge=1, description="How long an idempotency key is remembered.")
+
+    @field_validator("allowed_secret_classes", mode="before")
+    @classmethod
+    def _split_at_commas(cls, value: object) -> object:
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a language model is configured."""
+        return bool(self.openai_api_key or self.openai_base_url)
