@@ -1,0 +1,264 @@
+// Context: what is put before the model, and what is learned from conversations.
+
+// name: standing(group_id, group_ids, session_id, held, now, until, open, profile_limit, global_limit, core_importance, message_limit)
+// Fetch all of a context that does not depend on the question, unless nothing was written since the state `held`.
+// Times of facts and messages go as text: there are hundreds of them, and the driver is slow to make them.
+CALL () {
+  MATCH (u:User) WHERE u.group_id IN $group_ids
+  WITH u ORDER BY u.group_id
+  RETURN reduce(stamp = '', each IN collect(u) |
+    stamp + each.group_id + ' ' + coalesce(toString(each.created_at), '') + ' ' + toString(each.write_version) + ';') AS version
+}
+CALL (version) {
+  UNWIND CASE WHEN version = $held THEN [] ELSE [1] END AS changed
+  CALL () {
+    MATCH ()-[r:RELATES_TO]->()
+    WHERE r.group_id = $group_id AND r.scope = 'profile' AND r.known_to = $open AND r.importance >= 0.0
+      AND r.valid_from < $until AND r.valid_to > $now
+    WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $profile_limit
+    RETURN collect(r) AS own
+  }
+  CALL () {
+    MATCH ()-[r:RELATES_TO]->()
+    WHERE r.group_id IN $group_ids AND r.scope = 'global' AND r.known_to = $open AND r.importance >= $core_importance
+      AND r.valid_from < $until AND r.valid_to > $now
+    WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $global_limit
+    RETURN collect(r) AS everyones
+  }
+  CALL (own, everyones) {
+    UNWIND own + everyones AS r
+    RETURN collect({
+      fact: r {.*, fact_embedding: null, search_text: null, valid_from: null, valid_to: null, known_from: null,
+        known_to: null, claimed_invalid_at: null, expired_at: null,
+        created_at: toString(r.created_at), first_created_at: toString(r.first_created_at),
+        updated_at: toString(r.updated_at), last_accessed_at: toString(r.last_accessed_at),
+        valid_at: toString(r.valid_at), invalid_at: toString(r.invalid_at), expires_at: toString(r.expires_at)},
+      subject_id: startNode(r).uuid, object_id: endNode(r).uuid,
+      entities: COLLECT {
+        MATCH (n:Entity) WHERE n.uuid IN r.entity_ids + [startNode(r).uuid, endNode(r).uuid]
+        RETURN DISTINCT n {.uuid, .name, .type}
+      }
+    }) AS profile
+  }
+  CALL () {
+    OPTIONAL MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+    RETURN s {.*} AS session
+  }
+  CALL () {
+    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
+    WITH m ORDER BY m.position
+    RETURN {stored: count(m), first_at: min(m.valid_at), last_at: max(m.valid_at), intents: collect(DISTINCT m.intent),
+            avg_confidence: avg(m.confidence), avg_feedback: avg(m.feedback_score)} AS figures
+  }
+  CALL () {
+    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
+    WITH m ORDER BY m.position DESC LIMIT $message_limit
+    RETURN collect(m {.*, content_embedding: null, redacted: null, entity_edges: null,
+      valid_at: toString(m.valid_at), created_at: toString(m.created_at), extracted_at: toString(m.extracted_at)}) AS messages
+  }
+  CALL () {
+    MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at > $now
+      AND ($session_id IS NULL OR c.session_id = $session_id)
+    WITH c ORDER BY c.created_at DESC, c.relevance_score DESC, c.item_key
+    RETURN collect(c {.*}) AS items
+  }
+  CALL () {
+    MATCH (p:LearnedPreference) WHERE p.group_id = $group_id
+    WITH p ORDER BY p.confidence_score DESC, p.frequency DESC, p.preference_type, p.preference_key
+    RETURN collect(p {.*}) AS preferences
+  }
+  CALL () {
+    MATCH (p:BehaviorPattern) WHERE p.group_id = $group_id AND p.is_active
+    WITH p ORDER BY p.confidence_score DESC, p.pattern_type, p.pattern_key
+    RETURN collect(p {.*}) AS patterns
+  }
+  CALL () {
+    MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $now AND s.kind = 'conversation'
+      AND ($session_id IS NULL OR s.session_id <> $session_id)
+    WITH s ORDER BY s.updated_at DESC LIMIT 50
+    RETURN collect(s {.session_id, .title, .summary, .topic_tags, .intent_sequence, .message_count, .created_at, .updated_at}) AS sessions
+  }
+  CALL () {
+    OPTIONAL MATCH (e:Entity {group_id: $group_id, is_user: true})
+    WITH e LIMIT 1
+    RETURN e.name AS own_name
+  }
+  CALL () {
+    OPTIONAL MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_at <= $now
+    WITH m ORDER BY m.valid_at DESC LIMIT 50
+    RETURN head(collect(m.speaker)) AS speaker
+  }
+  RETURN {profile: profile, session: session, figures: figures, messages: messages, items: items,
+          preferences: preferences, patterns: patterns, sessions: sessions, own_name: own_name, speaker: speaker} AS found
+}
+RETURN version, found
+
+// name: said_at(group_ids, message_ids)
+// Tell when messages were said.
+UNWIND $group_ids AS group_id
+MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
+RETURN m.message_id AS message_id, m.valid_at AS at
+
+// name: related_sessions(group_id, besides, weights, words, limit)
+// Find the other conversations that bear on a question: those its memories and messages come from, and those named by it.
+MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND ($besides IS NULL OR s.session_id <> $besides)
+WITH s, ' ' + toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '') + ' ' +
+  reduce(all = '', tag IN s.topic_tags + s.intent_sequence | all + ' ' + replace(replace(tag, '_', ' '), '-', ' '))) AS text
+WITH s, coalesce($weights[s.session_id], 0.0) +
+  CASE WHEN size($words) = 0 THEN 0.0 ELSE toFloat(size([word IN $words WHERE text CONTAINS ' ' + word])) / size($words) END AS score
+WHERE score > 0
+WITH s, score ORDER BY score DESC, s.updated_at DESC, s.session_id LIMIT $limit
+RETURN s {.session_id, .title, .summary, .topic_tags, .message_count, .created_at, .updated_at} AS session, score,
+       head(COLLECT {
+         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) RETURN m.valid_at ORDER BY m.valid_at LIMIT 1
+       }) AS first_at,
+       head(COLLECT {
+         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) RETURN m.valid_at ORDER BY m.valid_at DESC LIMIT 1
+       }) AS last_at,
+       COLLECT {
+         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE s.summary IS NULL AND m.role = 'user'
+         RETURN left(coalesce(m.redacted, m.content), 400) ORDER BY m.position LIMIT 4
+       } AS said
+
+// name: live_items(group_id, session_id, now)
+// List what was mentioned and has not expired, the latest first.
+MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at > $now
+  AND ($session_id IS NULL OR c.session_id = $session_id)
+RETURN c {.*} AS item ORDER BY c.created_at DESC, c.relevance_score DESC, c.item_key
+
+// name: keep_items(group_id, rows)
+// Keep what messages mention, bound to session and message; what is mentioned again lives longer.
+UNWIND $rows AS row
+MATCH (m:Episodic {group_id: $group_id, message_id: row.message_id})
+MATCH (s:Session {group_id: $group_id, session_id: row.session_id})
+MERGE (c:ContextItem {group_id: $group_id, session_id: row.session_id, item_key: row.item_key})
+ON CREATE SET c += row.properties
+SET c.expires_at = CASE WHEN c.expires_at < row.properties.expires_at THEN row.properties.expires_at ELSE c.expires_at END
+MERGE (s)-[:HAS_CONTEXT]->(c)
+MERGE (c)-[:MENTIONED_IN]->(m)
+
+// name: drop_expired_items(group_id, now)
+// Delete what was mentioned and has expired.
+MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at <= $now
+DETACH DELETE c
+RETURN count(*) AS dropped
+
+// name: preferences(group_id)
+// List what was learned about how a user likes to be answered, the surest first.
+MATCH (p:LearnedPreference) WHERE p.group_id = $group_id
+RETURN p {.*} AS preference ORDER BY p.confidence_score DESC, p.frequency DESC, p.preference_type, p.preference_key
+
+// name: keep_preferences(group_id, rows)
+// Write learned preferences, bound to the user and to the messages they were learned from.
+MATCH (u:User {group_id: $group_id})
+UNWIND $rows AS row
+MERGE (p:LearnedPreference {group_id: $group_id, preference_type: row.preference_type, preference_key: row.preference_key})
+SET p += row.properties
+MERGE (u)-[:LIKES]->(p)
+WITH p, row
+MATCH (m:Episodic {group_id: $group_id, message_id: row.message_id})
+MERGE (p)-[:LEARNED_FROM]->(m)
+
+// name: drop_preferences(group_id, ids)
+// Delete learned preferences.
+MATCH (p:LearnedPreference) WHERE p.group_id = $group_id AND p.id IN $ids
+DETACH DELETE p
+
+// name: patterns(group_id)
+// List the patterns a user shows, the surest first.
+MATCH (p:BehaviorPattern) WHERE p.group_id = $group_id AND p.is_active
+RETURN p {.*} AS pattern ORDER BY p.confidence_score DESC, p.pattern_type, p.pattern_key
+
+// name: asked(group_id, since, limit)
+// Fetch what a user said since a time, the newest first, with the plans that rest on it.
+MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_at >= $since
+WITH m ORDER BY m.valid_at DESC LIMIT $limit
+RETURN m.message_id AS message_id, m.valid_at AS at, m.utc_offset_minutes AS offset, m.intent AS intent,
+       m.entities AS entities,
+       COLLECT {
+         UNWIND m.entity_edges AS uuid
+         MATCH ()-[r:RELATES_TO {uuid: uuid}]->() WHERE r.type = 'plan' AND r.group_id = $group_id
+         RETURN DISTINCT r.fact
+       } AS plans
+
+// name: keep_patterns(group_id, rows, now)
+// Write the patterns found, counting each detection, and rest those that were not found; a row names its evidence.
+MATCH (u:User {group_id: $group_id})
+CALL () {
+  MATCH (p:BehaviorPattern) WHERE p.group_id = $group_id AND p.is_active
+    AND NOT any(row IN $rows WHERE row.pattern_type = p.pattern_type AND row.pattern_key = p.pattern_key)
+  SET p.is_active = false
+}
+CALL (u) {
+  UNWIND $rows AS row
+  MERGE (p:BehaviorPattern {group_id: $group_id, pattern_type: row.pattern_type, pattern_key: row.pattern_key})
+  ON CREATE SET p.id = row.id, p.first_detected = $now, p.occurrence_count = 0
+  SET p += row.properties, p.is_active = true, p.last_detected = $now, p.occurrence_count = p.occurrence_count + 1
+  MERGE (u)-[:SHOWS]->(p)
+  WITH p, row
+  CALL (p) {
+    MATCH (p)-[old:SEEN_IN]->() DELETE old
+  }
+  UNWIND row.evidence AS message_id
+  MATCH (m:Episodic {group_id: $group_id, message_id: message_id})
+  MERGE (p)-[:SEEN_IN]->(m)
+}
+RETURN count(*) AS kept
+
+// name: interaction(group_id, message_id)
+// Fetch a rated message with its session's neighbours: the question before a reply, or the reply after a question.
+MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
+RETURN m {.*, content_embedding: null} AS rated, m.learned_from AS learned_from,
+       head(COLLECT {
+         MATCH (q:Episodic {group_id: $group_id, session_id: m.session_id})
+         WHERE q.position < m.position AND q.role = 'user'
+         RETURN q {.*, content_embedding: null} ORDER BY q.position DESC LIMIT 1
+       }) AS question,
+       head(COLLECT {
+         MATCH (a:Episodic {group_id: $group_id, session_id: m.session_id})
+         WHERE a.position > m.position AND a.role = 'assistant'
+         RETURN a {.*, content_embedding: null} ORDER BY a.position LIMIT 1
+       }) AS reply
+
+// name: intent(group_id, intent)
+// Fetch what is known about an intent of a user.
+MATCH (i:LearnedIntent {group_id: $group_id, intent: $intent})
+RETURN i {.*} AS intent
+
+// name: keep_intent(group_id, intent, id, confidence, sql, positive, message_id, now)
+// Write how surely an intent is understood, with the database queries that answered it well, bound to the message rated.
+MATCH (u:User {group_id: $group_id})
+MERGE (i:LearnedIntent {group_id: $group_id, intent: $intent})
+ON CREATE SET i.id = $id, i.name = $intent, i.created_at = $now, i.positive = 0, i.negative = 0, i.successful_queries = []
+SET i.confidence_score = $confidence, i.updated_at = $now,
+    i.positive = i.positive + CASE WHEN $positive THEN 1 ELSE 0 END,
+    i.negative = i.negative + CASE WHEN $positive THEN 0 ELSE 1 END,
+    i.successful_queries = CASE WHEN $sql IS NULL OR $sql IN i.successful_queries THEN i.successful_queries
+                                ELSE ($sql + i.successful_queries)[..10] END
+MERGE (u)-[:ASKS]->(i)
+WITH i
+MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
+MERGE (i)-[:LEARNED_FROM]->(m)
+
+// name: mark_learned(group_id, message_id, score, text, confidence, learned_from)
+// Keep a verdict on a message, its new confidence, and which verdict was learned from.
+MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
+SET m.feedback_score = $score, m.feedback_text = $text, m.confidence = $confidence, m.learned_from = $learned_from
+
+// name: stored_bytes(sample)
+// Estimate what messages and facts take: their number times the mean size of the first few.
+CALL () {
+  MATCH (m:Episodic) RETURN count(m) AS messages
+}
+CALL () {
+  MATCH ()-[r:RELATES_TO]->() RETURN count(r) AS facts
+}
+CALL () {
+  MATCH (m:Episodic) WITH m LIMIT $sample
+  RETURN avg(size(m.content) + 8 * size(coalesce(m.content_embedding, []))) AS message_bytes
+}
+CALL () {
+  MATCH ()-[r:RELATES_TO]->() WITH r LIMIT $sample
+  RETURN avg(size(r.fact) + size(coalesce(r.search_text, '')) + 8 * size(coalesce(r.fact_embedding, []))) AS fact_bytes
+}
+RETURN toInteger(messages * coalesce(message_bytes, 0) + facts * coalesce(fact_bytes, 0)) AS bytes

@@ -1,0 +1,74 @@
+// Entities: the nodes that facts lie between.
+
+// name: find(group_ids, keys)
+// Find entities by the keys of their names or aliases.
+MATCH (e:Entity) WHERE e.group_id IN $group_ids
+  AND (e.name_key IN $keys OR any(key IN e.alias_keys WHERE key IN $keys))
+RETURN e {.*, name_embedding: null} AS entity
+
+// name: create(rows)
+// Create entities; the type is also a label.
+UNWIND $rows AS row
+MERGE (e:Entity {group_id: row.properties.group_id, name_key: row.properties.name_key})
+ON CREATE SET e = row.properties
+SET e:$(row.properties.type)
+RETURN e {.*, name_embedding: null} AS entity
+
+// name: set_type(group_id, entity_id, type, now)
+// Give an entity of unknown type the type that was learned.
+MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
+REMOVE e:Thing
+SET e.type = $type, e.labels = ['Entity', $type], e:$($type), e.updated_at = $now
+RETURN e {.*, name_embedding: null} AS entity
+
+// name: add_aliases(group_id, entity_id, aliases, alias_keys, alias_text, now)
+// Set the other names of an entity.
+MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
+SET e.aliases = $aliases, e.alias_keys = $alias_keys, e.alias_text = $alias_text, e.updated_at = $now
+RETURN e {.*, name_embedding: null} AS entity
+
+// name: by_ids(group_ids, ids)
+// Fetch entities by id.
+UNWIND $ids AS id
+MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
+RETURN e {.uuid, .name, .type} AS entity
+
+// name: one(group_ids, entity_id)
+// Fetch one entity with how many of its facts are believed.
+MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id IN $group_ids
+RETURN e {.*, name_embedding: null} AS entity,
+       COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL } AS memory_count
+
+// name: page(group_ids, text, type, after_key, after_id, limit)
+// List entities by name, one page.
+MATCH (e:Entity) WHERE e.group_id IN $group_ids
+  AND ($text IS NULL OR e.name_key CONTAINS $text OR any(key IN e.alias_keys WHERE key CONTAINS $text))
+  AND ($type IS NULL OR e.type = $type)
+  AND ($after_key IS NULL OR e.name_key > $after_key OR e.name_key = $after_key AND e.uuid > $after_id)
+WITH e ORDER BY e.name_key, e.uuid LIMIT $limit
+RETURN e {.*, name_embedding: null} AS entity,
+       COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL } AS memory_count
+
+// name: facts_of(group_ids, entity_id, valid_at, known_at, any_validity, limit)
+// Fetch the facts at an entity's edges and those that mention it, as known and valid at two times.
+CALL () {
+  MATCH (:Entity {uuid: $entity_id})-[r:RELATES_TO]-() RETURN r
+  UNION
+  MATCH (e:Entity {uuid: $entity_id}) UNWIND e.mentioned_in AS id
+  MATCH ()-[r:RELATES_TO {group_id: e.group_id, memory_id: id}]->() RETURN r
+}
+WITH DISTINCT r WHERE r.group_id IN $group_ids
+  AND r.known_from <= $known_at AND r.known_to > $known_at
+  AND ($any_validity OR r.valid_from <= $valid_at AND r.valid_to > $valid_at)
+WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
+RETURN r {.*, fact_embedding: null} AS fact, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+
+// name: note_mentions(group_id, rows)
+// Remember on entities which memories mention them beside subject and object.
+UNWIND $rows AS row
+MATCH (e:Entity {uuid: row.entity_id}) WHERE e.group_id = $group_id
+SET e.mentioned_in = coalesce(e.mentioned_in, []) + [id IN row.memory_ids WHERE NOT id IN coalesce(e.mentioned_in, [])]
+
+// name: ids(group_id)
+// List the ids of a user's entities.
+MATCH (e:Entity {group_id: $group_id}) RETURN e.uuid AS id ORDER BY id

@@ -1,0 +1,160 @@
+// Messages, stored as episodes, and their sessions.
+
+// name: texts(group_id, message_ids)
+// Fetch what some messages say, without secrets.
+MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
+RETURN m.message_id AS message_id, m.uuid AS uuid, coalesce(m.redacted, m.content) AS content,
+       m.session_id AS session_id
+
+// name: link_facts(group_id, rows, now)
+// Tie messages to the facts that rest on them and to the entities they speak of.
+UNWIND $rows AS row
+MATCH (m:Episodic {uuid: row.episode}) WHERE m.group_id = $group_id
+SET m.entity_edges = m.entity_edges + [uuid IN row.facts WHERE NOT uuid IN m.entity_edges]
+WITH m, row
+UNWIND row.entity_ids AS entity_id
+MATCH (e:Entity {uuid: entity_id})
+MERGE (m)-[mention:MENTIONS]->(e)
+ON CREATE SET mention.uuid = randomUUID(), mention.group_id = $group_id, mention.created_at = $now
+
+// name: known(group_id, message_ids)
+// Find which messages are stored already, whole or archived, and which job is to read them.
+MATCH (m:Episodic|ArchivedEpisode {group_id: $group_id}) WHERE m.message_id IN $message_ids
+RETURN m.message_id AS message_id, m.session_id AS session_id, m.pending_job AS pending_job,
+       coalesce(m.extracted_at, m.archived_at) AS extracted_at
+
+// name: open_session(group_id, session_id, properties, now)
+// Fetch a session, making it when it is new.
+MERGE (s:Session {group_id: $group_id, session_id: $session_id})
+ON CREATE SET s += $properties, s.created_at = $now, s.updated_at = $now
+RETURN s {.*} AS session
+
+// name: append(group_id, session_id, rows, links, last_episode, intents, now)
+// Store turns at the end of a session, each tied to the one before it.
+MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+SET s.message_count = s.message_count + size($rows), s.last_episode = $last_episode, s.updated_at = $now,
+    s.intent_sequence = s.intent_sequence + $intents, s.is_active = true, s.ended_at = null
+WITH s
+CALL (s) {
+  UNWIND $rows AS row
+  CREATE (m:Episodic) SET m = row
+  CREATE (s)-[:HAS_EPISODE {uuid: randomUUID(), group_id: $group_id, created_at: $now}]->(m)
+  RETURN count(*) AS stored
+}
+CALL () {
+  UNWIND $links AS link
+  MATCH (a:Episodic {uuid: link[0]})
+  MATCH (b:Episodic {uuid: link[1]})
+  CREATE (a)-[:NEXT_EPISODE {uuid: randomUUID(), group_id: $group_id, created_at: $now}]->(b)
+  RETURN count(*) AS linked
+}
+RETURN stored, linked
+
+// name: load(group_id, message_ids)
+// Fetch messages by id, in the order of their session.
+MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
+RETURN m {.*, content_embedding: null} AS message ORDER BY m.session_id, m.position
+
+// name: before(group_id, session_id, position, limit)
+// Fetch the messages that stand last before a place in a session, the newest first.
+MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position < $position
+RETURN m {.*, content_embedding: null} AS message ORDER BY m.position DESC LIMIT $limit
+
+// name: of_session(group_id, session_id, after, limit)
+// Fetch a session's messages in order, one page.
+MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position > $after
+RETURN m {.*, content_embedding: null} AS message ORDER BY m.position LIMIT $limit
+
+// name: unread(group_id, session_id)
+// Find the messages of a session that no job has read or is to read.
+MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
+WHERE m.extracted_at IS NULL AND m.pending_job IS NULL
+RETURN m {.*, content_embedding: null} AS message ORDER BY m.position
+
+// name: assign(group_id, message_ids, job_id)
+// Note which job is to read some messages.
+MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
+SET m.pending_job = $job_id
+
+// name: mark_read(group_id, message_ids, at)
+// Note that messages have been read by extraction.
+MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
+SET m.extracted_at = $at
+REMOVE m.pending_job
+
+// name: release(group_id, job_id)
+// Let go of the messages of a job that did not read them.
+MATCH (m:Episodic {pending_job: $job_id}) WHERE m.group_id = $group_id
+REMOVE m.pending_job
+
+// name: of_job(group_id, job_id)
+// Fetch the messages that a job is still to read.
+MATCH (m:Episodic {pending_job: $job_id}) WHERE m.group_id = $group_id
+RETURN m {.*, content_embedding: null} AS message ORDER BY m.session_id, m.position
+
+// name: waiting()
+// Find every message that a job is to read, by job.
+MATCH (m:Episodic) WHERE m.pending_job IS NOT NULL
+WITH m ORDER BY m.position
+RETURN m.group_id AS group_id, m.pending_job AS job_id, m.session_id AS session_id,
+       collect(m.message_id) AS message_ids
+
+// name: session(group_id, session_id)
+// Fetch one session.
+MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+RETURN s {.*} AS session
+
+// name: sessions_named(tenant_prefix, session_id)
+// Find whose sessions of one tenant carry an id.
+MATCH (s:Session {session_id: $session_id}) WHERE s.group_id STARTS WITH $tenant_prefix
+RETURN s.group_id AS group_id ORDER BY group_id LIMIT 2
+
+// name: sessions(group_id, active, after_at, after_id, limit)
+// List a user's sessions, the latest first, one page.
+MATCH (s:Session {group_id: $group_id})
+WHERE ($active IS NULL OR s.is_active = $active)
+  AND ($after_at IS NULL OR s.updated_at < $after_at OR s.updated_at = $after_at AND s.session_id > $after_id)
+RETURN s {.*} AS session ORDER BY s.updated_at DESC, s.session_id LIMIT $limit
+
+// name: close_session(group_id, session_id, now)
+// End a session; one that has ended stays as it is.
+MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+SET s.ended_at = coalesce(s.ended_at, $now), s.is_active = false, s.updated_at = coalesce(s.ended_at, $now)
+RETURN s {.*} AS session
+
+// name: tag_session(group_id, session_id, tags)
+// Add what a session turned out to be about.
+MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+SET s.topic_tags = s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags]
+
+// name: set_zone(group_id, tenant, user_id, zone, now)
+// Remember a user's time zone.
+MERGE (u:User {group_id: $group_id})
+ON CREATE SET u.tenant = $tenant, u.user_id = $user_id, u.created_at = $now, u.write_version = 0
+SET u.timezone = $zone
+
+// name: zone(group_id)
+// Fetch a user's time zone.
+MATCH (u:User {group_id: $group_id}) RETURN u.timezone AS zone
+
+// name: keep_summary(group_id, session_id, summary, title, tags, sentiment, through, now)
+// Keep what stands for the messages of a session up to a position; the user's write version tells it to every cache.
+MATCH (u:User {group_id: $group_id}) SET u.write_version = u.write_version + 1
+WITH u
+MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+SET s.summary = $summary, s.title = $title, s.summarized_through = $through, s.updated_at = $now,
+    s.sentiment_score = coalesce($sentiment, s.sentiment_score),
+    s.topic_tags = s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags]
+
+// name: summary_facts(group_id, session_id)
+// Fetch the believed memories that sum up a session.
+MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
+WHERE r.expired_at IS NULL AND r.source_kind = 'summary'
+RETURN r {.*, fact_embedding: null} AS fact, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+
+// name: episodic_facts(group_id, session_id)
+// Fetch the believed memories that belong to a session only.
+MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
+WHERE r.expired_at IS NULL AND r.scope = 'episodic' AND r.valid_from < r.valid_to
+RETURN r {.*, fact_embedding: null} AS fact, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+ORDER BY r.known_from

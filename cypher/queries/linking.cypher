@@ -1,0 +1,92 @@
+// What extraction looks up: names, related facts, interests noted once, and what has been applied.
+
+// name: known_names(group_id, limit)
+// List the entities a user's facts speak of most, the user's own first.
+MATCH (e:Entity {group_id: $group_id})
+WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts
+ORDER BY e.is_user DESC, facts DESC, e.name_key LIMIT $limit
+RETURN e {.uuid, .name, .type, .aliases, .is_user} AS entity
+
+// name: similar_entities(group_id, names)
+// Find entities whose names share words with new names or lie near them, with how near they are.
+CYPHER 25
+UNWIND $names AS name
+CALL (name) {
+  MATCH (e:Entity)
+  SEARCH e IN (VECTOR INDEX graphmem_entity_vector FOR name.vector WHERE e.group_id = $group_id LIMIT 10) SCORE AS score
+  RETURN e
+  UNION
+  CALL db.index.fulltext.queryNodes('node_name_and_summary', name.words, {limit: 20}) YIELD node AS e
+  RETURN e
+}
+WITH DISTINCT name, e WHERE e.group_id = $group_id AND NOT coalesce(e.is_user, false)
+RETURN name.key AS key, e {.uuid, .name, .type, .aliases} AS entity,
+       CASE WHEN e.name_embedding IS NULL THEN 0.0
+            ELSE 2 * vector.similarity.cosine(e.name_embedding, name.vector) - 1 END AS similarity
+ORDER BY key, e.name_key
+
+// name: related_facts(group_id, vectors, words, entity_ids, pairs, hashes, valid_after, known_at, limit)
+// Find believed facts near new statements: by meaning, by words, at the entities named, in the same place; with each one's nearness.
+CYPHER 25
+CALL () {
+  UNWIND $vectors AS vector
+  CALL (vector) {
+    MATCH ()-[r:RELATES_TO]->()
+    SEARCH r IN (VECTOR INDEX graphmem_fact_vector FOR vector
+      WHERE r.group_id = $group_id AND r.valid_to > $valid_after AND r.known_to > $known_at LIMIT $limit) SCORE AS score
+    RETURN r
+  }
+  RETURN r
+  UNION
+  CALL db.index.fulltext.queryRelationships('edge_name_and_fact', $words, {limit: $limit}) YIELD relationship AS r
+  RETURN r
+  UNION
+  UNWIND $entity_ids AS id
+  CALL (id) {
+    MATCH (:Entity {uuid: id})-[r:RELATES_TO]-() WHERE r.expired_at IS NULL
+    RETURN r ORDER BY r.known_from DESC LIMIT $limit
+  }
+  RETURN r
+  UNION
+  UNWIND $pairs AS pair
+  MATCH (:Entity {uuid: pair[0]})-[r:RELATES_TO {name: pair[1]}]->() RETURN r
+  UNION
+  UNWIND $hashes AS hash
+  MATCH ()-[r:RELATES_TO {group_id: $group_id, content_hash: hash}]->() RETURN r
+}
+WITH DISTINCT r
+WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid_to
+  AND (r.valid_to > $valid_after OR r.content_hash IN $hashes)
+RETURN r {.*, fact_embedding: null} AS fact, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id,
+       [vector IN $vectors | 2 * vector.similarity.cosine(r.fact_embedding, vector) - 1] AS similarities
+
+// name: rename_entity(group_id, entity_id, proper_name, name_key, vector, now)
+// Give an entity its proper name.
+MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
+SET e.name = $proper_name, e.name_key = $name_key, e.name_embedding = $vector, e.updated_at = $now
+
+// name: noted_interests(group_id, limit)
+// List the interests a user has shown once.
+MATCH (i:InterestCandidate {group_id: $group_id})
+RETURN i.name AS name ORDER BY name LIMIT $limit
+
+// name: note_interest(group_id, key, topic, message_ids, now)
+// Count the messages that show an interest, keeping the interest as a candidate.
+MERGE (i:InterestCandidate {group_id: $group_id, key: $key})
+ON CREATE SET i.uuid = randomUUID(), i.name = $topic, i.message_ids = [], i.created_at = $now
+SET i.message_ids = i.message_ids + [id IN $message_ids WHERE NOT id IN i.message_ids]
+RETURN i.message_ids AS message_ids
+
+// name: drop_interest(group_id, key)
+// Remove an interest that has become a memory.
+MATCH (i:InterestCandidate {group_id: $group_id, key: $key}) DELETE i
+
+// name: applied(group_id, extraction_id)
+// Fetch what a part of a job did, if it has been applied.
+MATCH (x:Extraction {group_id: $group_id, extraction_id: $extraction_id})
+RETURN x.actions AS actions
+
+// name: record_applied(group_id, extraction_id, actions, links, at)
+// Record, with what it changed, that a part of a job has been applied.
+CREATE (x:Extraction {group_id: $group_id, extraction_id: $extraction_id})
+SET x.uuid = randomUUID(), x.actions = $actions, x.links = $links, x.created_at = $at

@@ -1,0 +1,76 @@
+// Upkeep: what time does to memories and conversations.
+
+// name: owners(tenant, after, limit)
+// List users by their group; without a tenant, of all tenants.
+MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> '' AND u.group_id > $after
+RETURN u.tenant AS tenant, u.user_id AS user_id, u.group_id AS group_id ORDER BY u.group_id LIMIT $limit
+
+// name: fading(group_id, now, before, core)
+// Find the current memories that nobody has asked for in a while and that are no core of the profile.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
+WHERE r.expired_at IS NULL AND NOT r.immutable AND r.valid_from <= $now AND r.valid_to > $now
+  AND NOT (r.scope = 'profile' AND r.importance >= $core)
+WITH r, reduce(latest = r.first_created_at, at IN [t IN [r.last_accessed_at, r.decayed_at] WHERE t IS NOT NULL] |
+  CASE WHEN at > latest THEN at ELSE latest END) AS since
+WHERE since < $before
+RETURN r.uuid AS uuid, r.importance AS importance, since
+
+// name: set_importance(group_id, rows)
+// Lower the importance of memories, and remember from when on the next time counts.
+UNWIND $rows AS row
+MATCH ()-[r:RELATES_TO {uuid: row.uuid}]->() WHERE r.group_id = $group_id
+SET r.importance = row.importance, r.decayed_at = row.decayed_at
+
+// name: expired(group_id, now)
+// Find believed memories for the moment only whose time is over.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
+WHERE r.expired_at IS NULL AND NOT r.immutable AND NOT r.retired AND r.expires_at <= $now AND 'temporary' IN r.tags
+RETURN r.memory_id AS memory_id
+
+// name: review_feedback(group_id, now, before)
+// Put feedback that was not looked at for a while before the next consolidation again.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
+WHERE r.expired_at IS NULL AND NOT r.immutable AND 'feedback' IN r.tags AND r.valid_from <= $now AND r.valid_to > $now
+  AND coalesce(r.reviewed_at, r.first_created_at) < $before
+SET r.reviewed_at = $now
+REMOVE r.consolidated_at, r.consolidated_by
+RETURN count(r) AS reviewed
+
+// name: archive_sessions(group_id, before, now)
+// Take sessions without a recent message out of the active ones.
+MATCH (s:Session {group_id: $group_id}) WHERE s.updated_at < $before AND s.archived_at IS NULL
+SET s.archived_at = $now, s.is_active = false, s.ended_at = coalesce(s.ended_at, s.updated_at)
+RETURN count(s) AS archived
+
+// name: old_messages(group_id, before, most)
+// Find the sessions whose beginnings hold more than so many old messages, and how far each is summed up.
+MATCH (s:Session {group_id: $group_id})
+CALL (s) {
+  MATCH (m:Episodic {group_id: s.group_id, session_id: s.session_id}) WHERE m.valid_at >= $before
+  RETURN min(m.position) AS first_young
+}
+MATCH (m:Episodic {group_id: s.group_id, session_id: s.session_id})
+WHERE m.valid_at < $before AND (first_young IS NULL OR m.position < first_young) AND m.pending_job IS NULL
+WITH s, count(m) AS old, max(m.position) AS through
+WHERE old > $most
+RETURN s.session_id AS session_id, through, old, s.summarized_through AS summarized_through
+ORDER BY session_id
+
+// name: archive_messages(group_id, session_id, through, before, archive_id, now)
+// Keep the summary of a session's beginning, and of the messages it stands for only that they were there.
+MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+WHERE s.summary IS NOT NULL AND s.summarized_through >= $through
+MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
+WHERE m.position <= $through AND m.valid_at < $before AND m.pending_job IS NULL
+WITH s, m ORDER BY m.position
+WITH s, collect(m) AS old, sum(size(m.content)) AS characters
+CREATE (a:SessionArchive {uuid: $archive_id, group_id: $group_id, session_id: $session_id, summary: s.summary,
+  message_count: size(old), started_at: head(old).valid_at, ended_at: last(old).valid_at, created_at: $now})
+CREATE (s)-[:HAS_ARCHIVE {uuid: randomUUID(), group_id: $group_id, created_at: $now}]->(a)
+WITH s, old, characters
+UNWIND old AS m
+SET m = m {.uuid, .group_id, .message_id, .session_id, .position, .role, .valid_at, .created_at, .extracted_at,
+           archived_at: $now}
+REMOVE m:Episodic
+SET m:ArchivedEpisode
+RETURN count(m) AS archived, max(size(s.summary)) AS kept, max(characters) AS characters

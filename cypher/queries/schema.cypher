@@ -1,0 +1,22 @@
+// What has been done to the schema, and for which embedder.
+
+// name: applied_migrations()
+// List the migrations recorded in the graph.
+MATCH (m:Migration) RETURN m.version AS version, m.checksum AS checksum ORDER BY version
+
+// name: record_migration(version, title, checksum)
+// Record one migration after its statements have run.
+MERGE (m:Migration {version: $version})
+ON CREATE SET m.title = $title, m.checksum = $checksum, m.applied_at = datetime()
+
+// name: embedding()
+// Tell which embedding model and dimension the vector indexes are for.
+MATCH (s:EmbeddingSchema) RETURN s.model AS model, s.dimension AS dimension LIMIT 1
+
+// name: record_embedding(model, dimension)
+// Record the embedding model once; the first process wins.
+MERGE (s:EmbeddingSchema {id: 1}) ON CREATE SET s.model = $model, s.dimension = $dimension
+
+// name: await_indexes()
+// Wait until every index is online.
+CALL db.awaitIndexes(120)

@@ -1,0 +1,251 @@
+// Recall: each channel returns light rows, best first; what wins is fetched whole afterwards.
+// Both time axes and the user are filtered before anything is cut off.
+
+// name: facts_by_vector(group_ids, vector, limit, valid_at, valid_after, known_at)
+// Find facts by meaning in the index, which is quantized: its order is made again from the exact likeness.
+CYPHER 25
+MATCH ()-[r:RELATES_TO]->()
+SEARCH r IN (
+  VECTOR INDEX graphmem_fact_vector FOR $vector
+  WHERE r.group_id IN $group_ids AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
+    AND r.known_from <= $known_at AND r.known_to > $known_at
+  LIMIT $limit
+)
+WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC
+RETURN collect([
+  r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
+  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids
+]) AS found
+
+// name: facts_by_vector_scan(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
+// Find facts by meaning where attributes are filtered, which the index cannot do: an exact scan of the user's facts.
+MATCH ()-[r:RELATES_TO]->()
+WHERE r.group_id IN $group_ids AND r.known_from <= $known_at AND r.known_to > $known_at
+  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
+  AND ($types IS NULL OR r.type IN $types)
+  AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
+  AND all(tag IN $tags_all WHERE tag IN r.tags)
+  AND none(tag IN $tags_none WHERE tag IN r.tags)
+  AND ($domain IS NULL OR r.domain = $domain)
+  AND ($scope IS NULL OR r.scope = $scope)
+  AND ($entity_ids IS NULL OR any(id IN $entity_ids WHERE id IN r.entity_ids))
+  AND ($min_confidence IS NULL OR r.confidence >= $min_confidence)
+  AND ($min_importance IS NULL OR r.importance >= $min_importance)
+  AND ($created_after IS NULL OR r.first_created_at >= $created_after)
+  AND ($created_before IS NULL OR r.first_created_at < $created_before)
+WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
+RETURN collect([
+  r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
+  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids
+]) AS found
+
+// name: facts_by_words(words, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
+// Find facts by words; the whole stream of hits is filtered, so that what is past cannot crowd out what holds.
+CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words) YIELD relationship AS r, score
+WHERE score > 0 AND r.group_id IN $group_ids AND r.known_from <= $known_at AND r.known_to > $known_at
+  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
+  AND ($types IS NULL OR r.type IN $types)
+  AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
+  AND all(tag IN $tags_all WHERE tag IN r.tags)
+  AND none(tag IN $tags_none WHERE tag IN r.tags)
+  AND ($domain IS NULL OR r.domain = $domain)
+  AND ($scope IS NULL OR r.scope = $scope)
+  AND ($entity_ids IS NULL OR any(id IN $entity_ids WHERE id IN r.entity_ids))
+  AND ($min_confidence IS NULL OR r.confidence >= $min_confidence)
+  AND ($min_importance IS NULL OR r.importance >= $min_importance)
+  AND ($created_after IS NULL OR r.first_created_at >= $created_after)
+  AND ($created_before IS NULL OR r.first_created_at < $created_before)
+WITH r, score LIMIT $limit
+RETURN collect([
+  r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
+  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids
+]) AS found
+
+// name: facts_around(entity_ids, most_edges, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, wanted_ids, min_confidence, min_importance, created_after, created_before)
+// Find the facts at the edges of some entities and one step further; an entity with very many tells nothing apart.
+UNWIND $entity_ids AS id
+MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
+WITH e, COUNT { (e)-[:RELATES_TO]-() } AS degree WHERE degree <= $most_edges
+CALL (e, degree) {
+  MATCH (e)-[r:RELATES_TO]-() RETURN DISTINCT r, 1 / log(2.0 + degree) AS near
+  UNION ALL
+  MATCH (e)-[first:RELATES_TO]-(n:Entity) WHERE n <> e
+    AND first.known_from <= $known_at AND first.known_to > $known_at
+    AND first.valid_from <= $valid_at AND first.valid_to >= $valid_after
+  WITH DISTINCT e, degree, n LIMIT 15
+  WITH e, degree, n, COUNT { (n)-[:RELATES_TO]-() } AS beyond WHERE beyond <= $most_edges
+  MATCH (n)-[r:RELATES_TO]-(m) WHERE m <> e
+  RETURN DISTINCT r, 0.5 / (log(2.0 + degree) * log(2.0 + beyond)) AS near
+}
+WITH r, sum(near) AS score
+WHERE r.group_id IN $group_ids AND r.known_from <= $known_at AND r.known_to > $known_at
+  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
+  AND ($types IS NULL OR r.type IN $types)
+  AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
+  AND all(tag IN $tags_all WHERE tag IN r.tags)
+  AND none(tag IN $tags_none WHERE tag IN r.tags)
+  AND ($domain IS NULL OR r.domain = $domain)
+  AND ($scope IS NULL OR r.scope = $scope)
+  AND ($wanted_ids IS NULL OR any(id IN $wanted_ids WHERE id IN r.entity_ids))
+  AND ($min_confidence IS NULL OR r.confidence >= $min_confidence)
+  AND ($min_importance IS NULL OR r.importance >= $min_importance)
+  AND ($created_after IS NULL OR r.first_created_at >= $created_after)
+  AND ($created_before IS NULL OR r.first_created_at < $created_before)
+WITH r, score ORDER BY score DESC, r.importance DESC, r.known_from DESC LIMIT $limit
+RETURN collect([
+  r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
+  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids
+]) AS found
+
+// name: facts_whole(uuids)
+// Fetch the facts that won, with the entities they name; times in microseconds since 1970.
+UNWIND $uuids AS uuid
+MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
+RETURN collect([
+  r {.uuid, .memory_id, .version, .group_id, .name, .fact, .content_hash, .type, .scope, .domain, .tags, .confidence,
+     .importance, .strength, .decay_rate, .access_count, .retired, .status, .end_status, .superseded_by, .supersedes,
+     .associations, .source_kind, .session_id, .message_ids, .immutable, .single_valued, .metadata, .entity_ids},
+  [at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.created_at, r.first_created_at, r.updated_at, r.expired_at,
+          r.expires_at] | at.epochSeconds * 1000000 + at.microsecond],
+  startNode(r).uuid, endNode(r).uuid,
+  [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
+    UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
+    MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
+  }
+]) AS found
+
+// name: messages_by_vector(group_ids, vector, limit)
+// Find messages by meaning in the index, re-scored exactly.
+CYPHER 25
+MATCH (m:Episodic)
+SEARCH m IN (
+  VECTOR INDEX graphmem_message_vector FOR $vector WHERE m.group_id IN $group_ids LIMIT $limit
+)
+WITH m, vector.similarity.cosine(m.content_embedding, $vector) AS score ORDER BY score DESC
+RETURN collect([m.message_id, score]) AS found
+
+// name: messages_by_vector_scan(group_ids, vector, limit, known_at)
+// Find messages by meaning in an exact scan, for what was known at an earlier time.
+MATCH (m:Episodic) WHERE m.group_id IN $group_ids AND m.created_at <= $known_at AND m.content_embedding IS NOT NULL
+WITH m, vector.similarity.cosine(m.content_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
+RETURN collect([m.message_id, score]) AS found
+
+// name: messages_by_words(words, group_ids, limit, known_at)
+// Find messages by words.
+CALL db.index.fulltext.queryNodes('graphmem_message_words', $words) YIELD node AS m, score
+WHERE score > 0 AND m.group_id IN $group_ids AND m.created_at <= $known_at
+WITH m, score LIMIT $limit
+RETURN collect([m.message_id, score]) AS found
+
+// name: fact_likeness(uuids, vectors)
+// Compare facts with some vectors, exactly.
+UNWIND $uuids AS uuid
+MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
+RETURN collect([uuid, [vector IN $vectors | 2 * vector.similarity.cosine(r.fact_embedding, vector) - 1]]) AS found
+
+// name: message_likeness(group_ids, message_ids, vector, known_at)
+// Fetch what messages say and compare them with a vector, exactly; without a vector only what they say.
+UNWIND $group_ids AS group_id
+MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND m.created_at <= $known_at
+RETURN collect([
+  m.message_id, left(m.content, 2000), m.speaker,
+  CASE WHEN $vector IS NULL OR m.content_embedding IS NULL THEN 0.0
+       ELSE 2 * vector.similarity.cosine(m.content_embedding, $vector) - 1 END
+]) AS found
+
+// name: names(group_ids, limit)
+// List the names and aliases of a user's entities, for finding them in texts.
+MATCH (e:Entity) WHERE e.group_id IN $group_ids
+WITH e LIMIT $limit
+RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
+
+// name: names_by_words(group_ids, words, limit)
+// Find entities whose name or alias holds some words, where a user has too many to keep at hand.
+CALL db.index.fulltext.queryNodes('node_name_and_summary', $words) YIELD node AS e, score
+WHERE e.group_id IN $group_ids
+WITH e LIMIT $limit
+RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
+
+// name: entities_with_facts(group_ids, entity_ids, valid_before, valid_after, limit)
+// Fetch entities with what is believed about them and holds at some moment of a span, the most important first.
+UNWIND $entity_ids AS id
+MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
+CALL (e) {
+  CALL (e) {
+    MATCH (e)-[r:RELATES_TO]-() RETURN r
+    UNION
+    WITH e UNWIND coalesce(e.mentioned_in, []) AS memory_id
+    MATCH ()-[r:RELATES_TO {group_id: e.group_id, memory_id: memory_id}]->() RETURN r
+  }
+  WITH DISTINCT r WHERE r.expired_at IS NULL AND r.group_id IN $group_ids
+    AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
+  WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
+  RETURN collect([
+    r {.uuid, .memory_id, .version, .group_id, .name, .fact, .content_hash, .type, .scope, .domain, .tags, .confidence,
+       .importance, .strength, .decay_rate, .access_count, .retired, .status, .end_status, .superseded_by, .supersedes,
+       .associations, .source_kind, .session_id, .message_ids, .immutable, .single_valued, .metadata, .entity_ids},
+    [at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.created_at, r.first_created_at, r.updated_at, r.expired_at,
+            r.expires_at] | at.epochSeconds * 1000000 + at.microsecond],
+    startNode(r).uuid, endNode(r).uuid,
+    [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
+      UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
+      MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
+    }
+  ]) AS facts
+}
+RETURN collect([
+  e {.*, name_embedding: null, created_at: null, updated_at: null},
+  [at IN [e.created_at, e.updated_at] | at.epochSeconds * 1000000 + at.microsecond],
+  COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL },
+  facts
+]) AS found
+
+// name: core_facts(group_ids, min_importance, valid_before, valid_after, limit)
+// Fetch the profile facts of high importance that are believed and hold at some moment of a span.
+MATCH ()-[r:RELATES_TO]->()
+WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND r.scope = 'profile' AND r.importance >= $min_importance
+  AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
+WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
+RETURN collect([
+  r {.uuid, .memory_id, .version, .group_id, .name, .fact, .content_hash, .type, .scope, .domain, .tags, .confidence,
+     .importance, .strength, .decay_rate, .access_count, .retired, .status, .end_status, .superseded_by, .supersedes,
+     .associations, .source_kind, .session_id, .message_ids, .immutable, .single_valued, .metadata, .entity_ids},
+  [at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.created_at, r.first_created_at, r.updated_at, r.expired_at,
+          r.expires_at] | at.epochSeconds * 1000000 + at.microsecond],
+  startNode(r).uuid, endNode(r).uuid,
+  [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
+    UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
+    MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
+  }
+]) AS found
+
+// name: edges_of(entity_ids, group_ids, limit, valid_at, valid_after, known_at)
+// Fetch the facts at the edges of some entities, the most important first.
+MATCH (e:Entity) WHERE e.uuid IN $entity_ids
+MATCH (e)-[r:RELATES_TO]-() WHERE r.group_id IN $group_ids
+  AND r.known_from <= $known_at AND r.known_to > $known_at
+  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
+WITH DISTINCT r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
+RETURN collect([
+  r {.uuid, .memory_id, .version, .group_id, .name, .fact, .content_hash, .type, .scope, .domain, .tags, .confidence,
+     .importance, .strength, .decay_rate, .access_count, .retired, .status, .end_status, .superseded_by, .supersedes,
+     .associations, .source_kind, .session_id, .message_ids, .immutable, .single_valued, .metadata, .entity_ids},
+  [at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.created_at, r.first_created_at, r.updated_at, r.expired_at,
+          r.expires_at] | at.epochSeconds * 1000000 + at.microsecond],
+  startNode(r).uuid, endNode(r).uuid,
+  [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
+    UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
+    MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
+  }
+]) AS found
+
+// name: entities_whole(group_ids, ids)
+// Fetch entities by id, by name, with how many of their facts are believed.
+UNWIND $ids AS id
+MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
+WITH e ORDER BY e.name_key, e.uuid
+RETURN collect([
+  e {.*, name_embedding: null, created_at: null, updated_at: null},
+  [at IN [e.created_at, e.updated_at] | at.epochSeconds * 1000000 + at.microsecond],
+  COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL }
+]) AS found
