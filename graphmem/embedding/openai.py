@@ -1,0 +1,211 @@
+"""Embeddings by any server that speaks the OpenAI embeddings API."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
+from typing import Self
+from urllib.parse import urlsplit
+
+from openai import (
+    APIConnectionError,
+    APIStatusError,
+    AsyncOpenAI,
+    DefaultAsyncHttpxClient,
+    InternalServerError,
+    OpenAIError,
+    RateLimitError,
+)
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from graphmem.domain.tokens import truncate_to_tokens
+from graphmem.embedding.cache import VectorCache
+from graphmem.errors import GraphmemError, ModelUnavailable, SetupError
+from graphmem.settings import Settings
+
+DEFAULT_MODEL = "text-embedding-3-small"
+DEFAULT_ADDRESS = "https://api.openai.com/v1"
+
+_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+_MOST_TEXTS = 256
+_MOST_CHARACTERS = 200_000
+_MOST_TOKENS = 8000
+"""Of one text; OpenAI's models take 8,192."""
+_LONGEST_PAUSE = 20.0
+_RETRY_LATER = 30
+
+
+class OpenAIEmbedder:
+    """An embedding model behind an OpenAI-compatible server. Belongs to the event loop of its first call."""
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        api_key: str = "none",
+        base_url: str | None = None,
+        timeout: float = 15.0,
+        attempts: int = 4,
+        backoff: float = 0.5,
+    ) -> None:
+        """`timeout`: seconds of one try; `attempts`: tries in all; `backoff`: longest first pause, then doubled."""
+        # The client writes whole requests at DEBUG, and they hold what users said.
+        library = logging.getLogger("openai")
+        library.setLevel(max(library.level, logging.INFO))
+        self.model = model or DEFAULT_MODEL
+        self._dimension = _DIMENSIONS.get(self.model, 0)
+        self._timeout = timeout
+        self._attempts = attempts
+        self._pause = wait_random_exponential(multiplier=backoff, max=_LONGEST_PAUSE)
+        self._opening = asyncio.Lock()
+        self._cache = VectorCache()
+        address = base_url or DEFAULT_ADDRESS
+        http = DefaultAsyncHttpxClient(trust_env=not _is_loopback(address))
+        self._client = AsyncOpenAI(api_key=api_key, base_url=address, timeout=timeout, max_retries=0, http_client=http)
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """The embedder the settings name; SetupError when they name neither a key nor an address."""
+        if not settings.has_model:
+            raise SetupError(
+                "GRAPHMEM_EMBEDDER=openai needs a server: set OPENAI_API_KEY or OPENAI_BASE_URL, or set "
+                "GRAPHMEM_EMBEDDER=local.",
+                retry_after=None,
+            )
+        key = settings.openai_api_key
+        return cls(
+            settings.embedding_model,
+            api_key=(key.get_secret_value().strip() if key else "") or "none",
+            base_url=settings.openai_base_url,
+            timeout=settings.llm_timeout,
+            attempts=settings.llm_attempts,
+        )
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has; 0 until opened, for a model that is not known by name."""
+        return self._dimension
+
+    async def open(self) -> None:
+        """Learn the dimension, by one call unless the model is known; raise SetupError when the server refuses."""
+        async with self._opening:
+            if not self._dimension:
+                self._dimension = len((await self._ask(["dimension"]))[0])
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector of unit length a text; a text over 8,000 tokens is embedded by its beginning."""
+        await self.open()
+        return await self._cache.through(texts, self._embed_all)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _embed_all(self, texts: list[str]) -> list[list[float]]:
+        vectors: list[list[float]] = []
+        for batch in _batches([_acceptable(text) for text in texts]):
+            vectors += await self._ask(batch)
+        for vector in vectors:
+            if len(vector) != self._dimension:
+                raise SetupError(
+                    f"{self.model} gave a vector of {len(vector)} dimensions where {self._dimension} were expected: "
+                    "check that GRAPHMEM_EMBEDDING_MODEL and OPENAI_BASE_URL belong together.",
+                    retry_after=None,
+                )
+        return vectors
+
+    async def _ask(self, texts: list[str]) -> list[list[float]]:
+        retrying = AsyncRetrying(
+            stop=stop_after_attempt(self._attempts),
+            wait=self._wait,
+            retry=retry_if_exception(_is_transient),
+            reraise=True,
+        )
+        try:
+            vectors: list[list[float]] = await retrying(self._once, texts)
+        except (TimeoutError, OpenAIError, ValueError, TypeError, AttributeError) as error:
+            raise self._failure(error) from None
+        return vectors
+
+    async def _once(self, texts: list[str]) -> list[list[float]]:
+        # The client's own limit is per read; a server that trickles bytes would outlast it.
+        async with asyncio.timeout(self._timeout):
+            answer = await self._client.embeddings.create(model=self.model, input=texts, encoding_format="float")
+        rows = sorted(answer.data, key=lambda row: row.index)
+        if [row.index for row in rows] != list(range(len(texts))):
+            raise ValueError("not one vector a text")
+        return [_unit(row.embedding) for row in rows]
+
+    def _wait(self, state: RetryCallState) -> float:
+        asked = _asked_pause(state.outcome.exception()) if state.outcome else 0.0
+        return max(self._pause(state), asked)
+
+    def _failure(self, error: Exception) -> GraphmemError:
+        """Return the error to raise; it never quotes the server, whose text may echo the user's."""
+        if isinstance(error, APIStatusError) and not _is_transient(error):
+            hint = {401: "check OPENAI_API_KEY", 404: "check GRAPHMEM_EMBEDDING_MODEL and OPENAI_BASE_URL"}
+            told = hint.get(error.status_code, "check OPENAI_API_KEY, its quota, and GRAPHMEM_EMBEDDING_MODEL")
+            return SetupError(
+                f"The server refused to embed with {self.model} ({error.status_code}): {told}.", retry_after=None
+            )
+        if isinstance(error, APIStatusError):
+            why = f"failed ({error.status_code})"
+        elif isinstance(error, TimeoutError | APIConnectionError):
+            why = "cannot be reached or does not answer in time: check OPENAI_BASE_URL"
+        else:
+            return SetupError(
+                "The server's answer holds no embeddings: check that OPENAI_BASE_URL is an OpenAI-compatible address, "
+                "which often ends in /v1.",
+                retry_after=None,
+            )
+        return ModelUnavailable(
+            f"The embedding server {why}, tried {self._attempts} times.",
+            retry_after=max(_RETRY_LATER, math.ceil(_asked_pause(error))),
+        )
+
+
+def _batches(texts: list[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        if batch and (len(batch) == _MOST_TEXTS or size + len(text) > _MOST_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text)
+    if batch:
+        yield batch
+
+
+def _acceptable(text: str) -> str:
+    """Return the text as the API takes it: not blank, valid UTF-8, not too long."""
+    return truncate_to_tokens(text.encode("utf-8", "replace").decode(), _MOST_TOKENS) or " "
+
+
+def _unit(vector: list[float]) -> list[float]:
+    length = math.sqrt(math.fsum(number * number for number in vector))
+    return [number / length for number in vector] if length else vector
+
+
+def _is_transient(error: BaseException) -> bool:
+    if isinstance(error, RateLimitError):
+        return error.code != "insufficient_quota" and _asked_pause(error) <= _LONGEST_PAUSE
+    return isinstance(error, TimeoutError | APIConnectionError | InternalServerError)
+
+
+def _asked_pause(error: BaseException | None) -> float:
+    """Return the seconds the server asks to wait by `Retry-After`; 0 when it gives no number."""
+    value = error.response.headers.get("retry-after", "") if isinstance(error, APIStatusError) else ""
+    return float(value) if value.replace(".", "", 1).isdecimal() else 0.0
+
+
+def _is_loopback(address: str) -> bool:
+    """A server on this machine is spoken to directly, whatever proxy the environment names."""
+    host = urlsplit(address).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

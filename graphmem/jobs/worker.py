@@ -1,0 +1,163 @@
+"""The process's one DBOS: claims jobs from the queue and runs their handlers on the application's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from dbos import DBOS
+
+from graphmem.errors import JobsUnavailable, SetupError
+from graphmem.jobs.steps import Interrupted, JobHandler, JobRun
+from graphmem.jobs.store import APPLICATION, JOB_WORKFLOW, SYSTEM_PARTITION, TICK_WORKFLOW, VERSION, JobStore
+from graphmem.jobs.watch import Watch
+from graphmem.jobs.workers import Roster, WorkerProcess
+
+log = logging.getLogger(__name__)
+
+# A job that has stopped this many workers is given up, so that it cannot stop them for ever.
+MAX_RESTARTS = 10
+CLOSING_SECONDS = 10.0
+
+
+class Worker:
+    """Runs jobs until closed; DBOS being global, there is one in a process at a time. Methods block."""
+
+    _open: ClassVar[Worker | None] = None
+
+    def __init__(
+        self,
+        store: JobStore,
+        roster: Roster,
+        handlers: Mapping[str, JobHandler],
+        *,
+        loop: asyncio.AbstractEventLoop,
+        dead_after: float,
+        retry_waits: Sequence[float],
+    ) -> None:
+        self.store = store
+        self.process = WorkerProcess.here()
+        self._roster = roster
+        self._handlers = handlers
+        self._loop = loop
+        self._retry_waits = retry_waits
+        self._watch = Watch(self, roster, dead_after=dead_after)
+        self._runs: dict[str, JobRun] = {}
+        self._lock = threading.Lock()
+        self._closing = False
+
+    def launch(self, concurrency: int) -> None:
+        """Start to work; raise SetupError when this process already does."""
+        if Worker._open is not None:
+            raise SetupError("This process already runs jobs: close the other JobRunner, or open with worker=False.")
+        Worker._open = self
+        try:
+            self._roster.beat(self.process)
+            self.store.declare_queues(concurrency)
+            self._launch_dbos()
+            self._watch.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _launch_dbos(self) -> None:
+        DBOS(
+            config={
+                "name": APPLICATION,
+                "system_database_engine": self.store.engine,
+                "dbos_system_schema": self.store.schema,
+                "serializer": self.store.serializer,
+                "application_version": VERSION,
+                "executor_id": self.process.id,
+                "run_migrations": False,
+                "log_level": "WARNING",
+                "enable_otlp": False,
+                "scheduler_polling_interval_sec": 10.0,
+                # Nothing here waits for notifications; this only bounds how long closing waits for their listener.
+                "notification_listener_polling_interval_sec": 0.2,
+            }
+        )
+
+        @DBOS.workflow(name=JOB_WORKFLOW, max_recovery_attempts=MAX_RESTARTS)
+        def job(kind: str, payload: dict[str, Any]) -> dict[str, Any]:
+            return self._run(str(DBOS.workflow_id), kind, payload)
+
+        @DBOS.workflow(name=TICK_WORKFLOW, max_recovery_attempts=MAX_RESTARTS)
+        def tick(scheduled_at: datetime, context: dict[str, Any]) -> None:
+            self._enqueue_scheduled(scheduled_at, context)
+
+        with self.store.reached():
+            DBOS.launch()
+
+    def _enqueue_scheduled(self, scheduled_at: datetime, context: dict[str, Any]) -> None:
+        at = scheduled_at.isoformat()
+        payload = {**context["payload"], "scheduled_at": at}
+        self.store.enqueue(f"{context['name']}@{at}", context["kind"], SYSTEM_PARTITION + context["name"], payload)
+
+    def _run(self, job_id: str, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
+        run = JobRun(
+            job_id, self._handlers.get(kind, _no_handler(kind)), payload, loop=self._loop, retry_waits=self._retry_waits
+        )
+        with self._lock:
+            if self._closing:
+                raise Interrupted
+            self._runs[job_id] = run
+        try:
+            self._roster.take(job_id, self.process.id)
+            return run.drive()
+        finally:
+            self._put_down(job_id)
+
+    def _put_down(self, job_id: str) -> None:
+        try:
+            self._roster.put_down(job_id, self.process.id)
+        except JobsUnavailable as error:
+            log.warning("Job %s is still noted as running here: %s", job_id, error.detail)
+        finally:
+            with self._lock:
+                del self._runs[job_id]
+
+    def running(self) -> set[str]:
+        """The ids of the jobs whose handlers run here."""
+        with self._lock:
+            return set(self._runs)
+
+    def abort(self, job_id: str) -> None:
+        """Stop a handler of ours without an outcome."""
+        with self._lock:
+            run = self._runs.get(job_id)
+        if run is not None:
+            run.abort()
+
+    def close(self) -> None:
+        """Stop to work; what is cut short is taken up by the next worker, from its last finished step."""
+        with self._lock:
+            self._closing = True
+            runs = list(self._runs.values())
+        self._watch.stop()
+        for run in runs:
+            run.abort()
+        self._await_end(CLOSING_SECONDS)
+        DBOS.destroy(destroy_registry=True)
+        Worker._open = None
+        try:
+            self._roster.remove([self.process.id])
+        except JobsUnavailable as error:
+            log.warning("Other workers learn late that this one has closed: %s", error.detail)
+
+    def _await_end(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self.running() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
+def _no_handler(kind: str) -> JobHandler:
+    async def refuse(_payload: dict[str, Any], _steps: Any) -> Any:
+        raise SetupError(f"This worker knows no job of kind {kind!r}; update it, then retry the job.")
+
+    return refuse

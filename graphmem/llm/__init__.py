@@ -1,0 +1,1 @@
+"""The room that speaks to language models: a client, prompts kept as files, and replay of recorded completions."""

@@ -1,0 +1,247 @@
+"""Language models behind any OpenAI-compatible server: structured answers and tool calls, with bounded retries."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import urlsplit
+
+from openai import APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
+from openai.types.chat import ChatCompletion
+from pydantic import BaseModel, SecretStr
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from graphmem.errors import ModelUnavailable
+from graphmem.llm.completion import (
+    Completion,
+    LlmReceipt,
+    ToolAnswer,
+    is_completion,
+    receipt_of,
+    refuse_cut,
+    tool_call,
+    whole_text,
+)
+from graphmem.llm.dialect import Dialect, Format, structured_request
+from graphmem.llm.failures import (
+    LONGEST_WAIT,
+    RETRY_LATER,
+    asked_pause,
+    is_transient,
+    not_a_completion,
+    refused_parameter,
+    unavailable,
+)
+from graphmem.llm.prompts import Message, Prompt
+from graphmem.llm.structured import AnswerError, read_answer
+from graphmem.settings import Settings
+
+DEFAULT_MODEL = "gpt-4.1-mini"
+DEFAULT_ADDRESS = "https://api.openai.com/v1"
+
+Use = Literal["gate", "main"]
+_SETTING_OF_USE: dict[Use, str] = {
+    "gate": "GRAPHMEM_LLM_GATE_MODEL or GRAPHMEM_LLM_MODEL",
+    "main": "GRAPHMEM_LLM_MODEL",
+}
+T = TypeVar("T", bound=BaseModel)
+
+log = logging.getLogger(__name__)
+
+
+class LanguageModel:
+    """A language model for two uses: `gate` (is anything worth keeping, and what) and `main` (everything else).
+
+    Belongs to the event loop of its first call. All failures are ModelUnavailable; its `retry_after` is None where only
+    a change of settings helps. Nothing logged contains text of a message.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str = "none",
+        base_url: str = DEFAULT_ADDRESS,
+        main_model: str = DEFAULT_MODEL,
+        gate_model: str | None = None,
+        main_effort: str | None = None,
+        gate_effort: str | None = None,
+        timeout: float = 15.0,
+        attempts: int = 4,
+        backoff: float = 0.5,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`timeout`: seconds of one try; `attempts`: tries in all; `backoff`: longest first pause, then doubled."""
+        keep_request_bodies_out_of_logs()
+        self.main_model = main_model
+        self.gate_model = gate_model or main_model
+        self._efforts: dict[Use, str | None] = {"main": main_effort, "gate": gate_effort}
+        self._timeout = timeout
+        self._attempts = attempts
+        self._sleep = sleep
+        self._pause = wait_random_exponential(multiplier=backoff, max=LONGEST_WAIT)
+        self._dialects: dict[str, Dialect] = {}
+        http = DefaultAsyncHttpxClient(trust_env=not _is_loopback(base_url))
+        self._client = AsyncOpenAI(api_key=api_key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http)
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self | None:
+        """The model the settings name; None when neither a key nor an address is set."""
+        if not settings.has_model:
+            return None
+        return cls(
+            api_key=_secret(settings.openai_api_key) or "none",
+            base_url=settings.openai_base_url or DEFAULT_ADDRESS,
+            main_model=settings.llm_model or DEFAULT_MODEL,
+            gate_model=settings.llm_gate_model,
+            main_effort=settings.llm_effort,
+            gate_effort=settings.llm_gate_effort,
+            timeout=settings.llm_timeout,
+            attempts=settings.llm_attempts,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def complete_structured(
+        self, prompt: Prompt | Sequence[Message], schema: type[T], *, use: Use = "main", model: str | None = None
+    ) -> Completion[T]:
+        """One answer in the shape of `schema`; `model` overrides the model of `use`.
+
+        Raises ModelUnavailable when the server fails after bounded retries or the answer does not fit the schema.
+        """
+        name, messages = self._model(use, model), _messages(prompt)
+        answer, receipt = await self._ask(name, use, lambda form: structured_request(messages, schema, form))
+        told = whole_text(answer, name)
+        try:
+            return Completion(read_answer(told, schema), receipt)
+        except AnswerError as unusable:
+            if not unusable.found_json:
+                # A server that ignores `response_format` without a word; the next prompt carries the schema.
+                self._dialects[name].put_schema_into_prompt()
+            text = f"The answer of the language model {name} cannot be used: {unusable}. Repeating the call may help."
+            raise ModelUnavailable(text, retry_after=RETRY_LATER) from None
+
+    async def call_tools(
+        self,
+        prompt: Prompt | Sequence[Message],
+        tools: Sequence[Mapping[str, Any]],
+        *,
+        use: Use = "main",
+        model: str | None = None,
+    ) -> ToolAnswer:
+        """Let the model call the tools it wants, or none; `tools` in the shape of the chat completions API.
+
+        Raises ModelUnavailable when the server fails after bounded retries or a call's arguments are no JSON object.
+        """
+        name = self._model(use, model)
+        request = {"messages": _messages(prompt), "tools": [dict(tool) for tool in tools]}
+        answer, receipt = await self._ask(name, use, lambda _: request)
+        message = answer.choices[0].message
+        refuse_cut(answer, name)
+        return ToolAnswer([tool_call(call, name) for call in message.tool_calls or ()], message.content or "", receipt)
+
+    def _model(self, use: Use, model: str | None) -> str:
+        return model or (self.gate_model if use == "gate" else self.main_model)
+
+    def _sampling(self, use: Use, dialect: Dialect) -> dict[str, Any]:
+        """As deterministic as the model lets us, and thinking as hard as the settings say."""
+        wanted = {"temperature": 0, "reasoning_effort": self._efforts[use]}
+        return {name: value for name, value in wanted.items() if value is not None and name not in dialect.without}
+
+    async def _ask(
+        self, model: str, use: Use, request: Callable[[Format], dict[str, Any]]
+    ) -> tuple[ChatCompletion, LlmReceipt]:
+        """Send the request in the model's dialect, giving up refused parameters one by one."""
+        dialect = self._dialects.setdefault(model, Dialect())
+        started = time.monotonic()
+        while True:
+            asked = {**request(dialect.format), **self._sampling(use, dialect)}
+            try:
+                completion = await self._send(model, use, asked)
+                break
+            except APIStatusError as error:
+                if not dialect.learn(error, asked):
+                    raise self._unavailable(error, model, use) from None
+                log.info("model %s refuses %s: going on without", model, refused_parameter(error, asked))
+        receipt = replace(receipt_of(asked, completion), seconds=time.monotonic() - started)
+        log.debug("model %s answered: %s", model, receipt)
+        return completion, receipt
+
+    async def _send(self, model: str, use: Use, asked: Mapping[str, Any]) -> ChatCompletion:
+        """One request with retries; refusals of the request itself (4xx) are left to the caller."""
+        retrying = AsyncRetrying(
+            stop=stop_after_attempt(self._attempts),
+            wait=self._wait,
+            sleep=self._sleep,
+            retry=retry_if_exception(is_transient),
+            before_sleep=lambda state: _log_retry(state, model, self._attempts),
+            reraise=True,
+        )
+        try:
+            completion: ChatCompletion = await retrying(self._once, model, asked)
+        except APIStatusError as error:
+            if is_transient(error) or error.status_code >= 500:
+                raise self._unavailable(error, model, use) from None
+            raise
+        except (TimeoutError, OpenAIError, ValueError) as error:
+            raise self._unavailable(error, model, use) from None
+        return completion
+
+    async def _once(self, model: str, asked: Mapping[str, Any]) -> ChatCompletion:
+        # The client's own limit is per read; a server that trickles bytes would outlast it.
+        async with asyncio.timeout(self._timeout):
+            answer = await self._client.chat.completions.create(model=model, stream=False, **asked)
+        if not is_completion(answer):
+            raise not_a_completion(model)
+        return answer
+
+    def _wait(self, state: RetryCallState) -> float:
+        asked = asked_pause(state.outcome.exception()) if state.outcome else None
+        return max(self._pause(state), asked or 0.0)
+
+    def _unavailable(self, error: Exception, model: str, use: Use) -> ModelUnavailable:
+        return unavailable(
+            error, model=model, setting=_SETTING_OF_USE[use], attempts=self._attempts, timeout=self._timeout
+        )
+
+
+def keep_request_bodies_out_of_logs() -> None:
+    """The client library writes whole requests at DEBUG; raise its level, so that no log holds what users said."""
+    library = logging.getLogger("openai")
+    library.setLevel(max(library.level, logging.INFO))
+
+
+def _messages(prompt: Prompt | Sequence[Message]) -> list[Message]:
+    return prompt.messages() if isinstance(prompt, Prompt) else [dict(message) for message in prompt]
+
+
+def _log_retry(state: RetryCallState, model: str, attempts: int) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    why = str(error.status_code) if isinstance(error, APIStatusError) else type(error).__name__
+    tried, pause = state.attempt_number, state.upcoming_sleep
+    log.info("model %s: try %d of %d failed (%s), next in %.1f s", model, tried, attempts, why, pause)
+
+
+def _is_loopback(address: str) -> bool:
+    """A server on this machine is spoken to directly, whatever proxy the environment names."""
+    host = urlsplit(address).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _secret(value: SecretStr | None) -> str:
+    return value.get_secret_value().strip() if value else ""

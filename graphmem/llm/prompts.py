@@ -1,0 +1,145 @@
+"""Prompts as files: `prompts/<name>.md`, each with declared placeholders, checked when loaded.
+
+    <!-- prompt: extract(conversation, known_names, today!) -->
+    What it is for, in a sentence or two; not sent.
+
+    ## system
+    Today is {{today}}. …
+
+    ## user
+    <conversation>
+    {{conversation}}
+    </conversation>
+
+A placeholder marked `!` is filled by graphmem itself (a date, a number) and may stand anywhere. Every other one holds
+text of others: it stands in the user part, alone between a tag of its own, and cannot close that tag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphmem.errors import SetupError
+
+Message = dict[str, str]
+
+FOLDER = Path(__file__).parent / "prompts"
+
+_HEAD = re.compile(r"\A<!--\s*prompt:\s*([a-z][a-z0-9_]*)\(([^)]*)\)\s*-->\n")
+_PART = re.compile(r"^## (system|user)[ \t]*$", re.MULTILINE)
+_PARAMETER = re.compile(r"([a-z][a-z0-9_]*)(!?)")
+_PLACEHOLDER = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
+_FENCED = re.compile(r"^<([a-z_]+)>\n\{\{\s*([a-z][a-z0-9_]*)\s*\}\}\n</\1>$", re.MULTILINE)
+_LINE_END = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+# Characters that a reader does not see and that could hide a tag from the pattern.
+_INVISIBLE = r"[\s\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]*"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt with everything filled in; an empty system part is not sent."""
+
+    name: str
+    system: str
+    user: str
+
+    def messages(self) -> list[Message]:
+        """The messages of a chat completion request."""
+        head = [{"role": "system", "content": self.system}] if self.system else []
+        return [*head, {"role": "user", "content": self.user}]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """A prompt with placeholders; `untrusted` are those that hold text of others, `fences` the tags they stand in."""
+
+    name: str
+    system: str
+    user: str
+    parameters: frozenset[str]
+    untrusted: frozenset[str]
+    fences: frozenset[str]
+
+    def render(self, **values: str | int) -> Prompt:
+        """Fill in every placeholder; what a value contains is not expanded. Raises TypeError for other names."""
+        if values.keys() != self.parameters:
+            raise TypeError(f"prompt {self.name} takes {sorted(self.parameters)}, not {sorted(values)}")
+        told = {name: self._safe(name, str(value)) for name, value in values.items()}
+        return Prompt(self.name, _fill(self.system, told), _fill(self.user, told))
+
+    def _safe(self, name: str, value: str) -> str:
+        return neutralise(value, self.fences) if name in self.untrusted else value
+
+
+def load_prompts(folder: Path = FOLDER) -> Mapping[str, PromptTemplate]:
+    """Every prompt of a folder by name. Raises SetupError that names the file and what is wrong in it."""
+    return {path.stem: _read(path) for path in sorted(folder.glob("*.md"))}
+
+
+def neutralise(text: str, tags: Iterable[str]) -> str:
+    """The text with `<` written `&lt;` wherever it would open or close one of the tags; all else stays as it is."""
+    names = "|".join(re.escape(tag) for tag in sorted(tags))
+    if not names:
+        return text
+    return re.sub(rf"<(?={_INVISIBLE}/?{_INVISIBLE}(?:{names})\b)", "&lt;", text, flags=re.IGNORECASE)
+
+
+def within_line(text: str) -> str:
+    """Text for one entry of a list of lines: its further lines are indented, so that none can pass for an entry."""
+    return _LINE_END.sub("\n    ", text.strip())
+
+
+def _fill(template: str, values: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
+
+
+def _read(path: Path) -> PromptTemplate:
+    text = path.read_text("utf-8")
+    head = _HEAD.match(text)
+    if head is None or head[1] != path.stem:
+        raise _broken(path, f"its first line must be <!-- prompt: {path.stem}(parameters) -->")
+    declared = _parameters(path, head[2])
+    _, *parts = _PART.split(text[head.end() :])
+    named = dict(zip(parts[::2], (part.strip() for part in parts[1::2]), strict=True))
+    if len(parts) != 2 * len(named) or not named.get("user"):
+        raise _broken(path, "it needs one part `## user` that is not empty, and at most one `## system`")
+    system, user = named.get("system", ""), named["user"]
+    _check(path, declared, system, user)
+    untrusted = frozenset(name for name, trusted in declared.items() if not trusted)
+    fences = frozenset(tag for tag, _ in _FENCED.findall(user))
+    return PromptTemplate(path.stem, system, user, frozenset(declared), untrusted, fences)
+
+
+def _parameters(path: Path, text: str) -> dict[str, bool]:
+    """Declared placeholders, with whether graphmem itself fills them."""
+    declared: dict[str, bool] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        match = _PARAMETER.fullmatch(item)
+        if match is None or match[1] in declared:
+            raise _broken(path, f"its parameter {item!r} is no name or declared twice")
+        declared[match[1]] = bool(match[2])
+    return declared
+
+
+def _check(path: Path, declared: Mapping[str, bool], system: str, user: str) -> None:
+    used = set(_PLACEHOLDER.findall(system + user))
+    if missing := used - declared.keys():
+        raise _broken(path, f"it uses {sorted(missing)} without declaring them")
+    if unused := declared.keys() - used:
+        raise _broken(path, f"it declares {sorted(unused)} and does not use them")
+    fenced = _FENCED.findall(user)
+    if len({tag for tag, _ in fenced}) < len(fenced):
+        raise _broken(path, "two placeholders stand in the same tag; each needs its own")
+    bare = _PLACEHOLDER.findall(system) + _PLACEHOLDER.findall(_FENCED.sub("", user))
+    if unsafe := {name for name in bare if not declared[name]}:
+        raise _broken(
+            path,
+            f"{sorted(unsafe)} must stand in the user part, alone between <tag> and </tag> lines, or be marked `!`",
+        )
+
+
+def _broken(path: Path, why: str) -> SetupError:
+    return SetupError(f"The prompt file {path.name} cannot be used: {why}.")

@@ -1,0 +1,13 @@
+"""Where the parts of graphmem that are not Python lie, in a checkout and in an installed wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+
+
+def cypher_root() -> Path:
+    """Return the folder of the `.cypher` files: carried inside the wheel, beside the package in a checkout."""
+    packaged = _PACKAGE / "_resources" / "cypher"
+    return packaged if packaged.is_dir() else _PACKAGE.parent / "cypher"

@@ -1,0 +1,1 @@
+"""Neo4j: queries of the catalogue, run in transactions."""

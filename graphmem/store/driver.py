@@ -1,0 +1,165 @@
+"""The one place that speaks Bolt: named queries in managed transactions, with Neo4j's errors told as ours."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import neo4j
+from neo4j import READ_ACCESS, AsyncGraphDatabase, AsyncManagedTransaction, AsyncResult, AsyncSession
+from neo4j.exceptions import (
+    AuthError,
+    ConfigurationError,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+    TransientError,
+)
+from neo4j.time import DateTime
+
+from graphmem.errors import DatabaseUnavailable, SetupError
+from graphmem.store.queries import catalogue
+
+Row = dict[str, Any]
+T = TypeVar("T")
+
+
+def _plain(value: Any) -> Any:
+    """Return a driver value with Neo4j's times as Python's."""
+    if isinstance(value, DateTime):
+        return value.to_native().astimezone(UTC)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        if value and isinstance(value[0], float):
+            return value
+        return [_plain(item) for item in value]
+    return value
+
+
+def _sent(value: Any) -> Any:
+    """Return a parameter with its times in UTC: the driver's fast extension cannot send times of a named zone."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    if isinstance(value, dict):
+        return {key: _sent(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return value if value and isinstance(value[0], float | str) else [_sent(item) for item in value]
+    return value
+
+
+class Transaction:
+    """An open transaction that runs queries of the catalogue by name."""
+
+    def __init__(self, inner: AsyncManagedTransaction | AsyncSession) -> None:
+        self._inner = inner
+
+    async def run(self, name: str, **parameters: Any) -> list[Row]:
+        """Run the query `name` and return its rows as plain dictionaries."""
+        return [_plain(record.data()) async for record in await self._ask(name, parameters)]
+
+    async def value(self, name: str, **parameters: Any) -> Any:
+        """Run a query of one row and one column and return its value as the driver decoded it: no time among it.
+
+        Many rows collected into one value are read several times faster than as rows.
+        """
+        record = await (await self._ask(name, parameters)).single(strict=True)
+        return record[0]
+
+    async def _ask(self, name: str, parameters: dict[str, Any]) -> AsyncResult:
+        query = catalogue()[name]
+        if parameters.keys() != query.parameters:
+            raise TypeError(f"{name} takes {sorted(query.parameters)}, got {sorted(parameters)}")
+        return await self._inner.run(query.text, _sent(parameters))
+
+    async def run_text(self, text: str, parameters: dict[str, Any] | None = None) -> list[Row]:
+        """Run text of a Cypher file that is not in the catalogue: a migration or a check."""
+        result = await self._inner.run(text, parameters or {})
+        return [_plain(record.data()) async for record in result]
+
+
+@asynccontextmanager
+async def _mapped() -> AsyncIterator[None]:
+    try:
+        yield
+    except AuthError as error:
+        raise SetupError(
+            "Neo4j refused the user name or password: check GRAPHMEM_NEO4J_USER and GRAPHMEM_NEO4J_PASSWORD."
+        ) from error
+    except (ServiceUnavailable, TransientError, OSError) as error:
+        raise DatabaseUnavailable("Neo4j cannot be reached: see that it runs, then try again.") from error
+    except ConfigurationError as error:
+        raise SetupError(f"The address of Neo4j cannot be used: {error}. Check GRAPHMEM_NEO4J_URI.") from error
+    except Neo4jError as error:
+        if (error.code or "").startswith(("Neo.TransientError", "Neo.ClientError.Database.DatabaseNotFound")):
+            raise DatabaseUnavailable(f"Neo4j is not ready: {error.code}.") from error
+        raise
+    except DriverError as error:
+        raise DatabaseUnavailable("The connection to Neo4j was lost: try again.") from error
+
+
+class Graph:
+    """A Neo4j database; opened and closed by whoever composes the process."""
+
+    def __init__(self, uri: str, user: str, password: str, database: str = "neo4j") -> None:
+        try:
+            self._driver = AsyncGraphDatabase.driver(
+                uri,
+                auth=(user, password),
+                max_connection_pool_size=64,
+                connection_acquisition_timeout=20,
+                connection_timeout=5,
+                max_transaction_retry_time=15,
+                notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
+            )
+        except (ConfigurationError, ValueError) as error:
+            raise SetupError(f"The address of Neo4j cannot be used: {error}. Check GRAPHMEM_NEO4J_URI.") from error
+        self._database = database
+
+    async def verify(self) -> None:
+        """Raise DatabaseUnavailable or SetupError when the server cannot be used."""
+        async with _mapped():
+            await self._driver.verify_connectivity()
+
+    async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` in one read transaction, retried when the server asks for it."""
+        async with _mapped(), self._driver.session(database=self._database) as session:
+            return await session.execute_read(lambda inner: work(Transaction(inner)))
+
+    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` in one write transaction: all of it happens or nothing; it may be run again."""
+        async with _mapped(), self._driver.session(database=self._database) as session:
+            return await session.execute_write(lambda inner: work(Transaction(inner)))
+
+    async def fetch(self, name: str, **parameters: Any) -> list[Row]:
+        """Run one reading query of the catalogue."""
+        return await self.read(lambda transaction: transaction.run(name, **parameters))
+
+    async def value(self, name: str, **parameters: Any) -> Any:
+        """Run one reading query of one row and one column and return its value as the driver decoded it.
+
+        It runs without a transaction around it, which spares two messages; a lost connection is tried again with one.
+        """
+        async with _mapped():
+            try:
+                async with self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session:
+                    return await Transaction(session).value(name, **parameters)
+            except (ServiceUnavailable, SessionExpired, TransientError):
+                return await self.read(lambda transaction: transaction.value(name, **parameters))
+
+    async def execute(self, name: str, **parameters: Any) -> list[Row]:
+        """Run one writing query of the catalogue in a transaction of its own."""
+        return await self.write(lambda transaction: transaction.run(name, **parameters))
+
+    async def apply_schema(self, statement: str) -> None:
+        """Run one schema statement, which Neo4j wants in a transaction without writes."""
+        async with _mapped(), self._driver.session(database=self._database) as session:
+            result = await session.run(statement)
+            await result.consume()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._driver.close()

@@ -1,0 +1,185 @@
+"""Entities in the graph: found by name or alias, made once per user and name."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from graphmem.domain.entity import DEFAULT_TYPE, PERSON, Entity, EntityIn, EntityRef
+from graphmem.domain.identity import Owner
+from graphmem.domain.text import name_key
+from graphmem.errors import NotFound
+from graphmem.store.driver import Graph, Row, Transaction
+from graphmem.store.rows import entity_of, entity_ref, group_key
+
+EVERYONE = "everyone"
+"""Name of the entity that global memories are about when they name no subject."""
+
+
+class EntityStore:
+    """Entities of all users."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def resolve(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        wanted: Iterable[EntityIn],
+        vectors: Mapping[str, list[float]],
+        now: datetime,
+    ) -> dict[str, EntityRef]:
+        """Return the entities named, by name key, making those that are new; the key "" is the user's own entity.
+
+        Runs under the user's lock, so that many writers at once make one entity; the constraint holds it anyway.
+        """
+        own = EntityIn(name=owner.user_id or EVERYONE, type=PERSON if owner.user_id else "Group")
+        asked = {name_key(own.name): own}
+        for each in wanted:
+            key = name_key(each.name)
+            if key not in asked or asked[key].type is None:
+                asked[key] = each
+        found = await self._by_key(transaction, [owner.group_id], list(asked))
+        missing = [key for key in asked if key not in found]
+        if missing:
+            rows = [
+                _new_entity(owner, asked[key], vectors.get(key), now, is_user=key == name_key(own.name))
+                for key in missing
+            ]
+            created = await transaction.run("entities.create", rows=[{"properties": row} for row in rows])
+            found.update({row["entity"]["name_key"]: row["entity"] for row in created})
+        for key, each in asked.items():
+            if each.type and each.type != DEFAULT_TYPE and found[key]["type"] == DEFAULT_TYPE:
+                rows = await transaction.run(
+                    "entities.set_type",
+                    group_id=owner.group_id,
+                    entity_id=found[key]["uuid"],
+                    type=each.type,
+                    now=now,
+                )
+                found[key] = rows[0]["entity"]
+        known = {key: entity_ref(stored) for key, stored in found.items()}
+        known[""] = known[name_key(own.name)]
+        return known
+
+    async def create(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        entity_id: str,
+        named: EntityIn,
+        vector: list[float] | None,
+        now: datetime,
+    ) -> EntityRef:
+        """Make one entity of an id given, under the user's lock; the caller has seen that its name is free."""
+        properties = {**_new_entity(owner, named, vector, now, is_user=False), "uuid": entity_id}
+        rows = await transaction.run("entities.create", rows=[{"properties": properties}])
+        return entity_ref(rows[0]["entity"])
+
+    async def add_aliases(
+        self, transaction: Transaction, owner: Owner, entity_id: str, names: Sequence[str], now: datetime
+    ) -> None:
+        """Give an entity further names, under the user's lock; one that is already another entity's is left out."""
+        rows = await transaction.run("entities.one", group_ids=[owner.group_id], entity_id=entity_id)
+        if not rows:
+            raise NotFound("There is no such entity.")
+        stored = rows[0]["entity"]
+        taken = await self._by_key(transaction, [owner.group_id], [name_key(name) for name in names])
+        kept = dict(zip(stored["alias_keys"], stored["aliases"], strict=True))
+        for name in names:
+            key = name_key(name)
+            if key and key not in taken:
+                kept[key] = name
+        await transaction.run(
+            "entities.add_aliases",
+            group_id=owner.group_id,
+            entity_id=entity_id,
+            aliases=list(kept.values()),
+            alias_keys=list(kept),
+            alias_text=" ".join(kept.values()),
+            now=now,
+        )
+
+    async def refs(self, transaction: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, EntityRef]:
+        """Return entities by id as memories name them."""
+        if not ids:
+            return {}
+        rows = await transaction.run("entities.by_ids", group_ids=owner.readable, ids=list(ids))
+        return {row["entity"]["uuid"]: entity_ref(row["entity"]) for row in rows}
+
+    async def ids_named(self, owner: Owner, name: str) -> list[str]:
+        """Return the ids an entity filter means: an id itself, or the entities of that name or alias."""
+
+        async def work(transaction: Transaction) -> list[str]:
+            found = await self._by_key(transaction, owner.readable, [name_key(name)])
+            by_id = await transaction.run("entities.by_ids", group_ids=owner.readable, ids=[name])
+            return [row["uuid"] for row in found.values()] + [row["entity"]["uuid"] for row in by_id]
+
+        return await self._graph.read(work)
+
+    async def get(self, owner: Owner, entity_id: str) -> Entity:
+        """Return one entity; raise NotFound for one that is not this user's."""
+        rows = await self._graph.fetch("entities.one", group_ids=owner.readable, entity_id=entity_id)
+        if not rows:
+            raise NotFound("There is no such entity.")
+        return entity_of(rows[0]["entity"], rows[0]["memory_count"])
+
+    async def page(
+        self, owner: Owner, *, text: str | None, type: str | None, after: tuple[str, str] | None, limit: int
+    ) -> tuple[list[Entity], tuple[str, str] | None]:
+        """Return one page of entities by name and the key to go on from (None at the end)."""
+        rows = await self._graph.fetch(
+            "entities.page",
+            group_ids=owner.readable,
+            text=name_key(text) if text else None,
+            type=type,
+            after_key=after[0] if after else None,
+            after_id=after[1] if after else None,
+            limit=limit,
+        )
+        entities = [entity_of(row["entity"], row["memory_count"]) for row in rows]
+        if len(rows) < limit:
+            return entities, None
+        return entities, (rows[-1]["entity"]["name_key"], rows[-1]["entity"]["uuid"])
+
+    async def _by_key(self, transaction: Transaction, group_ids: list[str], keys: Sequence[str]) -> dict[str, Row]:
+        rows = await transaction.run("entities.find", group_ids=group_ids, keys=list(keys))
+        found: dict[str, Row] = {}
+        for row in rows:
+            stored = row["entity"]
+            for key in stored["alias_keys"]:
+                if key in keys:
+                    found.setdefault(key, stored)
+        for row in rows:
+            if row["entity"]["name_key"] in keys:
+                found[row["entity"]["name_key"]] = row["entity"]
+        return found
+
+
+def _new_entity(
+    owner: Owner, named: EntityIn, vector: list[float] | None, now: datetime, *, is_user: bool
+) -> dict[str, Any]:
+    kind = named.type or DEFAULT_TYPE
+    return {
+        "uuid": str(uuid.uuid4()),
+        "group_id": owner.group_id,
+        "group_key": group_key(owner.group_id),
+        "name": named.name,
+        "name_key": name_key(named.name),
+        "type": kind,
+        "labels": ["Entity", kind],
+        "summary": "",
+        "aliases": [],
+        "alias_keys": [],
+        "alias_text": "",
+        "mentioned_in": [],
+        "attributes": json.dumps({}),
+        "is_user": is_user,
+        "name_embedding": vector,
+        "created_at": now,
+        "updated_at": now,
+    }

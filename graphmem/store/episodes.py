@@ -1,0 +1,407 @@
+"""Messages in the graph: each turn an episode, tied to its session and to the turn before it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from graphmem.domain.identity import Owner
+from graphmem.domain.session import Message, MessageIn, Role, Session, SessionIn, SessionKind
+from graphmem.domain.times import Clock
+from graphmem.errors import Conflict, NotFound
+from graphmem.store.driver import Graph, Row, Transaction
+from graphmem.store.rows import group_key, user_of
+
+_OF_SESSION = (
+    *("session_id", "source_session_id", "title", "summary", "sentiment_score"),
+    *("created_at", "updated_at", "ended_at"),
+)
+_PLAIN = ("intent", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message ready to be stored; `redacted` is its text without secrets, where it holds any."""
+
+    message: MessageIn
+    vector: list[float]
+    redacted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurns:
+    """What became of a batch: the ids of all its messages, of the new ones, and the jobs older ones still wait for."""
+
+    session_id: str
+    message_ids: list[str]
+    new_ids: list[str]
+    unread_ids: list[str]
+    waiting_jobs: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Messages of one session that a job is to read."""
+
+    owner: Owner
+    job_id: str
+    session_id: str
+    message_ids: list[str]
+
+
+class EpisodeStore:
+    """Messages and sessions of all users."""
+
+    def __init__(self, graph: Graph, clock: Clock) -> None:
+        self._graph = graph
+        self._clock = clock
+
+    # Writing
+
+    async def append(
+        self,
+        owner: Owner,
+        session_id: str | None,
+        turns: Sequence[Turn],
+        *,
+        job_id: str | None,
+        zone: str | None = None,
+    ) -> StoredTurns:
+        """Store the turns that are new, in order, at the end of their session; one whose id is known stays as it is.
+
+        With `job_id`, what is new or was never read waits for that job.
+        """
+
+        async def work(transaction: Transaction) -> StoredTurns:
+            return await self._append(transaction, owner, session_id, turns, job_id, zone)
+
+        return await self._graph.write(work)
+
+    async def _append(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        session_id: str | None,
+        turns: Sequence[Turn],
+        job_id: str | None,
+        zone: str | None,
+    ) -> StoredTurns:
+        now = await self._lock(transaction, owner)
+        if zone:
+            await transaction.run(
+                "episodes.set_zone",
+                group_id=owner.group_id, tenant=owner.tenant, user_id=owner.user_id, zone=zone, now=now,
+            )  # fmt: skip
+        ids = [turn.message.id or str(uuid.uuid4()) for turn in turns]
+        rows = await transaction.run("episodes.known", group_id=owner.group_id, message_ids=ids)
+        known = {row["message_id"]: row for row in rows}
+        fresh = {key: turn for key, turn in zip(ids, turns, strict=True) if key not in known}
+        place = session_id or (known[ids[0]]["session_id"] if not fresh else str(uuid.uuid4()))
+        if fresh:
+            await self._store(transaction, owner, place, fresh, now)
+        unread = [
+            key for key in dict.fromkeys(ids)
+            if key in fresh or (known[key]["pending_job"] is None and known[key]["extracted_at"] is None)
+        ]  # fmt: skip
+        if job_id and unread:
+            await transaction.run("episodes.assign", group_id=owner.group_id, message_ids=unread, job_id=job_id)
+        waiting = dict.fromkeys(row["pending_job"] for row in rows if row["pending_job"])
+        return StoredTurns(place, ids, list(fresh), unread, list(waiting))
+
+    async def _store(
+        self, transaction: Transaction, owner: Owner, session_id: str, fresh: Mapping[str, Turn], now: datetime
+    ) -> None:
+        session = await self._open(transaction, owner, session_id, {}, now)
+        first = session["message_count"] + 1
+        rows = [
+            _properties(owner, session_id, key, turn, position, now)
+            for position, (key, turn) in enumerate(fresh.items(), first)
+        ]
+        chain = [session.get("last_episode"), *(row["uuid"] for row in rows)]
+        await transaction.run(
+            "episodes.append",
+            group_id=owner.group_id,
+            session_id=session_id,
+            rows=rows,
+            links=[list(pair) for pair in pairwise(chain) if pair[0]],
+            last_episode=chain[-1],
+            intents=[turn.message.intent for turn in fresh.values() if turn.message.intent],
+            now=now,
+        )
+
+    async def _open(
+        self, transaction: Transaction, owner: Owner, session_id: str, given: Mapping[str, Any], now: datetime
+    ) -> Row:
+        properties = {**_new_session(), **given}
+        rows = await transaction.run(
+            "episodes.open_session", group_id=owner.group_id, session_id=session_id, properties=properties, now=now
+        )
+        return {**rows[0]["session"], "created": rows[0]["session"]["uuid"] == properties["uuid"]}
+
+    async def open_session(
+        self,
+        owner: Owner,
+        wanted: SessionIn,
+        *,
+        kind: SessionKind = SessionKind.CONVERSATION,
+        source_session_id: str | None = None,
+    ) -> Session:
+        """Make a session; raise Conflict when its id is taken."""
+        session_id = wanted.session_id or str(uuid.uuid4())
+        given = {
+            "title": wanted.title,
+            "topic_tags": wanted.topic_tags,
+            "metadata": _json(wanted.metadata),
+            "kind": kind.value,
+            "source_session_id": source_session_id,
+        }
+
+        async def work(transaction: Transaction) -> Row:
+            return await self._open(transaction, owner, session_id, given, self._clock())
+
+        stored = await self._graph.write(work)
+        if not stored["created"]:
+            raise Conflict(f"There is a session {session_id} already: use it, or leave the id out.")
+        return session_of(stored)
+
+    async def close_session(self, owner: Owner, session_id: str) -> Session:
+        """End a session; raise NotFound for one that is not this user's."""
+        return _one_session(
+            await self._write(owner, "episodes.close_session", session_id=session_id, now=self._clock())
+        )
+
+    async def keep_summary(
+        self,
+        owner: Owner,
+        session_id: str,
+        *,
+        summary: str,
+        title: str,
+        tags: Sequence[str],
+        sentiment: float | None,
+        through: int,
+    ) -> None:
+        """Keep what stands for the messages of a session up to the position `through`."""
+        await self._write(
+            owner,
+            "episodes.keep_summary",
+            session_id=session_id,
+            summary=summary,
+            title=title,
+            tags=list(tags),
+            sentiment=sentiment,
+            through=through,
+            now=self._clock(),
+        )
+
+    async def _write(self, owner: Owner, query: str, **parameters: Any) -> list[Row]:
+        """Run a query under the user's lock, which tells every cache that something has changed."""
+
+        async def work(transaction: Transaction) -> list[Row]:
+            await self._lock(transaction, owner)
+            return await transaction.run(query, group_id=owner.group_id, **parameters)
+
+        return await self._graph.write(work)
+
+    async def _lock(self, transaction: Transaction, owner: Owner) -> datetime:
+        now = self._clock()
+        await transaction.run(
+            "facts.lock_user", group_id=owner.group_id, tenant=owner.tenant, user_id=owner.user_id, now=now, count=1
+        )
+        return now
+
+    async def assign(self, owner: Owner, message_ids: Sequence[str], job_id: str) -> None:
+        """Note that a job is to read some messages."""
+        await self._graph.execute(
+            "episodes.assign", group_id=owner.group_id, message_ids=list(message_ids), job_id=job_id
+        )
+
+    async def mark_read(self, owner: Owner, message_ids: Sequence[str]) -> None:
+        """Note that messages have been read by extraction."""
+        await self._graph.execute(
+            "episodes.mark_read", group_id=owner.group_id, message_ids=list(message_ids), at=self._clock()
+        )
+
+    async def release(self, owner: Owner, job_id: str) -> None:
+        """Let go of what a job did not read, for a later one."""
+        await self._graph.execute("episodes.release", group_id=owner.group_id, job_id=job_id)
+
+    # Reading
+
+    async def load(self, owner: Owner, message_ids: Sequence[str]) -> list[Message]:
+        """Return messages in the order of their session; ids that are not this user's are left out."""
+        rows = await self._graph.fetch("episodes.load", group_id=owner.group_id, message_ids=list(message_ids))
+        return [message_of(row["message"]) for row in rows]
+
+    async def before(self, owner: Owner, session_id: str, position: int, limit: int) -> list[Message]:
+        """Return the last messages before a place in a session, oldest first."""
+        rows = await self._graph.fetch(
+            "episodes.before", group_id=owner.group_id, session_id=session_id, position=position, limit=limit
+        )
+        return [message_of(row["message"]) for row in reversed(rows)]
+
+    async def of_session(self, owner: Owner, session_id: str, *, after: int = 0, limit: int = 1_000) -> list[Message]:
+        """Return the messages of a session behind a position, oldest first."""
+        rows = await self._graph.fetch(
+            "episodes.of_session", group_id=owner.group_id, session_id=session_id, after=after, limit=limit
+        )
+        return [message_of(row["message"]) for row in rows]
+
+    async def all_of_session(self, owner: Owner, session_id: str) -> AsyncIterator[Message]:
+        """Yield every message of a session, oldest first."""
+        after = 0
+        while page := await self.of_session(owner, session_id, after=after):
+            for message in page:
+                yield message
+            after = page[-1].position
+
+    async def unread(self, owner: Owner, session_id: str) -> list[Message]:
+        """Return the messages of a session that no job has read or is to read."""
+        rows = await self._graph.fetch("episodes.unread", group_id=owner.group_id, session_id=session_id)
+        return [message_of(row["message"]) for row in rows]
+
+    async def of_job(self, owner: Owner, job_id: str) -> list[Message]:
+        """Return the messages that a job is still to read."""
+        rows = await self._graph.fetch("episodes.of_job", group_id=owner.group_id, job_id=job_id)
+        return [message_of(row["message"]) for row in rows]
+
+    async def waiting(self) -> list[Waiting]:
+        """Return, over all users, the messages that jobs are to read."""
+        rows = await self._graph.fetch("episodes.waiting")
+        return [
+            Waiting(Owner(*row["group_id"].split(":", 1)), row["job_id"], row["session_id"], row["message_ids"])
+            for row in rows
+        ]
+
+    async def session(self, owner: Owner, session_id: str) -> Session:
+        """Return one session; raise NotFound for one that is not this user's."""
+        return _one_session(await self._graph.fetch("episodes.session", group_id=owner.group_id, session_id=session_id))
+
+    async def sessions(
+        self, owner: Owner, *, active: bool | None, after: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]:
+        """Return one page of sessions, the latest first; `after` is the last of the page before."""
+        rows = await self._graph.fetch(
+            "episodes.sessions",
+            group_id=owner.group_id,
+            active=active,
+            after_at=after[0] if after else None,
+            after_id=after[1] if after else None,
+            limit=limit,
+        )
+        return [session_of(row["session"]) for row in rows]
+
+    async def owner_of_session(self, tenant: str, session_id: str) -> Owner:
+        """Return whose session of a tenant an id is; raise NotFound, and Conflict when it is several users'."""
+        rows = await self._graph.fetch("episodes.sessions_named", tenant_prefix=f"{tenant}:", session_id=session_id)
+        if not rows:
+            raise NotFound("There is no such session.")
+        if len(rows) > 1:
+            raise Conflict("Several users have a session of that id: say whose is meant with user_id.")
+        return Owner(tenant, rows[0]["group_id"].split(":", 1)[1])
+
+    async def zone(self, owner: Owner) -> str | None:
+        """Return the user's time zone, where one was told."""
+        rows = await self._graph.fetch("episodes.zone", group_id=owner.group_id)
+        return rows[0]["zone"] if rows else None
+
+
+def message_of(stored: Mapping[str, Any]) -> Message:
+    """Return an episode node's properties as a message."""
+    return Message(
+        **{name: stored.get(name) for name in _PLAIN},
+        id=stored["message_id"],
+        session_id=stored["session_id"],
+        user_id=user_of(stored["group_id"]) or "",
+        role=Role(stored["role"]),
+        content=stored["content"],
+        name=stored.get("speaker"),
+        timestamp=stored["valid_at"],
+        created_at=stored["created_at"],
+        entities=json.loads(stored.get("entities") or "{}"),
+        metadata=json.loads(stored.get("metadata") or "{}"),
+        rich_content=json.loads(stored.get("rich_content") or "null"),
+        query_results=json.loads(stored.get("query_results") or "null"),
+        position=stored["position"],
+        extracted_at=stored.get("extracted_at"),
+        utc_offset_minutes=stored.get("utc_offset_minutes") or 0,
+    )
+
+
+def _properties(
+    owner: Owner, session_id: str, message_id: str, turn: Turn, position: int, now: datetime
+) -> dict[str, Any]:
+    told = turn.message
+    at = told.timestamp or now
+    return {
+        "uuid": str(uuid.uuid4()),
+        "group_id": owner.group_id,
+        "group_key": group_key(owner.group_id),
+        "name": f"{session_id} #{position}",
+        "source": "message",
+        "source_description": f"{told.role.value} message",
+        "message_id": message_id,
+        "session_id": session_id,
+        "position": position,
+        "role": told.role.value,
+        "speaker": told.name,
+        "content": told.content,
+        "redacted": turn.redacted,
+        "content_embedding": turn.vector,
+        "entity_edges": [],
+        "valid_at": at.astimezone(UTC),
+        "utc_offset_minutes": int((at.utcoffset() or timedelta()).total_seconds() // 60),
+        "created_at": now,
+        "intent": told.intent,
+        "entities": _json(told.entities),
+        "metadata": _json(told.metadata),
+        "rich_content": _json(told.rich_content) if told.rich_content is not None else None,
+        "query_results": _json(told.query_results) if told.query_results is not None else None,
+        "confidence": told.confidence,
+        "sql_executed": told.sql_executed,
+        "execution_time_ms": told.execution_time_ms,
+    }
+
+
+def _new_session() -> dict[str, Any]:
+    return {
+        "uuid": str(uuid.uuid4()),
+        "kind": SessionKind.CONVERSATION.value,
+        "message_count": 0,
+        "summarized_through": 0,
+        "intent_sequence": [],
+        "topic_tags": [],
+        "metadata": "{}",
+        "is_active": True,
+    }
+
+
+def _one_session(rows: Sequence[Row]) -> Session:
+    if not rows:
+        raise NotFound("There is no such session.")
+    return session_of(rows[0]["session"])
+
+
+def session_of(stored: Mapping[str, Any]) -> Session:
+    """Return a session node's properties as a session."""
+    return Session(
+        **{name: stored.get(name) for name in _OF_SESSION},
+        id=stored["uuid"],
+        user_id=user_of(stored["group_id"]) or "",
+        kind=SessionKind(stored["kind"]),
+        summarized_through=stored["summarized_through"],
+        intent_sequence=list(stored["intent_sequence"]),
+        topic_tags=list(stored["topic_tags"]),
+        message_count=stored["message_count"],
+        is_active=stored["is_active"],
+        metadata=json.loads(stored["metadata"]),
+    )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

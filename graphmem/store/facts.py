@@ -1,0 +1,346 @@
+"""Memories in the graph: every write is one transaction under the user's lock, every read names both times."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from graphmem.domain.belief import ONE_TICK, Ledger, Outcome
+from graphmem.domain.entity import EntityRef
+from graphmem.domain.fact import Fact
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import HistoryRow, Memory, SaveResult, Scope
+from graphmem.domain.text import content_hash
+from graphmem.domain.times import LATEST, Clock
+from graphmem.errors import EndedMemory, NotFound
+from graphmem.store.driver import Graph, Row, Transaction
+from graphmem.store.entities import EntityStore
+from graphmem.store.rows import fact_properties, history_row_of, memory_of, read_fact
+from graphmem.store.statements import Statement, Vector, draft_of, entities_in
+
+T = TypeVar("T")
+ErasesMemory = Callable[[Transaction, Owner, str], Awaitable[object]]
+"""Erases within a transaction what else is held of a memory."""
+
+
+@dataclass(slots=True)
+class Write:
+    """An open write of one user: the transaction, the ledger over what it may touch, and the vectors of new texts."""
+
+    owner: Owner
+    transaction: Transaction
+    now: datetime
+    ledger: Ledger
+    vectors: dict[str, Vector]
+
+
+class FactStore:
+    """Memories of all users; `clock` tells the time of writes and of what is current."""
+
+    def __init__(self, graph: Graph, entities: EntityStore, clock: Clock) -> None:
+        self._graph = graph
+        self._entities = entities
+        self._clock = clock
+
+    # Writing
+
+    async def save(
+        self, owner: Owner, statements: Sequence[Statement], names: Mapping[str, Vector], actor: str | None
+    ) -> list[SaveResult]:
+        """Save all statements or none; `names` maps name keys of entities to vectors. Global ones go to the tenant."""
+
+        async def work(transaction: Transaction) -> list[SaveResult]:
+            return await self.save_within(transaction, owner, statements, names, actor)
+
+        return await self._graph.write(work)
+
+    async def save_within(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        statements: Sequence[Statement],
+        names: Mapping[str, Vector],
+        actor: str | None,
+    ) -> list[SaveResult]:
+        """Save within an open transaction, for writers that change more than facts."""
+        by_owner: dict[Owner, list[int]] = defaultdict(list)
+        for index, statement in enumerate(statements):
+            by_owner[owner.everyone if statement.memory.scope is Scope.GLOBAL else owner].append(index)
+        results: dict[int, SaveResult] = {}
+        for one in sorted(by_owner, key=lambda each: each.group_id):
+            indexes = by_owner[one]
+            saved = await self._save_of(transaction, one, [statements[i] for i in indexes], names, actor)
+            results.update(zip(indexes, saved, strict=True))
+        return [results[index] for index in range(len(statements))]
+
+    async def _save_of(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        statements: Sequence[Statement],
+        names: Mapping[str, Vector],
+        actor: str | None,
+    ) -> list[SaveResult]:
+        now = await self.lock(transaction, owner)
+        known = await self._entities.resolve(transaction, owner, entities_in(statements), names, now)
+        texts = await self._message_texts(transaction, owner, statements)
+        drafts = [draft_of(owner, statement, known, texts, now) for statement in statements]
+        write = Write(
+            owner,
+            transaction,
+            now,
+            await self._ledger(
+                transaction,
+                owner,
+                now,
+                actor,
+                hashes=[draft.content_hash for draft in drafts],
+                memory_ids=[target for statement in statements for target in statement.memory.supersedes],
+                pairs=[[draft.subject_id, draft.predicate] for draft in drafts if draft.single_valued],
+            ),
+            {draft.uuid: statement.vector for draft, statement in zip(drafts, statements, strict=True)},
+        )
+        outcomes = [
+            write.ledger.save(draft, statement.memory.supersedes, statement.reason)
+            for draft, statement in zip(drafts, statements, strict=True)
+        ]
+        await self.commit(write)
+        await self.link(transaction, owner, [outcome.fact for outcome in outcomes], now)
+        refs = await self._entities.refs(transaction, owner, _touched(outcome.fact for outcome in outcomes))
+        return [_result(outcome, refs, write.ledger.now) for outcome in outcomes]
+
+    async def change(
+        self,
+        owner: Owner,
+        memory_id: str,
+        act: Callable[[Ledger], Fact],
+        *,
+        actor: str | None = None,
+        vector: Vector | None = None,
+        related: bool = False,
+    ) -> Memory:
+        """Apply `act` to one memory's ledger in a transaction and return the memory; `vector` is that of a new content.
+
+        With `related`, the ledger also holds what superseded it and what shares its single-valued place.
+        Raises NotFound for an id that is not this user's.
+        """
+
+        async def work(transaction: Transaction) -> Memory:
+            owned = await self._owner_of_memory(transaction, owner, memory_id)
+            now = await self.lock(transaction, owned)
+            latest = await self._latest(transaction, owned, memory_id)
+            if latest.end_status is not None:
+                raise EndedMemory("The memory was deleted: save the statement anew.")
+            others = [latest.superseded_by] if related and latest.superseded_by else []
+            pairs = [[latest.subject_id, latest.predicate]] if related and latest.single_valued else []
+            ledger = await self._ledger(
+                transaction, owned, now, actor, [latest.content_hash], [memory_id, *others], pairs
+            )
+            fact = act(ledger)
+            if vector is not None and content_hash(fact.content) != latest.content_hash:
+                same = await transaction.run(
+                    "facts.touched_by", group_id=owned.group_id, hashes=[fact.content_hash], memory_ids=[], pairs=[]
+                )
+                ledger.refuse_twins(fact, [read_fact(row) for row in same])
+            await self.commit(Write(owned, transaction, now, ledger, {fact.uuid: vector} if vector else {}))
+            refs = await self._entities.refs(transaction, owned, _touched([fact]))
+            return memory_of(fact, refs, ledger.now)
+
+        return await self._graph.write(work)
+
+    async def lock(self, transaction: Transaction, owner: Owner, count: int = 1) -> datetime:
+        """Lock a user for the rest of the transaction and return a time later than every earlier write of theirs."""
+        now = self._clock()
+        rows = await transaction.run(
+            "facts.lock_user",
+            group_id=owner.group_id,
+            tenant=owner.tenant,
+            user_id=owner.user_id,
+            now=now,
+            count=count,
+        )
+        last = rows[0]["last_write_at"]
+        return max(now, last + ONE_TICK) if last else now
+
+    async def commit(self, write: Write) -> None:
+        """Write what the ledger collected: first what ends, then what begins."""
+        ledger, group_id = write.ledger, write.owner.group_id
+        changed = [{"uuid": fact.uuid, "properties": fact_properties(fact)} for fact in ledger.changed.values()]
+        if changed:
+            await write.transaction.run("facts.change_rows", group_id=group_id, rows=changed)
+        fresh, copies = [], []
+        for fact in ledger.created.values():
+            row: Row = {
+                "subject_id": fact.subject_id,
+                "object_id": fact.object_id or fact.subject_id,
+                "properties": fact_properties(fact),
+            }
+            source = ledger.vector_of.get(fact.uuid)
+            vector = write.vectors.get(source or fact.uuid)
+            if vector is not None:
+                row["properties"]["fact_embedding"] = vector
+                fresh.append(row)
+            else:
+                copies.append({**row, "vector_of": source})
+        if fresh:
+            await write.transaction.run("facts.create_rows", rows=fresh)
+        if copies:
+            await write.transaction.run("facts.create_versions", rows=copies)
+        await write.transaction.run("facts.stamp_user", group_id=group_id, at=ledger.now + timedelta(microseconds=1))
+
+    async def erase(self, owner: Owner, memory_id: str, also: Sequence[ErasesMemory] = ()) -> int:
+        """Erase every version of a memory and every pointer to it; return how many versions there were.
+
+        `also` is done in the same transaction: what other rooms hold of the memory.
+        """
+
+        async def work(transaction: Transaction) -> int:
+            owned = await self._owner_of_memory(transaction, owner, memory_id)
+            await self.lock(transaction, owned)
+            rows = await transaction.run("facts.erase", group_ids=[owned.group_id], memory_id=memory_id)
+            await transaction.run(
+                "facts.erase_pointers", group_id=owned.group_id, memory_id=memory_id, uuids=rows[0]["uuids"]
+            )
+            for erase in also:
+                await erase(transaction, owned, memory_id)
+            return int(rows[0]["erased"])
+
+        return await self._graph.write(work)
+
+    # Reading
+
+    async def get(self, owner: Owner, memory_id: str) -> Memory:
+        """Return the latest version of a memory, whatever became of it."""
+
+        async def work(transaction: Transaction) -> Memory:
+            return (await self.present(transaction, owner, [await self._latest(transaction, owner, memory_id)]))[0]
+
+        return await self._graph.read(work)
+
+    async def history(self, owner: Owner, memory_id: str) -> list[HistoryRow]:
+        """Return every version of a memory, oldest first."""
+
+        async def work(transaction: Transaction) -> list[HistoryRow]:
+            rows = await transaction.run("facts.versions", group_ids=owner.readable, memory_id=memory_id)
+            facts = [read_fact(row) for row in rows]
+            if not facts:
+                raise NotFound("There is no such memory.")
+            refs = await self._entities.refs(transaction, owner, _touched(facts))
+            return [history_row_of(fact, refs, self._clock()) for fact in facts]
+
+        return await self._graph.read(work)
+
+    async def page(self, owner: Owner, **filters: Any) -> tuple[list[Memory], Any, str | None]:
+        """Return one page by attributes and the key and id to go on from (None at the end)."""
+
+        async def work(transaction: Transaction) -> tuple[list[Memory], Any, str | None]:
+            rows = await transaction.run("facts.page", group_ids=owner.readable, **filters)
+            memories = await self.present(transaction, owner, [read_fact(row) for row in rows])
+            if len(rows) < filters["limit"]:
+                return memories, None, None
+            return memories, rows[-1]["key"], rows[-1]["fact"]["memory_id"]
+
+        return await self._graph.read(work)
+
+    async def of_entity(
+        self, owner: Owner, entity_id: str, *, valid_at: datetime, known_at: datetime, any_validity: bool, limit: int
+    ) -> list[Memory]:
+        """Return the facts about or mentioning an entity, the most important first."""
+
+        async def work(transaction: Transaction) -> list[Memory]:
+            rows = await transaction.run(
+                "entities.facts_of",
+                group_ids=owner.readable,
+                entity_id=entity_id,
+                valid_at=valid_at,
+                known_at=known_at,
+                any_validity=any_validity,
+                limit=limit,
+            )
+            return await self.present(transaction, owner, [read_fact(row) for row in rows])
+
+        return await self._graph.read(work)
+
+    async def present(self, transaction: Transaction, owner: Owner, facts: Sequence[Fact]) -> list[Memory]:
+        """Return facts as callers see them now."""
+        refs = await self._entities.refs(transaction, owner, _touched(facts))
+        now = self._clock()
+        return [memory_of(fact, refs, now) for fact in facts]
+
+    async def write_version(self, owner: Owner) -> int:
+        """Return a number that grows with every write the user could see."""
+        return int(await self._graph.value("facts.write_version", group_ids=owner.readable))
+
+    # Parts
+
+    async def _ledger(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        now: datetime,
+        actor: str | None,
+        hashes: Sequence[str],
+        memory_ids: Sequence[str],
+        pairs: Sequence[list[str]],
+    ) -> Ledger:
+        rows = await transaction.run(
+            "facts.touched_by", group_id=owner.group_id, hashes=hashes, memory_ids=memory_ids, pairs=pairs
+        )
+        return Ledger([read_fact(row) for row in rows], now, actor)
+
+    async def _latest(self, transaction: Transaction, owner: Owner, memory_id: str) -> Fact:
+        rows = await transaction.run("facts.latest", group_ids=owner.readable, memory_ids=[memory_id])
+        if not rows:
+            raise NotFound("There is no such memory.")
+        return read_fact(rows[0])
+
+    async def _owner_of_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> Owner:
+        fact = await self._latest(transaction, owner, memory_id)
+        return owner if fact.group_id == owner.group_id else owner.everyone
+
+    async def _message_texts(
+        self, transaction: Transaction, owner: Owner, statements: Sequence[Statement]
+    ) -> dict[str, Row]:
+        wanted = sorted({key for one in statements if one.memory.source for key in one.memory.source.message_ids})
+        if not wanted:
+            return {}
+        rows = await transaction.run("episodes.texts", group_id=owner.group_id, message_ids=wanted)
+        return {row["message_id"]: row for row in rows}
+
+    async def link(self, transaction: Transaction, owner: Owner, facts: Sequence[Fact], now: datetime) -> None:
+        """Tie facts to the messages they rest on and to the entities they mention beside subject and object."""
+        episodes: dict[str, dict[str, Any]] = {}
+        mentions: dict[str, list[str]] = defaultdict(list)
+        for fact in facts:
+            for episode in fact.episodes:
+                row = episodes.setdefault(episode, {"episode": episode, "facts": [], "entity_ids": []})
+                row["facts"].append(fact.uuid)
+                row["entity_ids"] = list(dict.fromkeys([*row["entity_ids"], *fact.entity_ids]))
+            for entity_id in set(fact.entity_ids) - {fact.subject_id, fact.object_id}:
+                mentions[entity_id].append(fact.memory_id)
+        if episodes:
+            await transaction.run("episodes.link_facts", group_id=owner.group_id, rows=list(episodes.values()), now=now)
+        if mentions:
+            rows = [{"entity_id": key, "memory_ids": ids} for key, ids in sorted(mentions.items())]
+            await transaction.run("entities.note_mentions", group_id=owner.group_id, rows=rows)
+
+
+def known_at(moment: datetime | None) -> datetime:
+    """Return the known time to filter by: what is believed now when none is asked for."""
+    return moment or LATEST
+
+
+def _touched(facts: Iterable[Fact]) -> list[str]:
+    return sorted({key for fact in facts for key in (fact.subject_id, fact.object_id, *fact.entity_ids) if key})
+
+
+def _result(outcome: Outcome, refs: Mapping[str, EntityRef], now: datetime) -> SaveResult:
+    return SaveResult(
+        action=outcome.action,
+        memory=memory_of(outcome.fact, refs, now),
+        superseded=list(outcome.superseded),
+        reason=outcome.reason,
+    )

@@ -1,0 +1,284 @@
+"""What recall reads from the graph: light candidates by channel, then what won, whole."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import structlog
+from neo4j.exceptions import DatabaseError
+
+from graphmem.domain.entity import Entity, EntityRef
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import Memory
+from graphmem.domain.recall import EntityGraph, EntityMemories, Filters
+from graphmem.domain.times import LATEST
+from graphmem.store.driver import Graph, Row
+from graphmem.store.rows import entity_of, memory_of, read_fact
+
+Vector = Sequence[float]
+Ask = Callable[[], Awaitable[Any]]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FACT_TIMES = (
+    "last_accessed_at", "valid_at", "invalid_at", "created_at", "first_created_at", "updated_at", "expired_at",
+    "expires_at",
+)  # fmt: skip
+_ENTITY_TIMES = ("created_at", "updated_at")
+
+_log = structlog.get_logger(__name__)
+
+MOST_EDGES = 200
+"""An entity with more facts than this is no way to any of them in particular."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFact:
+    """A fact as a channel returns it: what ranking needs and no more; times in milliseconds since 1970.
+
+    `context` are the names, tags and messages that come with the statement.
+    """
+
+    uuid: str
+    memory_id: str
+    score: float
+    content: str
+    context: str
+    type: str
+    tags: Sequence[str]
+    importance: float
+    strength: float
+    decay_rate: float
+    accessed: int
+    valid_from: int
+    message_ids: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        """The statement and its context."""
+        return f"{self.content}\n{self.context}"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message as a channel returns it."""
+
+    message_id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWords:
+    """What a message says, who says it, and its likeness (cosine) to a question."""
+
+    message_id: str
+    content: str
+    speaker: str | None
+    likeness: float
+
+
+@dataclass(frozen=True, slots=True)
+class EntityName:
+    """An entity's names."""
+
+    id: str
+    name: str
+    type: str
+    aliases: Sequence[str]
+    is_user: bool
+
+
+class SearchStore:
+    """The reading side of the graph for recall; every call names its user and both times."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    # Channels
+
+    async def facts_by_vector(self, owner: Owner, vector: Vector, filters: Filters, limit: int) -> list[FoundFact]:
+        """Return the facts nearest to a vector; through the index where it can apply all the filters.
+
+        The index is quantized: among its first 60 the exact first 20 were found to 99 %.
+        """
+        given = {"group_ids": owner.readable, "vector": vector, "limit": limit, **filters.times}
+        scan = partial(self._graph.value, "search.facts_by_vector_scan", **given, **filters.attributes)
+        indexed = partial(self._graph.value, "search.facts_by_vector", **given)
+        return [FoundFact(*each) for each in await (_either(indexed, scan) if filters.by_time_only else scan())]
+
+    async def facts_by_words(self, owner: Owner, words: str, filters: Filters, limit: int) -> list[FoundFact]:
+        """Return the facts that a full-text query finds."""
+        found = await self._graph.value(
+            "search.facts_by_words",
+            words=words,
+            limit=limit,
+            group_ids=owner.readable,
+            **filters.times,
+            **filters.attributes,
+        )
+        return [FoundFact(*each) for each in found]
+
+    async def facts_around(
+        self, owner: Owner, entity_ids: Sequence[str], filters: Filters, limit: int
+    ) -> list[FoundFact]:
+        """Return the facts at the edges of some entities and one step further, those of the rarer entities first."""
+        attributes = dict(filters.attributes)
+        found = await self._graph.value(
+            "search.facts_around",
+            entity_ids=list(entity_ids),
+            most_edges=MOST_EDGES,
+            wanted_ids=attributes.pop("entity_ids"),
+            limit=limit,
+            group_ids=owner.readable,
+            **filters.times,
+            **attributes,
+        )
+        return [FoundFact(*each) for each in found]
+
+    async def messages_by_vector(
+        self, owner: Owner, vector: Vector, known_at: datetime, limit: int
+    ) -> list[FoundMessage]:
+        """Return the messages nearest to a vector."""
+        given = {"group_ids": owner.readable, "vector": vector, "limit": limit}
+        scan = partial(self._graph.value, "search.messages_by_vector_scan", **given, known_at=known_at)
+        indexed = partial(self._graph.value, "search.messages_by_vector", **given)
+        return [FoundMessage(*each) for each in await (scan() if known_at < LATEST else _either(indexed, scan))]
+
+    async def messages_by_words(self, owner: Owner, words: str, known_at: datetime, limit: int) -> list[FoundMessage]:
+        """Return the messages that a full-text query finds."""
+        found = await self._graph.value(
+            "search.messages_by_words", words=words, group_ids=owner.readable, limit=limit, known_at=known_at
+        )
+        return [FoundMessage(*each) for each in found]
+
+    # What was found, more closely
+
+    async def whole(self, uuids: Sequence[str], now: datetime) -> list[Memory]:
+        """Return facts as callers see them, in the order given."""
+        if not uuids:
+            return []
+        found = await self._graph.value("search.facts_whole", uuids=list(uuids))
+        memories = {each[0]["uuid"]: _memory_of(each, now) for each in found}
+        return [memories[uuid] for uuid in uuids if uuid in memories]
+
+    async def fact_likeness(self, uuids: Sequence[str], vectors: Sequence[Vector]) -> dict[str, list[float]]:
+        """Return the exact cosines of facts with each vector, by uuid."""
+        if not uuids or not vectors:
+            return {}
+        return dict(await self._graph.value("search.fact_likeness", uuids=list(uuids), vectors=vectors))
+
+    async def message_words(
+        self, owner: Owner, message_ids: Sequence[str], vector: Vector | None, known_at: datetime
+    ) -> list[MessageWords]:
+        """Return what messages known at a time say and their exact cosines with a vector (0 without one)."""
+        if not message_ids:
+            return []
+        found = await self._graph.value(
+            "search.message_likeness",
+            group_ids=owner.readable,
+            message_ids=list(message_ids),
+            vector=vector,
+            known_at=known_at,
+        )
+        return [MessageWords(*each) for each in found]
+
+    # Entities
+
+    async def names(self, owner: Owner, limit: int) -> list[EntityName]:
+        """Return the names of up to `limit` entities the user can read."""
+        found = await self._graph.value("search.names", group_ids=owner.readable, limit=limit)
+        return [EntityName(*each) for each in found]
+
+    async def names_by_words(self, owner: Owner, words: str, limit: int) -> list[EntityName]:
+        """Return entities whose names or aliases a full-text query finds."""
+        found = await self._graph.value("search.names_by_words", group_ids=owner.readable, words=words, limit=limit)
+        return [EntityName(*each) for each in found]
+
+    async def entities_with_facts(
+        self, owner: Owner, entity_ids: Sequence[str], start: datetime, end: datetime, limit: int
+    ) -> list[EntityMemories]:
+        """Return entities in the order given, with up to `limit` facts each that hold at a time in `[start, end)`."""
+        if not entity_ids:
+            return []
+        found = await self._graph.value(
+            "search.entities_with_facts",
+            group_ids=owner.readable,
+            entity_ids=list(entity_ids),
+            valid_before=end,
+            valid_after=start + timedelta(microseconds=1),
+            limit=limit,
+        )
+        by_id = {
+            stored["uuid"]: EntityMemories(
+                entity=_entity_of(stored, times, count), memories=[_memory_of(each, start) for each in facts]
+            )
+            for stored, times, count, facts in found
+        }
+        return [by_id[each] for each in entity_ids if each in by_id]
+
+    async def core_facts(
+        self, owner: Owner, least_importance: float, start: datetime, end: datetime, limit: int
+    ) -> list[Memory]:
+        """Return the profile facts of at least that importance that hold at some moment of `[start, end)`."""
+        found = await self._graph.value(
+            "search.core_facts",
+            group_ids=owner.readable,
+            min_importance=least_importance,
+            valid_before=end,
+            valid_after=start + timedelta(microseconds=1),
+            limit=limit,
+        )
+        return [_memory_of(each, start) for each in found]
+
+    async def graph(
+        self, owner: Owner, entity_id: str, filters: Filters, depth: int, limit: int, now: datetime
+    ) -> EntityGraph:
+        """Return what lies within `depth` steps of an entity: up to `limit` facts, the nearer first."""
+        edges: dict[str, Memory] = {}
+        reached, frontier = {entity_id}, {entity_id}
+        for _ in range(depth):
+            found = await self._graph.value(
+                "search.edges_of",
+                entity_ids=sorted(frontier),
+                group_ids=owner.readable,
+                limit=limit - len(edges),
+                **filters.times,
+            )
+            edges.update((each[0]["uuid"], _memory_of(each, now)) for each in found)
+            frontier = {key for each in found for key in (each[2], each[3])} - reached
+            reached |= frontier
+            if not frontier or len(edges) >= limit:
+                break
+        stored = await self._graph.value("search.entities_whole", group_ids=owner.readable, ids=sorted(reached))
+        return EntityGraph(nodes=[_entity_of(*each) for each in stored], edges=list(edges.values()))
+
+
+async def _either(indexed: Ask, scan: Ask) -> Any:
+    """Ask a vector index; scan where it fails, as it can while it is being written to."""
+    try:
+        return await indexed()
+    except DatabaseError as error:
+        _log.warning("a vector index failed and was passed by", error=error.code)
+        return await scan()
+
+
+def _memory_of(found: Sequence[Any], now: datetime) -> Memory:
+    """Return a memory from its properties, its times, its subject and object and the entities it names."""
+    properties, times, subject_id, object_id, entities = found
+    fact = {**properties, **_times(_FACT_TIMES, times)}
+    names = {key: EntityRef(id=key, name=name, type=kind) for key, name, kind in entities}
+    return memory_of(read_fact({"fact": fact, "subject_id": subject_id, "object_id": object_id}), names, now)
+
+
+def _entity_of(properties: Row, times: Sequence[int | None], memory_count: int) -> Entity:
+    return entity_of({**properties, **_times(_ENTITY_TIMES, times)}, memory_count)
+
+
+def _times(names: Sequence[str], microseconds: Sequence[int | None]) -> dict[str, datetime | None]:
+    return {
+        name: None if at is None else EPOCH + timedelta(microseconds=at)
+        for name, at in zip(names, microseconds, strict=True)
+    }
