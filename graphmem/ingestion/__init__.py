@@ -1,0 +1,1 @@
+"""From messages and statements to facts."""

@@ -1,0 +1,260 @@
+"""The second step: names become entities, and what is already known near the new statements is fetched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, Field
+
+from graphmem.domain.entity import EntityIn
+from graphmem.domain.fact import Fact
+from graphmem.domain.identity import Owner
+from graphmem.domain.text import content_hash, name_key
+from graphmem.domain.times import LATEST
+from graphmem.ingestion.claims import Alias, Claim
+from graphmem.ingestion.likeness import Likeness, likeness
+from graphmem.store.driver import Graph, Transaction
+from graphmem.store.rows import group_key, read_fact
+
+POOL = 60
+"""Facts each channel brings: three times what is used, for the quantized index."""
+
+RELATED = 8
+"""Most related facts one statement is compared with."""
+
+ALL_RELATED = 40
+"""Most related facts one window is compared with."""
+
+SIMILAR = 0.40
+"""Cosine from which on two statements may be about the same."""
+
+SHARING = 0.25
+"""The same for a fact about an entity the statement names."""
+
+_TERM = re.compile(r"\w{2,40}")
+MAX_TERMS = 120
+
+Vector = list[float]
+
+
+class KnownEntity(BaseModel):
+    """An entity an unclear name may mean."""
+
+    id: str
+    name: str
+    type: str
+    aliases: list[str] = Field(default_factory=list)
+
+
+class Doubt(BaseModel):
+    """A name that may mean one of several known entities, or none."""
+
+    name: str
+    type: str | None
+    options: list[str]
+
+
+class Linked(BaseModel):
+    """What the link step found; JSON, so that it outlives the process.
+
+    `entities` are ids by name key; `related` the memory ids of known facts, oldest first; `near` their places in
+    `related` for each claim.
+    """
+
+    entities: dict[str, str] = Field(default_factory=dict)
+    known: list[KnownEntity] = Field(default_factory=list)
+    doubts: list[Doubt] = Field(default_factory=list)
+    related: list[str] = Field(default_factory=list)
+    near: list[list[int]] = Field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A known fact with its nearness to each claim."""
+
+    fact: Fact
+    similarities: list[float]
+
+
+class Linker:
+    """Looks up what new statements touch; `embed` results are handed in, nothing is computed here."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def link(
+        self,
+        owner: Owner,
+        claims: Sequence[Claim],
+        aliases: Sequence[Alias],
+        vectors: Mapping[str, Vector],
+        keywords: Sequence[str],
+    ) -> Linked:
+        """Return the entities and facts the claims touch; `vectors` holds those of all contents and names."""
+
+        async def work(transaction: Transaction) -> Linked:
+            named = names_of(claims, aliases)
+            entities = await self._exact(transaction, owner, list(named))
+            for alias in aliases:
+                if alias.name and (meant := entities.get(name_key(alias.name))):
+                    entities.update({key: meant for key in map(name_key, alias.others) if key not in entities})
+            known, doubts = await self._alike(transaction, owner, named, entities, vectors)
+            found = await self._related(transaction, owner, claims, entities, vectors, keywords)
+            related, near = select(found, claims, entities)
+            return Linked(entities=entities, known=known, doubts=doubts, related=related, near=near)
+
+        return await self._graph.read(work)
+
+    async def _exact(self, transaction: Transaction, owner: Owner, keys: list[str]) -> dict[str, str]:
+        rows = await transaction.run("entities.find", group_ids=[owner.group_id], keys=[*keys, name_key(owner.user_id)])
+        found: dict[str, str] = {}
+        for row in rows:
+            stored = row["entity"]
+            if stored.get("is_user"):
+                found[""] = stored["uuid"]
+            for key in keys:
+                if stored["name_key"] == key or (key in stored["alias_keys"] and key not in found):
+                    found[key] = stored["uuid"]
+        return found
+
+    async def _alike(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        named: Mapping[str, EntityIn],
+        entities: dict[str, str],
+        vectors: Mapping[str, Vector],
+    ) -> tuple[list[KnownEntity], list[Doubt]]:
+        """Settle into `entities` the names that differ by spelling only; return the others with what they may mean."""
+        new = {key: entity for key, entity in named.items() if key not in entities}
+        if not new:
+            return [], []
+        rows = await transaction.run(
+            "linking.similar_entities",
+            group_id=owner.group_id,
+            names=[
+                {"key": key, "words": full_text(owner, entity.name), "vector": vectors[entity.name]}
+                for key, entity in new.items()
+            ],
+        )
+        known: dict[str, KnownEntity] = {}
+        options: dict[str, list[str]] = {}
+        for row in rows:
+            stored, entity = row["entity"], new[row["key"]]
+            how = max(
+                likeness(entity.name, entity.type, name, stored["type"], row["similarity"])
+                for name in (stored["name"], *stored["aliases"])
+            )
+            if how is Likeness.SAME:
+                entities.setdefault(row["key"], stored["uuid"])
+            elif how is Likeness.DOUBTFUL:
+                known[stored["uuid"]] = KnownEntity(
+                    id=stored["uuid"], **{k: stored[k] for k in ("name", "type", "aliases")}
+                )
+                options.setdefault(row["key"], []).append(stored["uuid"])
+        doubts = [
+            Doubt(name=new[key].name, type=new[key].type, options=ids)
+            for key, ids in options.items()
+            if key not in entities
+        ]
+        asked = {each for doubt in doubts for each in doubt.options}
+        return sorted((known[each] for each in asked), key=lambda each: (name_key(each.name), each.id)), doubts
+
+    async def _related(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        claims: Sequence[Claim],
+        entities: Mapping[str, str],
+        vectors: Mapping[str, Vector],
+        keywords: Sequence[str],
+    ) -> list[Found]:
+        contents = [claim.memory.content for claim in claims]
+        rows = await transaction.run(
+            "linking.related_facts",
+            group_id=owner.group_id,
+            vectors=[vectors[content] for content in contents],
+            words=full_text(owner, " ".join([*keywords, *contents])),
+            entity_ids=sorted({entities[key] for claim in claims for key in keys_of(claim) if key and key in entities}),
+            pairs=[
+                [subject, claim.memory.predicate] for claim in claims if (subject := entities.get(subject_key(claim)))
+            ],
+            hashes=[content_hash(content) for content in contents],
+            valid_after=min(claim.told_at for claim in claims).astimezone(UTC),
+            known_at=LATEST,
+            limit=POOL,
+        )
+        return [Found(read_fact(row), row["similarities"]) for row in rows]
+
+
+def names_of(claims: Sequence[Claim], aliases: Sequence[Alias]) -> dict[str, EntityIn]:
+    """Return every entity named but the user's own, by name key."""
+    named: dict[str, EntityIn] = {}
+    for claim in claims:
+        for entity in (claim.memory.subject, claim.memory.object, *claim.memory.entities):
+            if entity and (name_key(entity.name) not in named or named[name_key(entity.name)].type is None):
+                named[name_key(entity.name)] = entity
+    for alias in aliases:
+        for name in (alias.name, *alias.others) if alias.name else ():
+            named.setdefault(name_key(name), EntityIn(name=name))
+    return named
+
+
+def subject_key(claim: Claim) -> str:
+    """Return the name key of whom a claim is about; empty for the user."""
+    return name_key(claim.memory.subject.name) if claim.memory.subject else ""
+
+
+def keys_of(claim: Claim) -> list[str]:
+    """Return the name keys of the entities a claim names."""
+    named = (claim.memory.subject, claim.memory.object, *claim.memory.entities)
+    return [name_key(entity.name) for entity in named if entity]
+
+
+def select(
+    found: Sequence[Found], claims: Sequence[Claim], entities: Mapping[str, str]
+) -> tuple[list[str], list[list[int]]]:
+    """Return the memory ids worth comparing, the oldest first, and for each claim their places in that list.
+
+    The order is that in which they were learnt: unlike a ranking it is the same on every machine.
+    """
+    chosen: list[list[Fact]] = []
+    for index, claim in enumerate(claims):
+        scored = [(nearness(each, index, claim, entities), each.fact) for each in found]
+        scored = [(score, fact) for score, fact in scored if score > 0]
+        scored.sort(key=lambda pair: (-round(pair[0], 4), _age(pair[1])))
+        chosen.append([fact for _, fact in scored[:RELATED]])
+    best = {fact.memory_id: fact for rank in range(RELATED) for facts in chosen for fact in facts[rank : rank + 1]}
+    kept = sorted(list(best.values())[:ALL_RELATED], key=_age)
+    place = {fact.memory_id: index for index, fact in enumerate(kept)}
+    near = [sorted(place[fact.memory_id] for fact in facts if fact.memory_id in place) for facts in chosen]
+    return [fact.memory_id for fact in kept], near
+
+
+def nearness(found: Found, index: int, claim: Claim, entities: Mapping[str, str]) -> float:
+    """Return how much a known fact has to do with a claim: above 1 in the same place, its cosine where near, else 0."""
+    fact, similarity = found.fact, found.similarities[index]
+    subject = entities.get(subject_key(claim))
+    if fact.content_hash == content_hash(claim.memory.content) and fact.subject_id == subject:
+        return 3.0
+    if subject == fact.subject_id and fact.predicate == claim.memory.predicate and claim.memory.single_valued:
+        return 2.0
+    target = entities.get(name_key(claim.memory.object.name)) if claim.memory.object else None
+    if subject == fact.subject_id and target and target == fact.object_id:
+        return 1.0 + max(similarity, 0.0)
+    shared = {entities.get(key) for key in keys_of(claim) if key} & set(fact.entity_ids)
+    same_place = subject == fact.subject_id and fact.predicate == claim.memory.predicate
+    return similarity if similarity >= (SHARING if shared or same_place else SIMILAR) else 0.0
+
+
+def _age(fact: Fact) -> tuple[datetime, str]:
+    return fact.first_created_at, fact.content
+
+
+def full_text(owner: Owner, text: str) -> str:
+    """Return the Lucene query for the words of a text within one user's documents."""
+    words = list(dict.fromkeys(word.lower() for word in _TERM.findall(text)))[:MAX_TERMS]
+    return f"+group_key:{group_key(owner.group_id)} +({' '.join(words) or 'x'})"
