@@ -1,0 +1,1 @@
+"""Consolidation: memories become fewer and better connected, and every run can be undone."""

@@ -1,0 +1,211 @@
+"""Discovery: which memories a night looks at, and in which company. Pure but for one query."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphmem.domain.identity import Owner
+from graphmem.store.driver import Graph
+
+RECENCY, ISOLATION, SIMILARITY, OVERLAP = 0.3, 0.2, 0.3, 0.2
+"""Weights of a score (UMB-10): what is new, has few associations, resembles others and shares their entities."""
+
+RECENT_HOURS = 24.0
+"""Recency falls to 1/e in this time; what older nights missed is still looked at, after what is new."""
+
+ALIKE = 0.6
+"""Cosine similarity from which two memories are looked at together."""
+
+OLD_COMPANY = 2
+"""How many memories of earlier nights keep a new one company."""
+
+COMPRESSIBLE_AGE = timedelta(days=7)
+COMPRESSIBLE_ACCESSES = 3
+"""A memory older than this and read less often than this may be summarised with others (UMB-17)."""
+
+BLOCK = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What discovery knows of a current memory; `vector` has length one."""
+
+    memory_id: str
+    subject_id: str
+    scope: str
+    domain: str | None
+    entity_ids: frozenset[str]
+    associations: int
+    created_at: datetime
+    access_count: int
+    fresh: bool
+    weighed: bool
+    vector: npt.NDArray[np.float32]
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What must be equal for two memories to be merged: scope, domain and subject."""
+        return (self.scope, self.domain or "", self.subject_id)
+
+    def is_compressible(self, now: datetime) -> bool:
+        """Return whether the memory is old and seldom read (UMB-17) and has not been weighed for compression yet."""
+        old = self.created_at < now - COMPRESSIBLE_AGE
+        return old and self.access_count < COMPRESSIBLE_ACCESSES and not self.weighed
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Memories that are analysed together; `old` ones are candidates for compression."""
+
+    memory_ids: list[str]
+    old: bool = False
+
+
+class Discovery:
+    """Finds what is to be analysed for one user."""
+
+    def __init__(self, graph: Graph, *, batch_size: int, max_batches: int) -> None:
+        self._graph = graph
+        self._batch_size = batch_size
+        self._max_batches = max_batches
+
+    async def batches(self, owner: Owner, now: datetime) -> list[Batch]:
+        """Return the batches of one run: what no run has looked at, the best first, then what may be compressed."""
+        rows = await self._graph.fetch("consolidation.candidates", group_id=owner.group_id, now=now)
+        return plan([_candidate(row) for row in rows], now, self._batch_size, self._max_batches)
+
+
+def plan(candidates: Sequence[Candidate], now: datetime, batch_size: int, max_batches: int) -> list[Batch]:
+    """Return batches of at most `batch_size` memories, like beside like; never more than `max_batches`."""
+    nearest = neighbours(candidates)
+    fresh = [index for index, each in enumerate(candidates) if each.fresh]
+    scores = {index: score(candidates, index, nearest[index], now) for index in fresh}
+    chosen = sorted(fresh, key=lambda index: -scores[index])[: batch_size * max_batches]
+    ordered = _company(candidates, chosen, nearest, scores)
+    batches = [
+        Batch([candidates[index].memory_id for index in ordered[start : start + batch_size]])
+        for start in range(0, len(ordered), batch_size)
+    ][:max_batches]
+    taken = {key for batch in batches for key in batch.memory_ids}
+    return batches + _compression(candidates, nearest, taken, now, batch_size, max_batches - len(batches))
+
+
+def score(candidates: Sequence[Candidate], index: int, near: Sequence[tuple[int, float]], now: datetime) -> float:
+    """Return how much a memory deserves to be looked at, between 0 and 1.
+
+    `0.3·exp(−hours/24) + 0.2/(1 + associations) + 0.3·similarity + 0.2·overlap`, similarity and entity overlap
+    (Jaccard) being those with the most similar other memory of the same place.
+    """
+    one = candidates[index]
+    hours = max(0.0, (now - one.created_at).total_seconds() / 3600)
+    similarity = near[0][1] if near else 0.0
+    overlap = _jaccard(one.entity_ids, candidates[near[0][0]].entity_ids) if near else 0.0
+    return (
+        RECENCY * math.exp(-hours / RECENT_HOURS)
+        + ISOLATION / (1 + one.associations)
+        + SIMILARITY * max(0.0, similarity)
+        + OVERLAP * overlap
+    )
+
+
+def neighbours(candidates: Sequence[Candidate], most: int = 8) -> list[list[tuple[int, float]]]:
+    """Return for each memory the most similar others of its place, the nearest first, as index and cosine."""
+    found: list[list[tuple[int, float]]] = [[] for _ in candidates]
+    places: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for index, each in enumerate(candidates):
+        places[each.place].append(index)
+    for members in places.values():
+        if len(members) < 2:
+            continue
+        vectors = np.stack([candidates[index].vector for index in members])
+        for start in range(0, len(members), BLOCK):
+            cosines = vectors[start : start + BLOCK] @ vectors.T
+            cosines[np.arange(len(cosines)), np.arange(start, start + len(cosines))] = -1.0
+            kept = min(most, len(members) - 1)
+            best = np.argpartition(-cosines, kept - 1, axis=1)[:, :kept]
+            for row, columns in enumerate(best):
+                near = [(members[column], float(cosines[row, column])) for column in columns]
+                found[members[start + row]] = sorted(near, key=lambda each: -each[1])
+    return found
+
+
+def _company(
+    candidates: Sequence[Candidate],
+    chosen: Sequence[int],
+    nearest: Sequence[Sequence[tuple[int, float]]],
+    scores: dict[int, float],
+) -> list[int]:
+    """Return the chosen memories place by place, each followed by what resembles it, new or of earlier nights."""
+    places: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for index in chosen:
+        places[candidates[index].place].append(index)
+    ordered: dict[int, None] = {}
+    for members in sorted(places.values(), key=lambda group: -max(scores[index] for index in group)):
+        waiting = dict.fromkeys(members)
+        while waiting:
+            stack = [next(iter(waiting))]
+            while stack:
+                index = stack.pop()
+                if index in ordered:
+                    continue
+                ordered[index] = None
+                waiting.pop(index, None)
+                alike = [other for other, cosine in nearest[index] if cosine >= ALIKE and other not in ordered]
+                stack += [other for other in reversed(alike) if other in waiting]
+                ordered |= dict.fromkeys([other for other in alike if not candidates[other].fresh][:OLD_COMPANY])
+    return list(ordered)
+
+
+def _compression(
+    candidates: Sequence[Candidate],
+    nearest: Sequence[Sequence[tuple[int, float]]],
+    taken: set[str],
+    now: datetime,
+    batch_size: int,
+    max_batches: int,
+) -> list[Batch]:
+    """Return batches of old, seldom read memories that resemble one another; one alone has nothing to merge with."""
+    old = {
+        index
+        for index, each in enumerate(candidates)
+        if each.memory_id not in taken and not each.fresh and each.is_compressible(now)
+    }
+    ordered: dict[int, None] = {}
+    for index in sorted(old, key=lambda each: candidates[each].created_at):
+        alike = [other for other, cosine in nearest[index] if other in old and cosine >= ALIKE]
+        if alike:
+            ordered |= dict.fromkeys([index, *alike])
+    found = list(ordered)
+    starts = range(0, len(found), batch_size)
+    chunks = [found[start : start + batch_size] for start in starts][: max(0, max_batches)]
+    return [Batch([candidates[index].memory_id for index in chunk], old=True) for chunk in chunks]
+
+
+def _candidate(row: dict[str, Any]) -> Candidate:
+    vector = np.asarray(row["vector"], dtype=np.float32)
+    length = float(np.linalg.norm(vector))
+    return Candidate(
+        memory_id=row["memory_id"],
+        subject_id=row["subject_id"],
+        scope=row["scope"],
+        domain=row["domain"],
+        entity_ids=frozenset(row["entity_ids"]),
+        associations=row["associations"],
+        created_at=row["created_at"],
+        access_count=row["access_count"],
+        fresh=row["fresh"],
+        weighed=row["weighed"],
+        vector=vector / length if length else vector,
+    )
+
+
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other) if one | other else 0.0
