@@ -1,0 +1,1 @@
+"""What to put before the model: built within a budget, and what is learned from conversations for it."""
