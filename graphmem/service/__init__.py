@@ -1,0 +1,1 @@
+"""The verbs of graphmem, a file for each family."""

@@ -1,0 +1,156 @@
+"""Consolidation on demand: start a run, look at it, undo it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from graphmem.consolidation.execute import Executor
+from graphmem.consolidation.pipeline import KIND, Stage
+from graphmem.consolidation.rollback import Rollbacks
+from graphmem.domain.identity import Owner, owner_of
+from graphmem.domain.listing import Page, read_cursor, write_cursor
+from graphmem.domain.proposals import Judged, Phase, Proposal, Rollback, Run, RunStatus, Trigger, read_proposals
+from graphmem.domain.times import Clock
+from graphmem.errors import InvalidInput
+from graphmem.jobs import JobRunner
+from graphmem.settings import Settings
+from graphmem.store.driver import Graph
+from graphmem.store.runs import RunStore
+
+WAIT_SECONDS = 3600.0
+
+
+class Consolidations:
+    """The verbs of consolidation runs; a user's run is a job in the user's partition, its id the run's."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        runs: RunStore,
+        executor: Executor,
+        rollbacks: Rollbacks,
+        jobs: JobRunner,
+        clock: Clock,
+    ) -> None:
+        self._graph = graph
+        self._runs = runs
+        self._executor = executor
+        self._rollbacks = rollbacks
+        self._jobs = jobs
+        self._clock = clock
+
+    async def start(
+        self,
+        tenant: str,
+        *,
+        user_id: str | None = None,
+        dry_run: bool = False,
+        wait: bool = False,
+        proposals: Sequence[Proposal | dict[str, Any]] | None = None,
+        actor: str | None = None,
+    ) -> Run | str:
+        """Queue a run of one user, or of all users with memories that no run has looked at, and return its id.
+
+        With `proposals`, curated by hand for one user, nothing is discovered or analysed. With `wait` the finished run
+        is returned. Raises InvalidInput for proposals without a user.
+        """
+        if proposals is not None and user_id is None:
+            raise InvalidInput("Curated proposals are for one user: give a user_id.")
+        if user_id is None:
+            run_id, jobs = await self._start_all(tenant, dry_run, actor)
+        else:
+            owner = owner_of(tenant, user_id)
+            curated = None if proposals is None else await self._read(owner, proposals)
+            run_id = await self._start_one(owner, dry_run, actor, curated, None)
+            jobs = [run_id]
+        if not wait:
+            return run_id
+        deadline = time.monotonic() + WAIT_SECONDS
+        for job_id in jobs:
+            await self._jobs.wait(job_id, max(0.0, deadline - time.monotonic()))
+        return await self._runs.get(tenant, run_id)
+
+    async def page(
+        self, tenant: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Page[Run]:
+        """List runs without their proposals and changes, the newest first."""
+        owner = owner_of(tenant, user_id) if user_id is not None else None
+        runs = await self._runs.page(tenant, owner, _place(cursor) if cursor else None, limit)
+        following = write_cursor(runs[-1].created_at.isoformat(), runs[-1].id) if len(runs) == limit else None
+        return Page(items=runs, next_cursor=following)
+
+    async def get(self, tenant: str, run_id: str) -> Run:
+        """Return a run with its proposals and changes; raise NotFound for one of another tenant."""
+        return await self._runs.get(tenant, run_id)
+
+    async def rollback(self, tenant: str, run_id: str, *, force: bool = False, actor: str | None = None) -> Rollback:
+        """Undo a run.
+
+        Raises Conflict, with the list as its errors, when later writes touched the same things and `force` is not
+        given, and when there is nothing to undo; Gone past the retention.
+        """
+        return await self._rollbacks.undo(tenant, run_id, force=force, actor=actor)
+
+    async def _read(self, owner: Owner, proposals: Sequence[Proposal | dict[str, Any]]) -> list[Judged]:
+        plain = [each if isinstance(each, dict) else each.model_dump() for each in proposals]
+        return await self._executor.observe(owner, read_proposals(plain))
+
+    async def _start_one(
+        self, owner: Owner, dry_run: bool, actor: str | None, curated: list[Judged] | None, part_of: str | None
+    ) -> str:
+        run_id = str(uuid.uuid4())
+        await self._runs.create(
+            run_id,
+            owner.tenant,
+            owner,
+            Trigger.ON_DEMAND if curated is None else Trigger.CURATED,
+            self._clock(),
+            dry_run=dry_run,
+            actor=actor,
+            proposals=curated or (),
+            phase=Phase.NEW if curated is None else Phase.ANALYSED,
+            part_of=part_of,
+        )
+        payload = {"run_id": run_id, "tenant": owner.tenant, "user_id": owner.user_id, "stage": Stage.EXECUTION.value}
+        await self._jobs.enqueue(KIND, owner.group_id, payload, run_id)
+        return run_id
+
+    async def _start_all(self, tenant: str, dry_run: bool, actor: str | None) -> tuple[str, list[str]]:
+        now = self._clock()
+        run_id = str(uuid.uuid4())
+        await self._runs.create(run_id, tenant, None, Trigger.ON_DEMAND, now, dry_run=dry_run, actor=actor)
+        rows = await self._graph.fetch("consolidation.owners_with_fresh", tenant=tenant, now=now)
+        parts = [
+            await self._start_one(owner_of(row["tenant"], row["user_id"]), dry_run, actor, None, run_id) for row in rows
+        ]
+        # The whole has no work of its own: its status is what its parts come to.
+        await self._runs.update(run_id, status=RunStatus.SUCCEEDED.value, phase=Phase.DONE.value, finished_at=now)
+        return run_id, parts
+
+
+def _place(cursor: str) -> tuple[datetime, str]:
+    at, run_id = map(str, read_cursor(cursor, (str, str)))
+    try:
+        return datetime.fromisoformat(at), run_id
+    except ValueError:
+        raise InvalidInput("The cursor is not one of this list: take it from `next_cursor`.") from None
+
+
+async def schedule_nights(jobs: JobRunner, settings: Settings) -> None:
+    """Keep the three stages of the night in the configured zone."""
+    nights = {
+        Stage.DISCOVERY: settings.consolidation_discovery,
+        Stage.ANALYSIS: settings.consolidation_analysis,
+        Stage.EXECUTION: settings.consolidation_execution,
+    }
+    await asyncio.gather(
+        *(
+            jobs.schedule(f"consolidation-{stage.value}", cron, settings.timezone, KIND, {"stage": stage.value})
+            for stage, cron in nights.items()
+        )
+    )
