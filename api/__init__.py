@@ -1,0 +1,1 @@
+"""The HTTP API of graphmem: thin routes over the memory service."""

@@ -1,0 +1,35 @@
+"""The HTTP application: routes over a memory that somebody else opened and closes."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from api import problems
+from api.observing import Observed
+from api.openapi import describe
+from api.routes import ROUTERS
+from graphmem.bootstrap import GraphMemory
+from graphmem.settings import Settings
+
+API_VERSION = "1.0.0"
+"""Version of what is promised to callers, not of the package."""
+
+
+def create_app(memory: GraphMemory, settings: Settings) -> FastAPI:
+    """Return the application for an open memory; it neither opens nor closes it."""
+    app = FastAPI(
+        title="graphmem",
+        summary="A memory service for agents.",
+        description="Bi-temporal memories in a graph: saved, extracted, searched, looked back upon and undone.",
+        version=API_VERSION,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.memory = memory
+    app.state.settings = settings
+    app.add_middleware(Observed)
+    problems.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    describe(app)
+    return app

@@ -1,0 +1,91 @@
+"""Around every request: its id, its log line, its measures, and the answer when something of ours breaks."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+
+from fastapi import Request
+from prometheus_client import Counter, Histogram
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
+
+from api.paths import keep_encoded
+from api.problems import problem
+
+log = logging.getLogger(__name__)
+
+HEADER = "X-Request-ID"
+REQUESTS = Counter("graphmem_http_requests", "Requests answered.", ["method", "route", "status"])
+SECONDS = Histogram("graphmem_http_request_seconds", "Time to an answer.", ["method", "route"])
+
+_ID = re.compile(r"^[A-Za-z0-9._:-]{1,128}$")
+_METHODS = frozenset({"GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS"})
+
+
+class Observed:
+    """ASGI middleware, the outermost of ours."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request under its id."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        keep_encoded(scope)
+        given = Headers(scope=scope).get(HEADER, "")
+        request_id = given if _ID.match(given) else uuid.uuid4().hex
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers[HEADER] = request_id
+                headers.setdefault("Cache-Control", "no-store")
+                headers["X-Content-Type-Options"] = "nosniff"
+            await send(message)
+
+        started = time.perf_counter()
+        with bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, send_with_id)
+            except ClientDisconnect:
+                log.info("the caller went away")
+            except Exception:
+                log.exception("a request failed")
+                if status:
+                    raise
+                await _broken(scope)(scope, receive, send_with_id)
+            finally:
+                _note(scope, status, time.perf_counter() - started)
+
+
+def _broken(scope: Scope) -> ASGIApp:
+    detail = "Something went wrong here; the log has it under this answer's X-Request-ID."
+    return problem(Request(scope).url.path, 500, "Internal error", detail)
+
+
+def _note(scope: Scope, status: int, seconds: float) -> None:
+    route = getattr(scope.get("route"), "path_format", "unknown")
+    method = scope["method"] if scope["method"] in _METHODS else "other"
+    REQUESTS.labels(method, route, str(status)).inc()
+    SECONDS.labels(method, route).observe(seconds)
+    caller = scope.get("state", {}).get("caller")
+    log.info(
+        "request",
+        extra={
+            "method": method,
+            "route": route,
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+            "key_id": getattr(caller, "id", None),
+        },
+    )

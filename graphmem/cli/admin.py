@@ -1,0 +1,109 @@
+"""Administration: consolidation and its undoing, upkeep."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from graphmem.cli.command import AnyUser, Output, Tenant, command
+from graphmem.cli.ingest import read_input
+from graphmem.cli.opening import opened
+from graphmem.errors import InvalidInput
+
+app = typer.Typer()
+
+TASKS = ("decay", "compress", "prune", "expire")
+
+
+@command(app, "consolidate")
+async def consolidate(
+    output: Output,
+    user: AnyUser = None,
+    tenant: Tenant = "default",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only propose, change nothing.")] = False,
+    proposals: Annotated[
+        str | None, typer.Option(help="A JSON file of proposals curated by hand, for one user; - reads standard input.")
+    ] = None,
+) -> None:
+    """Merge, link and tidy what has been learned, and keep how to undo it."""
+    from graphmem.cli import render
+    from graphmem.domain.proposals import RunStatus, read_proposals
+
+    curated = read_proposals(_read_list(proposals)) if proposals else None
+    async with opened(output, worker=True) as memory:
+        started = await memory.consolidations.start(
+            tenant, user_id=user, dry_run=dry_run, wait=True, proposals=curated, actor="cli"
+        )
+        run = await memory.consolidations.get(tenant, started) if isinstance(started, str) else started
+    output.show(run, *render.run(run))
+    if run.status in (RunStatus.FAILED, RunStatus.ABORTED):
+        raise typer.Exit(1)
+
+
+def _read_list(file: str) -> list[Any]:
+    try:
+        given = json.loads(read_input(file))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{file} is not JSON.") from error
+    given = given.get("proposals") if isinstance(given, dict) else given
+    if not isinstance(given, list):
+        raise InvalidInput(f"{file} holds no list of proposals.")
+    return given
+
+
+@command(app, "runs")
+async def runs(
+    output: Output,
+    run_id: Annotated[str | None, typer.Argument(metavar="[RUN]", help="One run, with its changes.")] = None,
+    user: AnyUser = None,
+    tenant: Tenant = "default",
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 20,
+) -> None:
+    """List consolidation runs, the latest first, or show one."""
+    from graphmem.cli import render
+
+    async with opened(output) as memory:
+        if run_id is not None:
+            run = await memory.consolidations.get(tenant, run_id)
+            output.show(run, *render.run(run))
+            return
+        page = await memory.consolidations.page(tenant, user_id=user, limit=limit, cursor=None)
+    output.show(page, render.runs(page.items))
+
+
+@command(app, "rollback")
+async def rollback(
+    output: Output,
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run to undo.")],
+    tenant: Tenant = "default",
+    force: Annotated[bool, typer.Option("--force", help="Also where later writes touched the same things.")] = False,
+) -> None:
+    """Undo a consolidation run: restore exactly what it changed."""
+    from graphmem.cli import render
+
+    async with opened(output) as memory:
+        undone = await memory.consolidations.rollback(tenant, run_id, force=force, actor="cli")
+    output.show(undone, *render.rollback(undone))
+
+
+@command(app, "maintain")
+async def maintain(
+    output: Output,
+    tasks: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(TASKS)}; absent: all.")] = None,
+    tenant: Tenant = "default",
+) -> None:
+    """Do upkeep now: decay, compress, prune, expire."""
+    from graphmem.cli import render
+
+    unknown = [task for task in tasks or () if task not in TASKS]
+    if unknown:
+        raise InvalidInput(f"There is no task {unknown[0]!r}: choose of {', '.join(TASKS)}.")
+    async with opened(output, worker=True) as memory:
+        done = await memory.maintenance.run(tenant, list(tasks or TASKS))
+    output.show({"tasks": done}, render.pairs({task: _told(counts) for task, counts in done.items()}))
+
+
+def _told(counts: dict[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items()) or "nothing to do"

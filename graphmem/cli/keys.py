@@ -1,0 +1,54 @@
+"""API keys: create, list, revoke."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphmem.cli.command import Output, command
+from graphmem.cli.opening import opened
+
+app = typer.Typer(no_args_is_help=True)
+
+Tenant = Annotated[str, typer.Option("--tenant", help="The tenant the key belongs to.")]
+
+
+@command(app, "create")
+async def create(
+    output: Output,
+    name: Annotated[str, typer.Argument(help="What the key is for.")],
+    role: Annotated[str, typer.Option(help="agent (reads and writes), analyst (reads) or admin.")] = "agent",
+    user: Annotated[list[str] | None, typer.Option("--user", "-u", help="Only this user; repeat for several.")] = None,
+    tenant: Tenant = "default",
+) -> None:
+    """Make a key; it is shown once."""
+    from rich.text import Text
+
+    from graphmem.cli import render
+    from graphmem.domain.key import KeyIn
+
+    wanted = KeyIn.model_validate({"name": name, "role": role, "users": user or None})
+    async with opened(output) as memory:
+        key = await memory.keys.create(tenant, wanted)
+    output.show(key, render.keys([key]), Text(f"Key: {key.key}\nIt is not shown again.", no_wrap=True))
+
+
+@command(app, "list")
+async def list_keys(output: Output, tenant: Tenant = "default") -> None:
+    """List a tenant's keys, without their secrets."""
+    from graphmem.cli import render
+
+    async with opened(output) as memory:
+        keys = await memory.keys.list(tenant)
+    output.show({"items": keys}, render.keys(keys))
+
+
+@command(app, "revoke")
+async def revoke(
+    output: Output, key_id: Annotated[str, typer.Argument(help="The key's id.")], tenant: Tenant = "default"
+) -> None:
+    """Revoke a key at once."""
+    async with opened(output) as memory:
+        await memory.keys.revoke(tenant, key_id)
+    output.show({}, f"The key {key_id} is revoked.")

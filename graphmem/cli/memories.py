@@ -1,0 +1,196 @@
+"""Memories of one user: add, search, entity, history, context, sessions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphmem.cli.command import Output, Tenant, User, command
+from graphmem.cli.opening import opened
+
+app = typer.Typer()
+
+ValidAsOf = Annotated[str | None, typer.Option(help="What held then: a time such as 2025-06-01T12:00:00Z.")]
+KnownAsOf = Annotated[str | None, typer.Option(help="What was known then.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
+
+
+@command(app, "add")
+async def add(
+    output: Output,
+    text: Annotated[str, typer.Argument(help="The statement, as one sentence.")],
+    user: User,
+    tenant: Tenant = "default",
+    type: Annotated[str, typer.Option(help="preference, fact, plan, feeling, …")] = "fact",
+    subject: Annotated[str | None, typer.Option(help="Who or what it is about; absent: the user.")] = None,
+    predicate: Annotated[str | None, typer.Option(help="The relation, in UPPER_SNAKE_CASE.")] = None,
+    object: Annotated[str | None, typer.Option(help="What the subject is related to.")] = None,
+    single_valued: Annotated[
+        bool, typer.Option("--single-valued", help="The subject has one such object at a time.")
+    ] = False,
+    valid_at: Annotated[str | None, typer.Option(help="Since when it holds.")] = None,
+    invalid_at: Annotated[str | None, typer.Option(help="Since when it no longer holds.")] = None,
+    expires_at: Annotated[str | None, typer.Option(help="When it is no longer recalled.")] = None,
+    confidence: Annotated[float, typer.Option(help="0 to 1; below 0.5 nothing is stored.")] = 0.9,
+    importance: Annotated[float, typer.Option(help="0 to 1.")] = 0.5,
+    tag: Tags = None,
+    domain: Annotated[str | None, typer.Option(help="The domain it belongs to.")] = None,
+    supersedes: Annotated[
+        list[str] | None, typer.Option(help="Id of a memory it replaces; repeat for several.")
+    ] = None,
+    immutable: Annotated[bool, typer.Option("--immutable", help="Nobody may change it.")] = False,
+) -> None:
+    """Save one statement, without a model."""
+    from graphmem.cli import render
+    from graphmem.domain.identity import owner_of
+    from graphmem.domain.memory import MemoryIn
+
+    owner = owner_of(tenant, user)
+    given = {
+        "content": text,
+        "type": type,
+        "subject": {"name": subject} if subject else None,
+        "predicate": predicate,
+        "object": {"name": object} if object else None,
+        "single_valued": single_valued,
+        "valid_at": valid_at,
+        "invalid_at": invalid_at,
+        "expires_at": expires_at,
+        "confidence": confidence,
+        "importance": importance,
+        "tags": tag or [],
+        "domain": domain,
+        "supersedes": supersedes or [],
+        "immutable": immutable,
+    }
+    wanted = MemoryIn.model_validate(given)
+    async with opened(output) as memory:
+        results = await memory.memories.save(owner, [wanted], actor="cli", kind="cli")
+    output.show({"results": results}, render.saved(results))
+
+
+@command(app, "search")
+async def search(
+    output: Output,
+    text: Annotated[str, typer.Argument(help="What to look for.")],
+    user: User,
+    tenant: Tenant = "default",
+    limit: Annotated[int, typer.Option(help="How many, 1 to 100.")] = 10,
+    type: Annotated[list[str] | None, typer.Option(help="Only this type; repeat for several.")] = None,
+    tag: Tags = None,
+    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
+    scope: Annotated[str | None, typer.Option(help="Only this scope: profile, domain, episodic, global.")] = None,
+    entity: Annotated[str | None, typer.Option(help="Only about this entity: a name, an alias or an id.")] = None,
+    min_confidence: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
+    min_importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
+    valid_as_of: ValidAsOf = None,
+    known_as_of: KnownAsOf = None,
+    include_superseded: Annotated[
+        bool, typer.Option("--include-superseded", help="Also what no longer holds.")
+    ] = False,
+    messages: Annotated[bool, typer.Option("--messages", help="Also search the messages themselves.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show every rank and factor behind a score.")] = False,
+) -> None:
+    """Search by meaning, words and neighbourhood."""
+    from graphmem.cli import render
+    from graphmem.domain.identity import owner_of
+    from graphmem.domain.recall import SearchQuery
+
+    owner = owner_of(tenant, user)
+    given = {
+        "query": text,
+        "limit": limit,
+        "types": type,
+        "tags": {"all": tag} if tag else None,
+        "domain": domain,
+        "scope": scope,
+        "entity": entity,
+        "min_confidence": min_confidence,
+        "min_importance": min_importance,
+        "valid_as_of": valid_as_of,
+        "known_as_of": known_as_of,
+        "include_superseded": include_superseded,
+        "include_messages": messages,
+        "explain": explain,
+    }
+    query = SearchQuery.model_validate(given)
+    async with opened(output) as memory:
+        answer = await memory.retrieval.search(owner, query)
+    output.show(answer, render.hits(answer.results), *([render.messages_found(answer.messages)] if messages else []))
+
+
+@command(app, "entity")
+async def entity(
+    output: Output,
+    text: Annotated[str, typer.Argument(help="A name or alias, or a text that holds some.")],
+    user: User,
+    tenant: Tenant = "default",
+    limit: Annotated[int, typer.Option(help="Most memories of each entity, 1 to 200.")] = 20,
+) -> None:
+    """Look entities up by name and show what is known about them; no model, no embedding."""
+    from graphmem.cli import render
+    from graphmem.domain.identity import owner_of
+
+    owner = owner_of(tenant, user)
+    async with opened(output) as memory:
+        answer = await memory.retrieval.lookup(owner, text, limit)
+    output.show(answer, *render.entities(answer))
+
+
+@command(app, "history")
+async def history(
+    output: Output,
+    memory_id: Annotated[str, typer.Argument(help="The memory's id.")],
+    user: User,
+    tenant: Tenant = "default",
+) -> None:
+    """Show every version of a memory, oldest first, with why it ended."""
+    from graphmem.cli import render
+    from graphmem.domain.identity import owner_of
+
+    owner = owner_of(tenant, user)
+    async with opened(output) as memory:
+        rows = await memory.memories.history(owner, memory_id)
+    output.show({"items": rows}, render.history(rows))
+
+
+@command(app, "sessions")
+async def sessions(
+    output: Output,
+    user: User,
+    tenant: Tenant = "default",
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 50,
+) -> None:
+    """List the user's sessions, the latest first."""
+    from graphmem.cli import render
+    from graphmem.domain.identity import owner_of
+
+    owner = owner_of(tenant, user)
+    async with opened(output) as memory:
+        page = await memory.messages.sessions(owner, limit=limit)
+    output.show(page, render.sessions(page.items))
+
+
+@command(app, "context")
+async def context(
+    output: Output,
+    question: Annotated[str, typer.Argument(help="What the user is about to be answered.")],
+    user: User,
+    tenant: Tenant = "default",
+    session: Annotated[str | None, typer.Option(help="The session it is asked in.")] = None,
+    domain: Annotated[str | None, typer.Option(help="The domain it belongs to.")] = None,
+    token_budget: Annotated[int, typer.Option(help="Most tokens of preamble and question.")] = 2000,
+) -> None:
+    """Show what to put before the model for a question."""
+    from rich.text import Text
+
+    from graphmem.domain.context import ContextRequest
+    from graphmem.domain.identity import owner_of
+
+    owner = owner_of(tenant, user)
+    given = {"question": question, "session_id": session, "domain": domain, "token_budget": token_budget}
+    asked = ContextRequest.model_validate(given)
+    async with opened(output) as memory:
+        answer = await memory.contexts.build(owner, asked)
+    output.show(answer, Text(answer.preamble), Text(f"({answer.token_count} tokens)", style="dim"))

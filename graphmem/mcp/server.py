@@ -1,0 +1,57 @@
+"""The server: the tools under their names, and a hint when to use them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.mcpserver import Context as ToolCall
+from mcp.server.mcpserver import MCPServer
+from mcp.types import ToolAnnotations
+
+from graphmem.mcp.connection import Connection
+from graphmem.mcp.tools import Tools
+
+if TYPE_CHECKING:
+    from graphmem.bootstrap import GraphMemory
+
+NAME = "graphmem"
+
+INSTRUCTIONS = """\
+You have a memory of the user that outlives this conversation.
+Before you answer, call search_memory (or get_context at the start of a conversation) when the answer may depend on \
+the user, and lookup_entity when a name comes up. Look in memory first, elsewhere only when it has nothing fitting.
+When the user says "remember" or "don't forget", call save_memory and confirm it. When you learn something worth \
+knowing later, call upsert_memories, once for each statement. Correct what is wrong with update_memory; end what the \
+user takes back with delete_memory.
+What the user says now beats what is remembered. Do not recite memories; let them shape the answer.\
+"""
+
+_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+
+
+def make_server(
+    memory: Callable[[], Awaitable[GraphMemory]],
+    connection: Callable[[ToolCall], Connection],
+    lifespan: Callable[[MCPServer[Any]], AbstractAsyncContextManager[Any]] | None = None,
+) -> MCPServer[Any]:
+    """Return a server over a memory; `connection` tells for each call of a tool whose memory it is."""
+    server = MCPServer(NAME, version=version(NAME), instructions=INSTRUCTIONS, lifespan=lifespan, subscriptions=False)
+    tools = Tools(memory, connection)
+    for tool, hints in (
+        (tools.search_memory, _READS),
+        (tools.get_context, _READS),
+        (tools.lookup_entity, _READS),
+        (tools.memory_history, _READS),
+        (tools.save_memory, _ADDS),
+        (tools.upsert_memories, _ADDS),
+        (tools.update_memory, _ADDS),
+        (tools.delete_memory, _ENDS),
+    ):
+        server.add_tool(tool, description=inspect.getdoc(tool), annotations=hints)
+    return server
