@@ -1,0 +1,1 @@
+"""How well memories are taken from conversations: this project's own conversations, and the scores of a run."""

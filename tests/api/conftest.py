@@ -1,0 +1,94 @@
+"""The application served by uvicorn on a free port, over a real memory."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from pydantic import SecretStr
+
+from api.app import create_app
+from api.server import make_server
+from graphmem.bootstrap import GraphMemory
+from graphmem.domain.key import KeyIn, Role
+from graphmem.settings import Settings
+from graphmem.store.driver import Graph
+
+FIRST_KEY = "first-" + uuid.uuid4().hex
+BODY_LIMIT = 200_000
+
+Caller = Callable[..., Awaitable[httpx.AsyncClient]]
+
+
+@asynccontextmanager
+async def served(app: FastAPI) -> AsyncIterator[str]:
+    """Serve an app and yield its address."""
+    server = make_server(app, "127.0.0.1", 0)
+    task = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110 - a flag is all uvicorn offers
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    await task
+
+
+@pytest.fixture(scope="package")
+async def settings(database: Settings) -> Settings:
+    return database.model_copy(update={"api_key": SecretStr(FIRST_KEY), "max_body_bytes": BODY_LIMIT})
+
+
+@pytest.fixture(scope="package")
+async def service(settings: Settings, graph: Graph) -> AsyncIterator[GraphMemory]:
+    """A memory of the API tests' own, with a first key."""
+    async with GraphMemory.open(settings) as memory:
+        yield memory
+
+
+@pytest.fixture(scope="package")
+async def app(service: GraphMemory, settings: Settings) -> FastAPI:
+    return create_app(service, settings)
+
+
+@pytest.fixture(scope="package")
+async def address(app: FastAPI) -> AsyncIterator[str]:
+    async with served(app) as address:
+        yield address
+
+
+@pytest.fixture
+async def anonymous(address: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client without a key."""
+    async with httpx.AsyncClient(base_url=address, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+async def caller(address: str, service: GraphMemory, tenant: str) -> AsyncIterator[Caller]:
+    """Make a client with a fresh key: `await caller("agent", users=["mara"])`."""
+    async with AsyncExitStack() as stack:
+
+        async def make(role: str = "agent", users: list[str] | None = None, of: str = tenant) -> httpx.AsyncClient:
+            key = await service.keys.create(of, KeyIn(name=role, role=Role(role), users=users))
+            return await stack.enter_async_context(
+                httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {key.key}"}, timeout=60)
+            )
+
+        yield make
+
+
+@pytest.fixture
+async def agent(caller: Caller) -> httpx.AsyncClient:
+    """An agent of the whole tenant."""
+    return await caller("agent")
+
+
+@pytest.fixture
+async def admin(caller: Caller) -> httpx.AsyncClient:
+    """An admin of the tenant."""
+    return await caller("admin")

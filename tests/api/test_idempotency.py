@@ -1,0 +1,284 @@
+"""A write that is sent again is answered again and happens once."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import httpx
+import pytest
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import JSONResponse
+
+from api import guard
+from api.app import create_app
+from api.auth import OwnerInPath
+from graphmem.bootstrap import GraphMemory
+from graphmem.domain.identity import Owner
+from graphmem.errors import DatabaseUnavailable
+from graphmem.settings import Settings
+from graphmem.store.driver import Graph
+from graphmem.store.idempotency import Answer, IdempotencyStore, IdempotentRequest
+from tests.api.conftest import Caller, served
+from tests.conftest import FakeClock
+
+MEMORIES = "/v1/users/mara/memories"
+TEA = {"memories": [{"content": "Mara likes tea", "tags": ["drinks"], "confidence": 0.7}]}
+
+
+def keyed(key: str | None = None) -> dict[str, str]:
+    return {"Idempotency-Key": key or uuid.uuid4().hex}
+
+
+@pytest.mark.req("GO-02")
+async def test_the_same_key_and_body_again_gets_the_first_answer_and_does_nothing(agent: httpx.AsyncClient) -> None:
+    headers = keyed()
+    first = await agent.post(MEMORIES, json=TEA, headers=headers)
+    again = await agent.post(MEMORIES, json=TEA, headers=headers)
+    assert first.status_code == again.status_code == 200
+    assert again.content == first.content
+    assert "idempotent-replay" not in first.headers
+    assert again.headers["idempotent-replay"] == "true"
+    assert again.headers["content-type"] == first.headers["content-type"]
+    memory = first.json()["results"][0]["memory"]
+    assert (await agent.get(f"{MEMORIES}/{memory['id']}")).json()["confidence"] == memory["confidence"]
+
+
+@pytest.mark.req("GO-02")
+async def test_a_body_counts_by_its_value_and_not_by_its_spelling(agent: httpx.AsyncClient) -> None:
+    headers = {**keyed(), "content-type": "application/json"}
+    first = await agent.post(MEMORIES, content='{"memories": [{"content": "a", "type": "fact"}]}', headers=headers)
+    again = await agent.post(MEMORIES, content='{"memories":[{"type":"fact","content":"a"}]}', headers=headers)
+    assert again.content == first.content
+    assert again.headers["idempotent-replay"] == "true"
+
+
+@pytest.mark.req("GO-02")
+async def test_the_same_key_with_another_request_is_a_conflict(agent: httpx.AsyncClient) -> None:
+    headers = keyed()
+    saved = (await agent.post(MEMORIES, json=TEA, headers=headers)).json()["results"][0]["memory"]
+    other = {"memories": [{"content": "Mara likes coffee"}]}
+    refused = await agent.post(MEMORIES, json=other, headers=headers)
+    assert refused.status_code == 409
+    assert refused.json()["type"] == "urn:graphmem:problem:idempotency-conflict"
+    assert (await agent.get(MEMORIES)).json()["items"][0]["id"] == saved["id"]
+    assert len((await agent.get(MEMORIES)).json()["items"]) == 1
+
+    one = f"{MEMORIES}/{saved['id']}"
+    headers = keyed()
+    assert (await agent.patch(one, json={"importance": 0.9}, headers=headers)).status_code == 200
+    elsewhere = await agent.patch(f"{MEMORIES}/{uuid.uuid4()}", json={"importance": 0.9}, headers=headers)
+    assert elsewhere.status_code == 409
+    stale = await agent.patch(one, json={"importance": 0.9}, headers={**headers, "If-Match": '"1"'})
+    assert stale.status_code == 409
+
+
+async def test_a_key_is_one_of_its_route_user_and_tenant(agent: httpx.AsyncClient, caller: Caller) -> None:
+    headers = keyed()
+    elsewhere = await caller("agent", of="t" + uuid.uuid4().hex[:12])
+    answers = [
+        await agent.post(MEMORIES, json=TEA, headers=headers),
+        await agent.post("/v1/users/omar/memories", json=TEA, headers=headers),
+        await elsewhere.post(MEMORIES, json=TEA, headers=headers),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert len({answer.json()["results"][0]["memory"]["id"] for answer in answers}) == 3
+
+
+@pytest.mark.req("GO-02")
+async def test_of_many_at_once_one_happens_and_all_get_its_answer(agent: httpx.AsyncClient) -> None:
+    headers = keyed()
+    answers = await asyncio.gather(*(agent.post(MEMORIES, json=TEA, headers=headers) for _ in range(8)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
+    assert sum("idempotent-replay" not in answer.headers for answer in answers) == 1
+    assert [row["version"] for row in await history_of(agent, answers[0])] == [1]
+
+
+async def history_of(agent: httpx.AsyncClient, saved: httpx.Response) -> list[dict[str, object]]:
+    memory = saved.json()["results"][0]["memory"]
+    answer = await agent.get(f"{MEMORIES}/{memory['id']}/history")
+    rows: list[dict[str, object]] = answer.json()["items"]
+    return rows
+
+
+@pytest.mark.req("GO-02")
+async def test_a_refusal_is_replayed_too(agent: httpx.AsyncClient) -> None:
+    headers = keyed()
+    bad = {"memories": [{"content": "x", "type": "rumour"}]}
+    first = await agent.post(MEMORIES, json=bad, headers=headers)
+    again = await agent.post(MEMORIES, json=bad, headers=headers)
+    assert first.status_code == again.status_code == 422
+    assert again.content == first.content
+    assert again.headers["idempotent-replay"] == "true"
+    assert again.headers["content-type"] == "application/problem+json"
+
+
+async def test_an_answer_without_a_body_is_replayed(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+    key = (await admin.post("/v1/admin/keys", json={"name": "x", "role": "agent"})).json()
+    headers = keyed()
+    assert (await admin.delete(f"/v1/admin/keys/{key['id']}", headers=headers)).status_code == 204
+    again = await admin.delete(f"/v1/admin/keys/{key['id']}", headers=headers)
+    assert again.status_code == 204
+    assert again.content == b""
+    assert again.headers["idempotent-replay"] == "true"
+
+
+async def test_a_new_key_is_replayed_to_its_maker_alone_and_lies_nowhere_in_clear(
+    admin: httpx.AsyncClient, caller: Caller, tenant: str, graph: Graph
+) -> None:
+    headers, body = keyed(), {"name": "bot", "role": "agent"}
+    first = await admin.post("/v1/admin/keys", json=body, headers=headers)
+    again = await admin.post("/v1/admin/keys", json=body, headers=headers)
+    assert again.content == first.content
+    assert len((await admin.get("/v1/admin/keys")).json()["items"]) == 2
+    second_admin = await caller("admin")
+    assert (await second_admin.post("/v1/admin/keys", json=body, headers=headers)).status_code == 409
+    assert first.json()["key"] not in str(await stored_requests(graph, tenant))
+
+
+async def stored_requests(graph: Graph, tenant: str) -> list[dict[str, object]]:
+    text = "MATCH (i:IdempotentRequest {tenant: $tenant}) RETURN i {.*} AS request"
+    return await graph.read(lambda transaction: transaction.run_text(text, {"tenant": tenant}))
+
+
+@pytest.mark.parametrize("key", ["", "two words", "x" * 256, "schlüssel"])
+async def test_a_key_that_cannot_be_one_is_422(agent: httpx.AsyncClient, key: str) -> None:
+    answer = await agent.post(MEMORIES, json=TEA, headers={"Idempotency-Key": key.encode()})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["loc"] == ["header", "Idempotency-Key"]
+
+
+async def test_reading_takes_no_notice_of_a_key(agent: httpx.AsyncClient) -> None:
+    headers = keyed()
+    await agent.post("/v1/users/mara/search", json={"query": "tea"}, headers=headers)
+    again = await agent.post("/v1/users/mara/search", json={"query": "coffee"}, headers=headers)
+    assert again.status_code == 200
+    assert "idempotent-replay" not in again.headers
+
+
+class Flaky:
+    """A route that counts its runs and fails as often as it is told."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.failures = 0
+        self.started = asyncio.Event()
+        self.release = asyncio.Event()
+        self.release.set()
+        self.router = APIRouter(route_class=guard.Writing)
+        self.router.post("/v1/users/{user_id:segment}/flaky")(self.act)
+
+    async def act(self, owner: OwnerInPath) -> JSONResponse:
+        self.runs += 1
+        self.started.set()
+        await self.release.wait()
+        if self.failures:
+            self.failures -= 1
+            raise DatabaseUnavailable("Neo4j cannot be reached.")
+        return JSONResponse({"run": self.runs})
+
+
+@pytest.fixture
+async def flaky() -> Flaky:
+    return Flaky()
+
+
+@pytest.fixture
+async def flaky_agent(
+    flaky: Flaky, service: GraphMemory, settings: Settings, agent: httpx.AsyncClient
+) -> AsyncIterator[httpx.AsyncClient]:
+    app: FastAPI = create_app(service, settings)
+    app.include_router(flaky.router)
+    async with served(app) as address, httpx.AsyncClient(base_url=address, headers=agent.headers) as client:
+        yield client
+
+
+async def test_a_failure_of_ours_is_not_kept(flaky: Flaky, flaky_agent: httpx.AsyncClient) -> None:
+    flaky.failures = 1
+    headers = keyed()
+    failed = await flaky_agent.post("/v1/users/mara/flaky", headers=headers)
+    assert failed.status_code == 503
+    assert int(failed.headers["retry-after"]) > 0
+    done = await flaky_agent.post("/v1/users/mara/flaky", headers=headers)
+    assert done.json() == {"run": 2}
+    assert (await flaky_agent.post("/v1/users/mara/flaky", headers=headers)).json() == {"run": 2}
+    assert flaky.runs == 2
+
+
+@pytest.mark.req("GO-02")
+async def test_a_second_request_waits_for_the_first(flaky: Flaky, flaky_agent: httpx.AsyncClient) -> None:
+    flaky.release.clear()
+    headers = keyed()
+    first = asyncio.create_task(flaky_agent.post("/v1/users/mara/flaky", headers=headers))
+    await flaky.started.wait()
+    second = asyncio.create_task(flaky_agent.post("/v1/users/mara/flaky", headers=headers))
+    await asyncio.sleep(0.3)
+    assert not second.done()
+    flaky.release.set()
+    assert (await first).json() == (await second).json() == {"run": 1}
+    assert flaky.runs == 1
+
+
+@pytest.fixture
+def store(graph: Graph, clock: FakeClock) -> IdempotencyStore:
+    return IdempotencyStore(graph, clock, 30)
+
+
+def request_of(owner: Owner, key: str = "k") -> IdempotentRequest:
+    return IdempotentRequest(owner, "POST /x", key, "f")
+
+
+async def test_what_a_dead_process_left_is_taken_over_after_its_lease(
+    store: IdempotencyStore, owner: Owner, clock: FakeClock
+) -> None:
+    request = request_of(owner)
+    dead = await store.claim(request)
+    assert dead.mine
+    assert not (await store.claim(request)).mine
+    clock.advance(timedelta(seconds=25))
+    await store.renew(request, dead.token)
+    clock.advance(timedelta(seconds=25))
+    assert not (await store.claim(request)).mine
+    clock.advance(timedelta(seconds=6))
+    heirs = await asyncio.gather(*(store.claim(request) for _ in range(4)))
+    assert [heir.mine for heir in heirs].count(True) == 1
+    await store.complete(request, dead.token, Answer(200, "late"))
+    assert (await store.claim(request)).answer is None
+
+
+async def test_a_key_is_remembered_for_thirty_days(store: IdempotencyStore, owner: Owner, clock: FakeClock) -> None:
+    request = request_of(owner)
+    first = await store.claim(request)
+    await store.complete(request, first.token, Answer(200, "{}", "application/json"))
+    clock.advance(timedelta(days=29, hours=23))
+    assert (await store.claim(request)).answer == Answer(200, "{}", "application/json")
+    clock.advance(timedelta(hours=2))
+    assert (await store.claim(request)).mine
+
+
+@pytest.mark.req("QUINN-25")
+async def test_forgetting_a_user_forgets_what_was_answered(store: IdempotencyStore, owner: Owner, graph: Graph) -> None:
+    for who, key in [(owner, "own"), (owner.everyone, "run of all users"), (Owner(owner.tenant, "omar"), "other")]:
+        claim = await store.claim(request_of(who, key))
+        await store.complete(request_of(who, key), claim.token, Answer(200, "Mara likes tea"))
+    erased = await graph.write(lambda transaction: store.forget_within(transaction, owner))
+    assert erased == {"IdempotentRequest": 2}
+    assert [row["request"]["key"] for row in await stored_requests(graph, owner.tenant)] == ["other"]  # type: ignore[index]
+
+
+@pytest.mark.req("QUINN-25")
+async def test_erasing_a_memory_erases_it_from_first_answers_without_doing_them_again(
+    agent: httpx.AsyncClient, store: IdempotencyStore, tenant: str, graph: Graph
+) -> None:
+    headers = keyed()
+    saved = (await agent.post(MEMORIES, json=TEA, headers=headers)).json()["results"][0]["memory"]
+    for user, blanked in (("omar", 0), ("mara", 1)):
+        who = Owner(tenant, user)
+        done = await graph.write(lambda inside, who=who: store.forget_memory(inside, who, saved["id"]))  # type: ignore[misc]
+        assert done == blanked
+    assert "tea" not in str(await stored_requests(graph, tenant))
+    again = await agent.post(MEMORIES, json=TEA, headers=headers)
+    assert again.status_code == 410

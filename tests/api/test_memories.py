@@ -1,0 +1,265 @@
+"""The contract of memories, over real HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+MEMORIES = "/v1/users/mara/memories"
+TYPES = [
+    "preference", "fact", "plan", "feeling", "inferred_interest", "conversation_topic", "recommendation",
+    "behavioral_pattern", "conversation_summary", "open_loop",
+]  # fmt: skip
+ALIASES = {
+    "USER_PREFERENCE": "preference",
+    "FACTUAL_INFO": "fact",
+    "BEHAVIORAL_PATTERN": "behavioral_pattern",
+    "CONVERSATION_SUMMARY": "conversation_summary",
+    "OPEN_LOOP": "open_loop",
+    "summary": "conversation_summary",
+    "persona": "fact",
+    "personal_info": "fact",
+}
+
+
+async def save(client: httpx.AsyncClient, *memories: dict[str, Any]) -> list[dict[str, Any]]:
+    answer = await client.post(MEMORIES, json={"memories": list(memories)})
+    assert answer.status_code == 200, answer.text
+    results: list[dict[str, Any]] = answer.json()["results"]
+    return results
+
+
+async def contents(client: httpx.AsyncClient, **filters: Any) -> set[str]:
+    answer = await client.get(MEMORIES, params=filters)
+    assert answer.status_code == 200, answer.text
+    return {item["content"] for item in answer.json()["items"]}
+
+
+@pytest.mark.req("UMB-04", "QUINN-13", "CASH-09")
+async def test_every_type_is_kept_and_every_alias_read(agent: httpx.AsyncClient) -> None:
+    for word, stored in {**{each: each for each in TYPES}, **ALIASES}.items():
+        kind = "alias" if word in ALIASES else "type"
+        (result,) = await save(agent, {"content": f"a statement of the {kind} {word}", "type": word})
+        assert result["action"] == "insert"
+        assert result["memory"]["type"] == stored
+    refused = await agent.post(MEMORIES, json={"memories": [{"content": "x", "type": "gossip"}]})
+    assert refused.status_code == 422
+
+
+@pytest.mark.req("QUINN-12", "QUINN-14", "QUINN-16", "QUINN-20", "UMB-03", "QUINN-01")
+async def test_what_is_saved_comes_back_with_every_field(agent: httpx.AsyncClient) -> None:
+    given = {
+        "content": "Mara rows on Sundays",
+        "type": "behavioral_pattern",
+        "predicate": "ROWS_ON",
+        "object": {"name": "Sunday", "type": "Day"},
+        "entities": [{"name": "Elin", "type": "Person"}],
+        "confidence": 0.8,
+        "importance": 0.7,
+        "tags": ["Sport", "cashflow and spending"],
+        "domain": "Sport",
+        "valid_at": "2026-01-04T00:00:00+01:00",
+        "invalid_at": "2027-01-01T00:00:00Z",
+        "expires_at": "2028-01-01T00:00:00Z",
+        "metadata": {"notes": ["a", {"b": 1}], "ö": None},
+        "source": {"session_id": "s1", "message_ids": ["m1", "m2"]},
+    }
+    (result,) = await save(agent, given)
+    read = (await agent.get(f"{MEMORIES}/{result['memory']['id']}")).json()
+    assert read == result["memory"]
+    for name in ("content", "type", "predicate", "confidence", "importance", "metadata"):
+        assert read[name] == given[name]
+    assert read["tags"] == ["sport", "CASHFLOW_AND_SPENDING"]
+    assert (read["domain"], read["scope"], read["version"], read["status"]) == ("sport", "domain", 1, "active")
+    assert read["valid_at"] == "2026-01-03T23:00:00Z"
+    assert [each["name"] for each in read["entities"]] == ["mara", "Sunday", "Elin"]
+    assert read["source"] == {"kind": "api", "session_id": "s1", "message_ids": ["m1", "m2"]}
+    assert (read["schema_version"], read["user_id"], read["decay_rate"]) == ("1.0", "mara", 0.02)
+    assert len(read["content_hash"]) == 64
+
+
+@pytest.mark.req("CASH-11", "CASH-12", "CASH-13")
+async def test_what_may_not_be_kept_is_skipped_by_class_and_never_told_back(agent: httpx.AsyncClient) -> None:
+    results = await save(
+        agent,
+        {"content": "Her card is 4111 1111 1111 1111"},
+        {"content": "harmless", "metadata": {"iban": "DE89 3704 0044 0532 0130 00"}},
+        {"content": "The current balance is $1,200"},
+        {"content": "maybe likes jazz", "confidence": 0.49},
+        {"content": "likes jazz", "confidence": 0.5},
+    )
+    assert [each["action"] for each in results] == ["skip"] * 4 + ["insert"]
+    assert "card" in results[0]["reason"]
+    assert "4111" not in str(results)
+    assert await contents(agent) == {"likes jazz"}
+
+
+@pytest.mark.req("QUINN-17", "QUINN-22", "QUINN-29")
+async def test_lists_are_filtered_by_every_attribute(agent: httpx.AsyncClient) -> None:
+    await save(
+        agent,
+        {"content": "likes basil", "type": "preference", "tags": ["food", "Herbs"], "importance": 0.9, "domain": "c"},
+        {"content": "likes thyme", "type": "preference", "tags": ["food"], "importance": 0.2, "confidence": 0.6},
+        {"content": "plans a garden", "type": "plan", "object": {"name": "Garden", "type": "Place"}},
+        {"content": "works at Acme", "source": {"session_id": "s9"}},
+    )  # fmt: skip
+    assert await contents(agent, tag=["food", "HERBS"]) == {"likes basil"}
+    assert await contents(agent, tag="food", not_tag="herbs") == {"likes thyme"}
+    assert await contents(agent, domain="C") == {"likes basil"}
+    assert await contents(agent, scope="domain") == {"likes basil"}
+    assert await contents(agent, type=["plan", "fact"]) == {"plans a garden", "works at Acme"}
+    assert await contents(agent, entity="garden") == {"plans a garden"}
+    assert await contents(agent, keyword="LIKES t") == {"likes thyme"}
+    assert await contents(agent, session_id="s9") == {"works at Acme"}
+    assert await contents(agent, min_importance=0.8) == {"likes basil"}
+    assert await contents(agent, type="preference", min_confidence=0.7) == {"likes basil"}
+    assert await contents(agent, created_before="2020-01-01T00:00:00Z") == set()
+    assert len(await contents(agent, created_after="2020-01-01T00:00:00Z")) == 4
+
+
+@pytest.mark.parametrize("sort", ["created_at", "-created_at", "importance", "-importance", "valid_at", "-valid_at"])
+async def test_pages_follow_one_another_without_gap_or_repeat(agent: httpx.AsyncClient, sort: str) -> None:
+    given = [
+        {"content": f"fact {i}", "importance": (i % 3) / 10, "valid_at": f"20{10 + i % 4}-01-01T00:00:00Z"}
+        for i in range(11)
+    ]
+    await save(agent, *given)
+    seen: list[dict[str, Any]] = []
+    cursor = None
+    while True:
+        params = {"sort": sort, "limit": 4, **({"cursor": cursor} if cursor else {})}
+        page = (await agent.get(MEMORIES, params=params)).json()
+        seen += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert len({each["id"] for each in seen}) == len(seen) == 11
+    keys = [each[sort.removeprefix("-")] for each in seen]
+    assert keys == sorted(keys, reverse=sort.startswith("-"))
+    other = await agent.get(
+        MEMORIES, params={"sort": "importance" if sort != "importance" else "valid_at", "cursor": "AAAA"}
+    )
+    assert other.status_code == 422
+
+
+@pytest.mark.req("QUINN-27", "QUINN-23")
+async def test_a_moved_deadline_answers_the_new_date_and_keeps_the_old_in_history(agent: httpx.AsyncClient) -> None:
+    deadline = {
+        "type": "plan",
+        "subject": {"name": "Report", "type": "Project"},
+        "predicate": "DUE_ON",
+        "single_valued": True,
+    }
+    (june,) = await save(agent, {**deadline, "content": "The report is due on 30 June 2025"})
+    (july,) = await save(agent, {**deadline, "content": "The report is due on 15 July 2025"})
+    assert july["action"] == "supersede"
+    assert july["superseded"] == [june["memory"]["id"]]
+    assert await contents(agent) == {"The report is due on 15 July 2025"}
+    history = (await agent.get(f"{MEMORIES}/{june['memory']['id']}/history")).json()["items"]
+    assert [row["status"] for row in history] == ["active", "superseded"]
+    assert history[-1]["superseded_by"] == july["memory"]["id"]
+    assert history[0]["ended_by"] == july["memory"]["id"]
+    assert await contents(agent, known_as_of=june["memory"]["created_at"]) == {"The report is due on 30 June 2025"}
+
+
+async def test_a_stale_version_is_refused_and_a_correction_kept_beside_what_was_believed(
+    agent: httpx.AsyncClient,
+) -> None:
+    (saved,) = await save(agent, {"content": "likes tea"})
+    one = f"{MEMORIES}/{saved['memory']['id']}"
+    changed = await agent.patch(one, json={"content": "loves tea", "tags": ["drinks"]}, headers={"If-Match": '"1"'})
+    assert (changed.status_code, changed.json()["version"]) == (200, 2)
+    stale = await agent.patch(one, json={"importance": 1}, headers={"If-Match": '"1"'})
+    assert stale.status_code == 409
+    secret = await agent.patch(one, json={"content": "her PIN is 4821"})
+    assert secret.status_code == 422
+    assert "4821" not in secret.text
+    before = await contents(agent, known_as_of=saved["memory"]["created_at"])
+    assert before == {"likes tea"}
+    assert await contents(agent) == {"loves tea"}
+
+
+@pytest.mark.req("QUINN-25", "QUINN-24")
+async def test_a_deleted_memory_is_read_by_id_and_an_erased_one_never(
+    agent: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    (saved,) = await save(agent, {"content": "likes tea"})
+    one = f"{MEMORIES}/{saved['memory']['id']}"
+    assert (await agent.delete(one)).status_code == 200
+    assert (await agent.get(one)).json()["status"] == "deleted"
+    assert await contents(agent) == set()
+    assert await contents(agent, known_as_of=saved["memory"]["created_at"]) == {"likes tea"}
+    assert (await agent.delete(one, params={"hard": "true"})).status_code == 403
+    assert (await admin.delete(one, params={"hard": "true"})).status_code == 200
+    unknown = await agent.get(f"{MEMORIES}/no-such-id")
+    erased = await agent.get(one)
+    assert (erased.status_code, erased.content) == (404, unknown.content)
+
+
+@pytest.mark.req("QUINN-21")
+async def test_an_immutable_memory_is_refused_to_everyone_but_the_eraser(
+    agent: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    born = {"predicate": "BORN_IN", "single_valued": True}
+    (saved,) = await save(agent, {"content": "born in Lund", "immutable": True, **born})
+    one = f"{MEMORIES}/{saved['memory']['id']}"
+    for refused in (
+        await agent.patch(one, json={"importance": 1}),
+        await agent.delete(one),
+        await agent.post(MEMORIES, json={"memories": [{"content": "born in Malmö", **born}]}),
+        await agent.post(MEMORIES, json={"memories": [{"content": "x", "supersedes": [saved["memory"]["id"]]}]}),
+    ):
+        assert refused.status_code == 409
+    assert await contents(agent) == {"born in Lund"}
+    assert (await admin.delete(one, params={"hard": "true"})).status_code == 200
+
+
+async def test_a_revert_undoes_one_supersession(agent: httpx.AsyncClient) -> None:
+    job = {"predicate": "WORKS_AT", "single_valued": True}
+    (old,) = await save(agent, {"content": "works at Acme", **job})
+    await save(agent, {"content": "works at NewCo", **job})
+    reverted = await agent.post(f"{MEMORIES}/{old['memory']['id']}/revert")
+    assert (reverted.status_code, reverted.json()["status"]) == (200, "active")
+    assert await contents(agent) == {"works at Acme"}
+    again = await agent.post(f"{MEMORIES}/{old['memory']['id']}/revert")
+    assert again.status_code == 409
+
+
+@pytest.mark.req("QUINN-05")
+async def test_global_memories_are_written_by_admins_and_read_by_all(
+    agent: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    shared = {"memories": [{"content": "The office closes at six", "scope": "global"}]}
+    assert (await agent.post(MEMORIES, json=shared)).status_code == 403
+    saved = await admin.post(MEMORIES, json=shared)
+    assert saved.json()["results"][0]["memory"]["user_id"] is None
+    elsewhere = await agent.get("/v1/users/otto/memories")
+    assert [item["content"] for item in elsewhere.json()["items"]] == ["The office closes at six"]
+    one = f"/v1/users/otto/memories/{saved.json()['results'][0]['memory']['id']}"
+    assert (await agent.delete(one)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        {"content": ""},
+        {"content": "x" * 8001},
+        {"content": "x", "valid_at": "2026-01-01T00:00:00"},
+        {"content": "x", "valid_at": "2026-01-02T00:00:00Z", "invalid_at": "2026-01-01T00:00:00Z"},
+        {"content": "x", "confidence": 1.1},
+        {"content": "x", "predicate": "likes"},
+        {"content": "x", "single_valued": True},
+        {"content": "x", "tags": ["<script>"]},
+        {"content": "x", "surprise": 1},
+    ],
+)
+async def test_bad_input_is_refused_with_its_place_and_nothing_is_saved(
+    agent: httpx.AsyncClient, memory: dict[str, Any]
+) -> None:
+    answer = await agent.post(MEMORIES, json={"memories": [{"content": "good"}, memory]})
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert all(error["loc"][:3] == ["body", "memories", 1] for error in answer.json()["errors"])
+    assert await contents(agent) == set()

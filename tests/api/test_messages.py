@@ -1,0 +1,135 @@
+"""Conversations over HTTP."""
+
+from __future__ import annotations
+
+import uuid
+
+import httpx
+import pytest
+
+from tests.api.conftest import Caller
+
+MESSAGES = "/v1/users/mara/messages"
+SESSIONS = "/v1/users/mara/sessions"
+TURNS = [
+    {"role": "user", "content": "I moved to Lisbon last week."},
+    {"role": "model", "content": "How do you like Lisbon?"},
+]
+
+
+@pytest.mark.req("GO-01", "UMB-01")
+async def test_turns_are_stored_at_once_and_read_in_the_background(agent: httpx.AsyncClient) -> None:
+    taken = await agent.post(MESSAGES, json={"session_id": "s/1", "messages": TURNS})
+    assert taken.status_code == 202
+    accepted = taken.json()
+    assert accepted.keys() == {"job_id", "session_id", "message_ids"}
+    assert len(accepted["message_ids"]) == 2
+
+    listed = (await agent.get(f"{SESSIONS}/s%2F1/messages")).json()["items"]
+    assert [(each["id"], each["role"]) for each in listed] == list(
+        zip(accepted["message_ids"], ["user", "assistant"], strict=True)
+    )
+    job = await agent.get(f"/v1/jobs/{accepted['job_id']}")
+    assert job.status_code == 200
+    assert job.json()["kind"] == "extraction"
+    assert job.json()["receipt"].keys() == {
+        "llm_calls",
+        "prompt_tokens",
+        "completion_tokens",
+        "embedded_texts",
+        "seconds",
+    }
+
+
+@pytest.mark.req("GO-01")
+async def test_the_user_may_stand_in_the_body(agent: httpx.AsyncClient) -> None:
+    taken = await agent.post("/v1/memories", json={"userId": "mara", "messages": TURNS})
+    assert taken.status_code == 202
+    session = (await agent.get(f"{SESSIONS}/{taken.json()['session_id']}")).json()
+    assert session["message_count"] == 2
+    for bad in ({"messages": TURNS}, {"userId": "", "messages": TURNS}, {"userId": "mara", "messages": []}):
+        assert (await agent.post("/v1/memories", json=bad)).status_code == 422
+    odd = {"userId": "mara", "messages": [{"role": "wizard", "content": "x"}]}
+    assert (await agent.post("/v1/memories", json=odd)).status_code == 422
+
+
+async def test_waiting_answers_the_finished_job(agent: httpx.AsyncClient) -> None:
+    answer = await agent.post(MESSAGES, json={"messages": TURNS, "wait": True})
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "skipped"
+    assert answer.json()["reason"]
+
+
+async def test_without_extraction_there_is_no_job(agent: httpx.AsyncClient) -> None:
+    answer = await agent.post(MESSAGES, json={"messages": TURNS, "extract": False, "wait": True})
+    assert answer.status_code == 202
+    assert answer.json()["job_id"] is None
+
+
+@pytest.mark.req("GO-02")
+async def test_messages_with_a_known_id_are_not_stored_twice(agent: httpx.AsyncClient) -> None:
+    turns = [{**turn, "id": f"m{number}"} for number, turn in enumerate(TURNS)]
+    for _ in range(2):
+        await agent.post(MESSAGES, json={"session_id": "s", "messages": turns, "extract": False})
+    listed = (await agent.get(f"{SESSIONS}/s/messages")).json()["items"]
+    assert [each["id"] for each in listed] == ["m0", "m1"]
+
+
+@pytest.mark.req("QUINN-41")
+async def test_a_job_out_of_reach_answers_like_an_unknown_one(agent: httpx.AsyncClient, caller: Caller) -> None:
+    job_id = (await agent.post(MESSAGES, json={"messages": TURNS})).json()["job_id"]
+    mine = await caller("analyst", users=["mara"])
+    assert (await mine.get(f"/v1/jobs/{job_id}")).status_code == 200
+    strangers = [await caller("agent", users=["omar"]), await caller("admin", of="t" + uuid.uuid4().hex[:12])]
+    for stranger in strangers:
+        for method, tail in (("GET", ""), ("POST", "/retry")):
+            theirs = await stranger.request(method, f"/v1/jobs/{job_id}{tail}")
+            unknown = await stranger.request(method, f"/v1/jobs/{uuid.uuid4()}{tail}")
+            assert theirs.status_code == 404
+            assert theirs.content == unknown.content
+
+
+async def test_only_a_failed_job_is_retried(agent: httpx.AsyncClient) -> None:
+    job = (await agent.post(MESSAGES, json={"messages": TURNS, "wait": True})).json()
+    assert (await agent.post(f"/v1/jobs/{job['id']}/retry")).status_code == 409
+
+
+async def test_sessions_are_opened_listed_paged_and_closed(agent: httpx.AsyncClient) -> None:
+    for name in ("a", "b", "c"):
+        assert (await agent.post(SESSIONS, json={"session_id": name, "title": name})).status_code == 201
+    assert (await agent.post(SESSIONS, json={"session_id": "a"})).status_code == 409
+    first = (await agent.get(SESSIONS, params={"limit": 2})).json()
+    rest = (await agent.get(SESSIONS, params={"limit": 2, "cursor": first["next_cursor"]})).json()
+    assert {each["session_id"] for each in first["items"] + rest["items"]} == {"a", "b", "c"}
+    assert rest["next_cursor"] is None
+    closed = await agent.post(f"{SESSIONS}/a/close")
+    assert (closed.status_code, closed.json()["is_active"]) == (200, False)
+    assert (await agent.get(f"{SESSIONS}/nothing")).status_code == 404
+
+
+async def test_the_service_says_when_it_is_ready(anonymous: httpx.AsyncClient) -> None:
+    answer = await anonymous.get("/readyz")
+    assert answer.json() == {"status": "ready", "parts": {"neo4j": "ok", "jobs": "ok"}}
+
+
+@pytest.mark.req("CASH-01", "CASH-02", "CASH-07")
+async def test_an_admin_triggers_an_extraction_in_a_session_of_its_own(
+    agent: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    trigger, body = "/_admin/trigger-memory-extraction-v2", {"session_id": "chat"}
+    assert (await admin.post(trigger, json=body)).status_code == 404
+    await agent.post(MESSAGES, json={"session_id": "chat", "messages": TURNS, "extract": False})
+    before = (await agent.get(f"{SESSIONS}/chat/messages")).json()
+
+    answer = (await admin.post(trigger, json=body)).json()
+    assert answer["triggered"] is True
+    started = answer["message"].removeprefix("Memory extraction triggered, session ID: ")
+    assert started not in ("chat", answer["message"])
+    assert (await agent.get(f"{SESSIONS}/{started}")).json()["source_session_id"] == "chat"
+    again = (await admin.post(trigger, json=body)).json()
+    assert again["message"] != answer["message"]
+    assert (await agent.get(f"{SESSIONS}/chat/messages")).json() == before
+
+    await agent.post("/v1/users/omar/messages", json={"session_id": "chat", "messages": TURNS, "extract": False})
+    assert (await admin.post(trigger, json=body)).status_code == 409
+    assert (await admin.post(trigger, json={**body, "user_id": "omar"})).status_code == 200

@@ -1,0 +1,119 @@
+"""The description of the API says what the API does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as examples
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from api.app import create_app
+from graphmem.settings import Settings
+
+CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
+METHODS = {"get", "post", "patch", "delete"}
+
+
+def described() -> dict[str, Any]:
+    """The description alone, which needs no memory."""
+    return create_app(None, Settings()).openapi()  # type: ignore[arg-type]
+
+
+DESCRIPTION = described()
+OPERATIONS = [
+    (path, method) for path, methods in DESCRIPTION["paths"].items() for method in methods if method in METHODS
+]
+
+
+def test_every_operation_says_what_it_does_what_it_answers_and_how_it_fails() -> None:
+    for path, method in OPERATIONS:
+        operation = DESCRIPTION["paths"][path][method]
+        assert operation["summary"], (method, path)
+        assert operation["description"], (method, path)
+        good = [answer for status, answer in operation["responses"].items() if status.startswith("2")]
+        assert good, (method, path)
+        if path in ("/healthz", "/readyz"):
+            continue
+        assert operation["security"] == [{"key": []}]
+        assert operation["responses"].keys() >= {"401", "403", "413", "422", "429", "503"}, (method, path)
+        for status, answer in operation["responses"].items():
+            if not status.startswith("2"):
+                assert list(answer["content"]) == ["application/problem+json"], (method, path, status)
+
+
+def test_every_write_takes_an_idempotency_key() -> None:
+    reads = {"/v1/users/{user_id}/search", "/v1/users/{user_id}/messages/search", "/v1/users/{user_id}/context"}
+    for path, method in OPERATIONS:
+        names = {each["name"] for each in DESCRIPTION["paths"][path][method].get("parameters", [])}
+        assert ("Idempotency-Key" in names) == (method != "get" and path not in reads), (method, path)
+
+
+def test_every_route_of_the_contract_is_there() -> None:
+    user = "/v1/users/{user_id}"
+    promised = {
+        *(("post", user + tail) for tail in ("/memories", "/search", "/messages", "/messages/search", "/context")),
+        *(("get", user + tail) for tail in ("/memories", "/entities", "/entities/lookup", "/sessions", "/export")),
+        *(("get", user + tail) for tail in ("/preferences", "/patterns", "/contexts")),
+        *((method, user + "/memories/{memory_id}") for method in ("get", "patch", "delete")),
+        ("get", user + "/memories/{memory_id}/history"),
+        ("post", user + "/memories/{memory_id}/revert"),
+        *(("get", user + "/entities/{entity_id}" + tail) for tail in ("", "/memories", "/graph")),
+        ("post", "/v1/memories"),
+        ("get", "/v1/jobs/{job_id}"),
+        ("post", "/v1/jobs/{job_id}/retry"),
+        ("post", user + "/sessions"),
+        *(("get", user + "/sessions/{session_id}" + tail) for tail in ("", "/messages")),
+        *(("post", user + "/sessions/{session_id}" + tail) for tail in ("/close", "/summarize")),
+        ("post", user + "/messages/{message_id}/feedback"),
+        ("post", user + "/import"),
+        ("delete", user),
+        ("post", "/_admin/trigger-memory-extraction-v2"),
+        *((method, "/v1/admin/consolidations") for method in ("get", "post")),
+        ("get", "/v1/admin/consolidations/{run_id}"),
+        ("post", "/v1/admin/consolidations/{run_id}/rollback"),
+        ("post", "/v1/admin/maintenance"),
+        *((method, "/v1/admin/keys") for method in ("get", "post")),
+        ("delete", "/v1/admin/keys/{key_id}"),
+        *(("get", path) for path in ("/healthz", "/readyz", "/metrics")),
+    }
+    assert promised <= {(method, path) for path, method in OPERATIONS}
+
+
+async def test_the_description_and_its_page_need_no_key(anonymous: httpx.AsyncClient, app: FastAPI) -> None:
+    assert (await anonymous.get("/openapi.json")).json() == app.openapi()
+    assert (await anonymous.get("/docs")).status_code == 200
+
+
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+async def test_whatever_is_sent_the_answer_is_a_described_one(
+    path: str, method: str, address: str, admin: httpx.AsyncClient
+) -> None:
+    schema = schemathesis.openapi.from_dict(DESCRIPTION)
+    operation = schema[path][method]
+    headers = {"Authorization": admin.headers["authorization"]}
+
+    @given(case=operation.as_strategy())
+    @examples(
+        max_examples=6,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def ask(case: schemathesis.Case) -> None:
+        answer = case.call(base_url=address, headers=headers)
+        case.validate_response(answer, checks=CHECKS)
+
+    await asyncio.to_thread(ask)

@@ -1,0 +1,256 @@
+"""Whatever goes wrong leaves as a problem document that gives nothing away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import socket
+import uuid
+from urllib.parse import quote, urlsplit
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from api.app import create_app
+from api.bodies import DEEPEST, parse
+from graphmem.bootstrap import GraphMemory
+from graphmem.errors import InvalidInput
+from graphmem.settings import Settings
+from tests.api.conftest import BODY_LIMIT, served
+
+MEMORIES = "/v1/users/mara/memories"
+JSON = {"content-type": "application/json"}
+PROBLEM = "application/problem+json"
+
+
+async def test_an_unknown_route_and_a_wrong_method_are_problems(anonymous: httpx.AsyncClient) -> None:
+    unknown = await anonymous.get("/v2/nothing")
+    assert (unknown.status_code, unknown.headers["content-type"]) == (404, PROBLEM)
+    assert unknown.json() == {
+        "type": "urn:graphmem:problem:not-found",
+        "title": "Not found",
+        "status": 404,
+        "detail": "There is no such route: see /docs.",
+        "instance": "/v2/nothing",
+    }
+    wrong = await anonymous.put("/healthz")
+    assert (wrong.status_code, wrong.headers["content-type"]) == (405, PROBLEM)
+    assert wrong.headers["allow"] == "GET"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'"text"',
+        b"\xff\xfe",
+        b'{"memories": [{"content": "\xc3\x28"}]}',
+        b'{"memories": [{"content": "\\ud800"}]}',
+        b'{"memories": [{"content": "a\\u0000b"}]}',
+        b'{"memories": [{"content": "x", "metadata": {"\\udfff": 1}}]}',
+        b'{"memories": [{"content": "x", "confidence": NaN}]}',
+        b'{"memories": [{"content": "x", "confidence": Infinity}]}',
+        b'{"memories": [{"content": "x", "confidence": 1e999}]}',
+        b'{"memories": [{"content": "x", "metadata": {"n": 123456789012345678901234567890}}]}',
+        b'{"memories": [{"content": "x", "metadata": {"n": ' + b"9" * 5000 + b"}}]}",
+        b"[" * 100_000,
+        b'{"memories":' * 10_000 + b"1" + b"}" * 10_000,
+        b'{"memories": [{"content": "x", "metadata": {"a": ' + b"[" * 100 + b"]" * 100 + b"}}]}",
+        b'{"memories": []}',
+        b'{"memories": [{"content": ""}]}',
+        b'{"memories": [{"content": "x"}, {"content": "y", "confidence": 2}]}',
+        b'{"memories": [{"content": "x", "valid_at": "2026-05-01T12:00:00"}]}',
+        b'{"memories": [{"content": "x"}], "extra": 1}',
+    ],
+)
+async def test_a_body_that_cannot_be_used_is_422_and_nothing_is_written(agent: httpx.AsyncClient, body: bytes) -> None:
+    answer = await agent.post(MEMORIES, content=body, headers=JSON)
+    assert answer.status_code == 422, answer.text
+    assert answer.headers["content-type"] == PROBLEM
+    assert all(each.keys() == {"loc", "msg"} for each in answer.json()["errors"])
+    assert (await agent.get(MEMORIES)).json()["items"] == []
+
+
+async def test_what_is_wrong_is_said_without_saying_it_again(agent: httpx.AsyncClient) -> None:
+    secret = "kestrel 4111"
+    body = {
+        "memories": [
+            {
+                "content": 7,
+                "type": secret,
+                "tags": [f"!{secret}"],
+                "valid_at": secret,
+                "scope": secret,
+                "predicate": secret,
+            },
+            {"content": "x", "confidence": secret, "subject": {"name": secret, "type": "!!!"}, "expires_at": secret},
+        ]
+    }
+    answer = await agent.post(MEMORIES, json=body)
+    assert answer.status_code == 422
+    places = [error["loc"] for error in answer.json()["errors"]]
+    assert ["body", "memories", 0, "type"] in places
+    assert ["body", "memories", 1, "confidence"] in places
+    assert "kestrel" not in answer.text
+
+
+@pytest.mark.parametrize("type", ["User", "Migration", "ApiKey", "Entity"])
+async def test_an_entity_type_that_is_a_label_of_ours_does_no_harm(agent: httpx.AsyncClient, type: str) -> None:
+    body = {"memories": [{"content": "x", "subject": {"name": "Rex", "type": type}}]}
+    answer = await agent.post(MEMORIES, json=body)
+    assert answer.status_code == 200
+    assert answer.json()["results"][0]["memory"]["subject"]["type"] in ("Person", "Thing")
+
+
+async def test_query_parameters_are_checked_too(agent: httpx.AsyncClient) -> None:
+    for query in (
+        "limit=0",
+        "limit=201",
+        "limit=x",
+        "sort=name",
+        "unknown=1",
+        "valid_as_of=yesterday",
+        "cursor=zzz",
+        "type=x",
+    ):
+        answer = await agent.get(f"{MEMORIES}?{query}")
+        assert answer.status_code == 422, query
+        assert answer.headers["content-type"] == PROBLEM
+
+
+async def test_a_body_of_another_kind_is_told_what_to_send(agent: httpx.AsyncClient) -> None:
+    answer = await agent.post(MEMORIES, content=b"{}", headers={"content-type": "text/plain"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [{"loc": ["header", "Content-Type"], "msg": "must be application/json"}]
+
+
+async def test_a_body_over_the_limit_is_413_announced_or_not(agent: httpx.AsyncClient) -> None:
+    at_limit = b'{"memories": [{"content": "x"}]}'.ljust(BODY_LIMIT)
+    assert (await agent.post(MEMORIES, content=at_limit, headers=JSON)).status_code == 200
+
+    async def chunks() -> object:
+        for _ in range(30):
+            yield b" " * (BODY_LIMIT // 10)
+
+    announced = await agent.post(MEMORIES, content=at_limit + b" ", headers=JSON)
+    chunked = await agent.post(MEMORIES, content=chunks(), headers=JSON)  # type: ignore[arg-type]
+    no_json = await agent.post(MEMORIES, content=b"[" * (BODY_LIMIT + 1), headers=JSON)
+    for answer in (announced, chunked, no_json):
+        assert answer.status_code == 413
+        assert answer.json()["type"] == "urn:graphmem:problem:too-large"
+
+
+async def test_a_body_that_never_ends_is_cut_off(address: str, agent: httpx.AsyncClient) -> None:
+    url = urlsplit(address)
+
+    def send() -> bytes:
+        with socket.create_connection((url.hostname or "", url.port or 0), timeout=30) as connection:
+            head = (
+                f"POST {MEMORIES} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                f"Transfer-Encoding: chunked\r\nAuthorization: {agent.headers['authorization']}\r\n\r\n"
+            )
+            connection.sendall(head.encode())
+            sent = 0
+            try:
+                while sent < 100 * BODY_LIMIT:
+                    connection.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
+                    sent += 0x10000
+            except OSError:
+                return b"closed"
+            return connection.recv(12)
+
+    assert await asyncio.to_thread(send) in (b"closed", b"HTTP/1.1 413")
+
+
+async def test_a_user_id_may_hold_any_character(agent: httpx.AsyncClient) -> None:
+    for user in ("a/b", "x:y", "über straße", "100%", "a%2Fb", "q?u#", "日本", "a\\b"):
+        path = f"/v1/users/{quote(user, safe='')}/memories"
+        saved = await agent.post(path, json={"memories": [{"content": "Likes tea"}]})
+        assert saved.status_code == 200, (user, saved.text)
+        assert saved.json()["results"][0]["memory"]["user_id"] == user
+        assert [item["user_id"] for item in (await agent.get(path)).json()["items"]] == [user]
+
+
+async def test_a_user_id_that_is_none_is_422(agent: httpx.AsyncClient) -> None:
+    for user in ("%20", "%00", "%ff", "%20mara", "x" * 256):
+        answer = await agent.get(f"/v1/users/{user}/memories")
+        assert answer.status_code == 422, user
+        assert answer.headers["content-type"] == PROBLEM
+
+
+async def test_every_answer_carries_a_request_id(anonymous: httpx.AsyncClient) -> None:
+    given = await anonymous.get("/healthz", headers={"X-Request-ID": "trace-42"})
+    assert given.headers["x-request-id"] == "trace-42"
+    for bad in ("", "a b", "x" * 129, '"><script>', "a\tb"):
+        answer = await anonymous.get("/nothing", headers={"X-Request-ID": bad})
+        assert re.fullmatch("[0-9a-f]{32}", answer.headers["x-request-id"])
+
+
+async def test_a_fault_of_ours_is_500_without_a_trace_and_logged_without_text(
+    service: GraphMemory, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    app: FastAPI = create_app(service, settings)
+
+    @app.get("/broken")
+    async def broken() -> None:
+        raise RuntimeError("Mara likes tea")
+
+    async with served(app) as address, httpx.AsyncClient(base_url=address) as client:
+        answer = await client.get("/broken", headers={"X-Request-ID": "r-1"})
+    assert answer.status_code == 500
+    assert answer.headers["content-type"] == PROBLEM
+    assert answer.headers["x-request-id"] == "r-1"
+    assert "Mara" not in answer.text
+    assert "Traceback" not in answer.text
+    assert any(record.message == "a request failed" for record in caplog.records)
+
+
+async def test_log_lines_name_the_route_and_not_the_user(
+    agent: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    user = "u" + uuid.uuid4().hex
+    with caplog.at_level(logging.INFO):
+        await agent.post(f"/v1/users/{user}/memories", json={"memories": [{"content": "kestrel"}]})
+    lines = [record for record in caplog.records if record.name == "api.observing"]
+    assert [(line.route, line.status) for line in lines] == [("/v1/users/{user_id}/memories", 200)]  # type: ignore[attr-defined]
+    assert not any(word in str(record.__dict__) for record in lines for word in ("kestrel", user))
+
+
+async def test_metrics_count_requests_by_route(admin: httpx.AsyncClient) -> None:
+    await admin.get(MEMORIES)
+    answer = await admin.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    line = r'graphmem_http_requests_total\{method="GET",route="/v1/users/\{user_id\}/memories",status="200"\} \d+'
+    assert re.search(line, answer.text)
+
+
+async def test_versions_are_etags(agent: httpx.AsyncClient) -> None:
+    saved = (await agent.post(MEMORIES, json={"memories": [{"content": "x"}]})).json()["results"][0]["memory"]
+    one = f"{MEMORIES}/{saved['id']}"
+    assert (await agent.get(one)).headers["etag"] == '"1"'
+    changed = await agent.patch(one, json={"content": "y"}, headers={"If-Match": '"1"'})
+    assert changed.headers["etag"] == '"2"'
+    stale = await agent.patch(one, json={"content": "z"}, headers={"If-Match": '"1"'})
+    assert stale.status_code == 409
+    assert stale.json()["title"] == "Version conflict"
+    assert (await agent.patch(one, json={"content": "z"}, headers={"If-Match": "first"})).status_code == 422
+
+
+@pytest.mark.parametrize("depth", [DEEPEST + 1, 2_000, 200_000])
+def test_deep_json_is_refused_and_shallow_is_not(depth: int) -> None:
+    with pytest.raises(InvalidInput):
+        parse(b"[" * depth + b"]" * depth)
+    assert parse(b"[" * DEEPEST + b"]" * DEEPEST)
+
+
+def test_numbers_keep_their_value() -> None:
+    assert parse(json.dumps([2**63 - 1, -(2**63) + 1, 0.1, 1e308]).encode()) == [2**63 - 1, -(2**63) + 1, 0.1, 1e308]
+    for text in (b"9223372036854775808", b"1e309", b"-Infinity"):
+        with pytest.raises(InvalidInput):
+            parse(text)

@@ -1,0 +1,297 @@
+"""The application in a thread of its own, and a headless Chromium that looks at it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+import uuid
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
+
+from api.app import create_app
+from graphmem.bootstrap import GraphMemory
+from graphmem.domain.key import KeyIn, Role
+from graphmem.settings import Settings
+from graphmem.store.driver import Graph
+from tests.api.conftest import served
+
+T = TypeVar("T")
+
+PATIENCE = 10
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--force-prefers-reduced-motion",
+    "--lang=en-US",
+)
+WIDE, NARROW = (1280, 900), (390, 844)
+
+
+@dataclass
+class Service:
+    """A served memory; `do` runs a coroutine where it lives."""
+
+    address: str
+    memory: GraphMemory
+    loop: asyncio.AbstractEventLoop
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
+
+    def key(self, tenant: str, role: str = "admin") -> str:
+        return self.do(self.memory.keys.create(tenant, KeyIn(name=f"{role} of the page", role=Role(role)))).key
+
+
+@pytest.fixture(scope="package")
+def service(database: Settings, graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The application by uvicorn; in a thread, for a browser is driven without awaiting."""
+    own = {"data_dir": tmp_path_factory.mktemp("browser"), "api_key": SecretStr("first-" + uuid.uuid4().hex)}
+    settings = database.model_copy(update=own)
+    ready: Future[Service] = Future()
+    over: list[Callable[[], object]] = []
+
+    async def run() -> None:
+        done = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        over.append(lambda: loop.call_soon_threadsafe(done.set))
+        async with GraphMemory.open(settings) as memory, served(create_app(memory, settings)) as address:
+            ready.set_result(Service(address, memory, loop))
+            await done.wait()
+
+    def serve() -> None:
+        try:
+            asyncio.run(run())
+        except BaseException as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield ready.result(60)
+    over[0]()
+    thread.join(60)
+
+
+@dataclass
+class Page:
+    """What a reader sees and does."""
+
+    driver: webdriver.Chrome
+    shots: Path
+
+    def size(self, width: int, height: int) -> None:
+        """Make the page so wide and high; a window itself cannot be as narrow as a telephone."""
+        self.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
+        )
+
+    def until(self, holds: Callable[[], T], what: str) -> T:
+        """Wait until something holds and return it."""
+
+        def safe(_: object) -> T | None:
+            try:
+                return holds()
+            except Exception:
+                return None
+
+        found: T = WebDriverWait(self.driver, PATIENCE, 0.05).until(safe, f"{what}; the page: {self.words()[:1500]}")
+        return found
+
+    def words(self) -> str:
+        return self.driver.find_element(By.TAG_NAME, "body").text
+
+    def all(self, css: str) -> list[WebElement]:
+        return self.driver.find_elements(By.CSS_SELECTOR, css)
+
+    def see(self, css: str, text: str = "") -> WebElement:
+        """Wait until an element is shown that has the text."""
+        return self.until(
+            lambda: next(each for each in self.all(css) if each.is_displayed() and text in each.text),
+            f"waited for {css} with {text!r}",
+        )
+
+    def gone(self, css: str, text: str = "") -> None:
+        """Wait until no element is shown that has the text."""
+        self.until(
+            lambda: not [each for each in self.all(css) if each.is_displayed() and text in each.text],
+            f"waited for the end of {css} with {text!r}",
+        )
+
+    def click(self, css: str, text: str = "") -> None:
+        """Click what is shown, again where the page has just been drawn anew under the pointer."""
+
+        def clicked() -> bool:
+            next(each for each in self.all(css) if each.is_displayed() and text in each.text).click()
+            return True
+
+        self.until(clicked, f"waited to click {css} with {text!r}")
+
+    def set(self, css: str, value: str) -> None:
+        """Give an input a value as its own control would: a slider or a date is not typed."""
+        self.driver.execute_script(
+            "arguments[0].value = arguments[1];"
+            "for (const kind of ['input', 'change']) arguments[0].dispatchEvent(new Event(kind, {bubbles: true}));",
+            self.see(css),
+            value,
+        )
+
+    def shot(self, name: str) -> Path:
+        path = self.shots / f"{name}.png"
+        self.driver.save_screenshot(str(path))
+        assert path.stat().st_size > 5000
+        return path
+
+    @property
+    def scrolls_sideways(self) -> bool:
+        script = "return document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        return bool(self.driver.execute_script(script))
+
+    @property
+    def complaints(self) -> list[str]:
+        """What the browser's console holds against the page; refused requests are the page's own business."""
+        logged = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        return [each["message"] for each in logged if each["level"] == "SEVERE" and each["source"] != "network"]
+
+
+@pytest.fixture(scope="package")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """A headless Chromium with an empty profile."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromedriver = shutil.which("chromedriver")
+    if not chromium or not chromedriver:
+        pytest.skip("Chromium and its driver are not on this machine: install the packages chromium, chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(driver: webdriver.Chrome, tmp_path: Path) -> Iterator[Page]:
+    """A window of its own at the wide size."""
+    page = Page(driver, tmp_path)
+    page.size(*WIDE)
+    yield page
+    first, *others = driver.window_handles
+    for handle in others:
+        driver.switch_to.window(handle)
+        driver.close()
+    driver.switch_to.window(first)
+
+
+@dataclass
+class Story:
+    """A user with a past, whose data a page is to show."""
+
+    address: str
+    key: str
+    tenant: str
+    http: httpx.Client
+    user: str = "u-7"
+
+    @property
+    def ui(self) -> str:
+        return f"{self.address}/ui"
+
+    def save(self, *memories: dict[str, Any]) -> list[dict[str, Any]]:
+        answer = self.http.post(f"/v1/users/{self.user}/memories", json={"memories": memories})
+        assert answer.status_code == 200, answer.text
+        return [each["memory"] for each in answer.json()["results"]]
+
+    def consolidate(self, *proposals: dict[str, Any]) -> dict[str, Any]:
+        body = {"user_id": self.user, "wait": True, "proposals": proposals}
+        answer = self.http.post("/v1/admin/consolidations", json=body)
+        assert answer.status_code == 200, answer.text
+        run: dict[str, Any] = answer.json()
+        assert run["status"] == "succeeded", run
+        return run
+
+
+@pytest.fixture
+def story(service: Service, tenant: str) -> Iterator[Story]:
+    """Mara moved from Lisbon to Porto in 2025, told us so in a message, and once typed markup."""
+    key = service.key(tenant)
+    headers = {"Authorization": f"Bearer {key}"}
+    with httpx.Client(base_url=service.address, headers=headers, timeout=60) as http:
+        story = Story(service.address, key, tenant, http)
+        said = {"id": "m1", "role": "user", "name": "Mara", "content": "I have moved to Porto, at last!"}
+        sent = {"session_id": "s1", "messages": [said], "extract": False}
+        assert http.post("/v1/users/u-7/messages", json=sent).status_code in (200, 202)
+        story.save(*PAST)
+        yield story
+
+
+MARA = {"name": "Mara", "type": "Person"}
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"> is what Mara once typed"
+PAST: list[dict[str, Any]] = [
+    {
+        "content": "Mara lives in Lisbon",
+        "subject": MARA,
+        "predicate": "LIVES_IN",
+        "object": {"name": "Lisbon", "type": "Place"},
+        "valid_at": "2021-03-01T00:00:00Z",
+        "single_valued": True,
+    },
+    {
+        "content": "Mara lives in Porto",
+        "subject": MARA,
+        "predicate": "LIVES_IN",
+        "object": {"name": "Porto", "type": "Place"},
+        "valid_at": "2025-05-01T00:00:00Z",
+        "single_valued": True,
+        "source": {"session_id": "s1", "message_ids": ["m1"]},
+    },
+    {
+        "content": "Mara works at Arbor as a botanist",
+        "subject": MARA,
+        "predicate": "WORKS_AT",
+        "object": {"name": "Arbor", "type": "Organization"},
+        "valid_at": "2023-09-01T00:00:00Z",
+    },
+    {
+        "content": "Ilse is Mara's sister",
+        "subject": MARA,
+        "predicate": "HAS_SISTER",
+        "object": {"name": "Ilse", "type": "Person"},
+    },
+    {
+        "content": "Ilse plays the cello in the Graz orchestra",
+        "subject": {"name": "Ilse", "type": "Person"},
+        "predicate": "PLAYS_IN",
+        "object": {"name": "Graz orchestra", "type": "Organization"},
+    },
+    {"content": "Mara is allergic to peanuts", "subject": MARA, "importance": 0.9},
+    {
+        "content": HOSTILE,
+        "subject": MARA,
+        "predicate": "TYPED",
+        "object": {"name": "<b>Bold</b> & co", "type": "Thing"},
+    },
+    {"content": "Mara drinks green tea", "subject": MARA, "predicate": "DRINKS"},
+    {"content": "Mara drinks green tea in the morning", "subject": MARA, "predicate": "DRINKS"},
+]

@@ -1,0 +1,36 @@
+"""The doctor names what is broken and how to mend it."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Cli
+
+
+def _by_part(answer: dict[str, list[dict[str, str]]]) -> dict[str, dict[str, str]]:
+    return {check["part"]: check for check in answer["checks"]}
+
+
+async def test_a_sound_installation_is_well(cli: Cli) -> None:
+    done = await cli("doctor", "--json")
+    checks = _by_part(done.answer)
+    assert (done.code, done.answer["ok"]) == (0, True)
+    assert checks["embedder"]["detail"] == "all-MiniLM-L6-v2, 384 dimensions"
+    assert checks["schema"]["verdict"] == "ok"
+    assert checks["language model"]["verdict"] == "note"
+    assert not (cli.folder / "data").exists()
+
+
+async def test_what_is_broken_is_named_with_its_remedy(bare: Cli) -> None:
+    done = await bare(
+        "doctor",
+        "--json",
+        GRAPHMEM_NEO4J_URI="bolt://127.0.0.1:1",
+        GRAPHMEM_EMBEDDER="openai",
+        OPENAI_BASE_URL="http://127.0.0.1:1/v1",
+        GRAPHMEM_JOBS_URL="postgresql://nobody@127.0.0.1:1/none",
+    )
+    checks = _by_part(done.answer)
+    broken = {part for part, check in checks.items() if check["verdict"] == "broken"}
+    assert done.code == 1
+    assert broken == {"Neo4j", "language model", "job store", "embedder"}
+    assert all(checks[part]["mend"] for part in broken)
+    assert "Traceback" not in done.err

@@ -1,0 +1,20 @@
+"""The queries for Neo4j Browser run as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphmem.cli.sights import explore
+from graphmem.domain.identity import Owner
+from graphmem.resources import cypher_root
+from graphmem.store.driver import Graph
+
+
+@pytest.mark.parametrize("path", sorted((cypher_root() / "explore").glob("*.cypher")), ids=lambda path: path.stem)
+async def test_an_explorer_query_runs_and_says_what_it_shows(graph: Graph, owner: Owner, path: object) -> None:
+    text = explore(path.stem)  # type: ignore[attr-defined]
+    assert text.startswith("// ")
+    noon = "2026-06-01T12:00:00Z"
+    given = {"group_id": owner.group_id, "tenant": owner.tenant, "memory_id": "none", "run_id": "none"}
+    given |= {"days": 7, "known_as_of": noon, "valid_as_of": noon}
+    assert await graph.read(lambda transaction: transaction.run_text(text, given)) == []

@@ -1,0 +1,68 @@
+"""What the command line tells of itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+
+from graphmem.cli.app import app
+from tests.cli.conftest import Cli
+
+PROMISED = {
+    "quickstart",
+    "serve",
+    "worker",
+    "db",
+    "add",
+    "search",
+    "entity",
+    "context",
+    "history",
+    "sessions",
+    "ingest",
+    "consolidate",
+    "runs",
+    "rollback",
+    "maintain",
+    "export",
+    "import",
+    "forget",
+    "keys",
+    "mcp",
+    "doctor",
+}
+
+
+async def test_help_lists_every_promised_command(bare: Cli) -> None:
+    done = await bare("--help")
+    assert done.code == 0
+    assert {command for command in PROMISED if f" {command} " not in done.out} == set()
+
+
+def test_help_needs_nothing_that_is_slow_to_load() -> None:
+    look = "import sys, graphmem.cli.app; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.split()
+    assert {"neo4j", "openai", "torch", "fastapi", "pydantic", "dbos", "rich.table"} & set(loaded) == set()
+
+
+def _commands(group: object, path: str = "graphmem") -> list[tuple[str, object]]:
+    found = []
+    for name, command in getattr(group, "commands", {}).items():
+        found += [(f"{path} {name}", command), *_commands(command, f"{path} {name}")]
+    return found
+
+
+@pytest.mark.parametrize(("path", "command"), _commands(get_command(app)))
+def test_every_command_and_every_option_says_what_it_is_for(path: str, command: object) -> None:
+    assert getattr(command, "help", None), path
+    undocumented = [each.name for each in command.params if not getattr(each, "help", None)]  # type: ignore[attr-defined]
+    assert undocumented == []
+
+
+async def test_the_version_is_that_of_the_package(bare: Cli) -> None:
+    from importlib.metadata import version
+
+    assert (await bare("--version")).out == f"graphmem {version('graphmem')}\n"

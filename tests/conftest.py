@@ -1,0 +1,122 @@
+"""One real Neo4j for the whole run; tests are kept apart by tenant."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from graphmem.bootstrap import GraphMemory
+from graphmem.domain.identity import Owner
+from graphmem.embedding import Embedder
+from graphmem.embedding import from_settings as embedder_from_settings
+from graphmem.settings import Settings
+from graphmem.store.driver import Graph
+from graphmem.store.migrations import migrate
+
+
+class FakeClock:
+    """A clock that stands still until it is advanced."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, step: timedelta) -> None:
+        self.now += step
+
+
+def _docker_answers() -> bool:
+    if not shutil.which("docker"):
+        return False
+    try:
+        import docker
+
+        docker.from_env(timeout=2).ping()
+    except Exception:
+        return False
+    return True
+
+
+@pytest.fixture(scope="session")
+async def database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
+    """Settings of a running Neo4j: a given one, else a container, else the embedded one."""
+    data_dir: Path = tmp_path_factory.mktemp("data")
+    if uri := os.environ.get("GRAPHMEM_TEST_NEO4J_URI"):
+        yield Settings(
+            neo4j_uri=uri,
+            neo4j_user=os.environ.get("GRAPHMEM_TEST_NEO4J_USER", "neo4j"),
+            neo4j_password=os.environ.get("GRAPHMEM_TEST_NEO4J_PASSWORD", ""),
+            data_dir=data_dir,
+        )
+    elif _docker_answers():
+        from testcontainers.neo4j import Neo4jContainer
+
+        with Neo4jContainer("neo4j:2026.08.1") as container:
+            yield Settings(
+                neo4j_uri=container.get_connection_url(), neo4j_password=container.password, data_dir=data_dir
+            )
+    else:
+        from graphmem.embedded import EmbeddedNeo4j
+
+        settings = Settings()
+        server = await EmbeddedNeo4j.start_or_join(data_dir, settings.cache_dir, mirror=settings.jar_mirror)
+        yield Settings(
+            neo4j_uri=server.info.uri,
+            neo4j_user=server.info.user,
+            neo4j_password=server.info.password,
+            data_dir=data_dir,
+        )
+        await server.stop()
+
+
+@pytest.fixture(scope="session")
+async def embedder(database: Settings) -> AsyncIterator[Embedder]:
+    """The real local embedder, loaded once."""
+    embedder = embedder_from_settings(database)
+    await embedder.open()
+    yield embedder
+    await embedder.aclose()
+
+
+@pytest.fixture(scope="session")
+async def graph(database: Settings, embedder: Embedder) -> AsyncIterator[Graph]:
+    """The migrated database."""
+    assert database.neo4j_uri
+    assert database.neo4j_password
+    graph = Graph(database.neo4j_uri, database.neo4j_user, database.neo4j_password.get_secret_value())
+    await migrate(graph, embedder.model, embedder.dimension)
+    yield graph
+    await graph.close()
+
+
+@pytest.fixture
+def tenant() -> str:
+    """A tenant of this test alone."""
+    return "t" + uuid.uuid4().hex[:12]
+
+
+@pytest.fixture
+def owner(tenant: str) -> Owner:
+    """A user of this test alone."""
+    return Owner(tenant, "mara")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that stands at noon on 1 June 2026."""
+    return FakeClock(datetime(2026, 6, 1, 12, tzinfo=UTC))
+
+
+@pytest.fixture(scope="session")
+async def memory(database: Settings, embedder: Embedder, graph: Graph) -> AsyncIterator[GraphMemory]:
+    """The wired service on the database of the run, by the real clock; it runs no jobs."""
+    async with GraphMemory.open(database, worker=False) as memory:
+        yield memory

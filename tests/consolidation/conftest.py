@@ -1,0 +1,123 @@
+"""One user's memories, a consolidation to try on them, and everything of that user as it lies in the graph."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from graphmem.consolidation.attempt import Executed, Limits
+from graphmem.consolidation.execute import Executor
+from graphmem.consolidation.rollback import Rollbacks
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import Memory, MemoryIn
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.proposals import Judged, Phase, Rollback, Run, Trigger, read_proposals
+from graphmem.domain.text import name_key
+from graphmem.embedding import Embedder
+from graphmem.store.driver import Graph, Transaction
+from graphmem.store.entities import EntityStore
+from graphmem.store.facts import FactStore
+from graphmem.store.runs import RunStore
+from graphmem.store.snapshots import SnapshotStore
+from graphmem.store.statements import Statement
+from tests.conftest import FakeClock
+
+
+@dataclass
+class Bench:
+    """A user and the parts of consolidation."""
+
+    graph: Graph
+    owner: Owner
+    clock: FakeClock
+    embedder: Embedder
+    entities: EntityStore
+    facts: FactStore
+    snapshots: SnapshotStore
+    runs: RunStore
+    executor: Executor
+    rollbacks: Rollbacks
+
+    async def save(self, *contents: str, **common: Any) -> list[Memory]:
+        memories = [MemoryIn(content=content, **common) for content in contents]
+        return await self.save_all(memories)
+
+    async def save_all(self, memories: list[MemoryIn]) -> list[Memory]:
+        vectors = await self.embedder.embed([memory.content for memory in memories])
+        named = {
+            name_key(each.name): each.name
+            for memory in memories
+            for each in (memory.subject, memory.object, *memory.entities)
+            if each
+        }
+        names = dict(zip(named, await self.embedder.embed(list(named.values())), strict=True)) if named else {}
+        statements = [Statement(memory, vector) for memory, vector in zip(memories, vectors, strict=True)]
+        results = await self.facts.save(self.owner, statements, names, None)
+        return [result.memory for result in results if result.memory]
+
+    async def execute(self, *proposals: dict[str, Any], dry_run: bool = False, curated: bool = True) -> Run:
+        run_id, executed = await self.try_out(*proposals, dry_run=dry_run, curated=curated)
+        assert executed
+        return await self.runs.get(self.owner.tenant, run_id)
+
+    async def try_out(
+        self, *proposals: dict[str, Any], dry_run: bool = False, curated: bool = True
+    ) -> tuple[str, Executed]:
+        run_id, judged = await self.propose(*proposals, dry_run=dry_run)
+        return run_id, await self.executor.execute(self.owner, run_id, judged, dry_run=dry_run, curated=curated)
+
+    async def propose(self, *proposals: dict[str, Any], dry_run: bool = False) -> tuple[str, list[Judged]]:
+        run_id = str(uuid.uuid4())
+        judged = await self.executor.observe(self.owner, read_proposals(proposals))
+        await self.runs.create(
+            run_id, self.owner.tenant, self.owner, Trigger.CURATED, self.clock(), dry_run=dry_run, proposals=judged,
+            phase=Phase.ANALYSED,
+        )  # fmt: skip
+        return run_id, judged
+
+    async def undo(self, run_id: str, *, force: bool = False) -> Rollback:
+        return await self.rollbacks.undo(self.owner.tenant, run_id, force=force, actor="admin")
+
+    async def everything(self) -> dict[str, Any]:
+        """Every node and relationship of the user with every property, vectors included."""
+
+        async def work(transaction: Transaction) -> dict[str, Any]:
+            nodes, ties = [], []
+            for label in ("Entity", "Episodic", "Session"):
+                nodes += await transaction.run_text(
+                    f"MATCH (n:{label} {{group_id: $g}}) "
+                    "RETURN coalesce(n.uuid, n.session_id) AS id, labels(n) AS labels, properties(n) AS properties",
+                    {"g": self.owner.group_id},
+                )
+                ties += await transaction.run_text(
+                    f"MATCH (a:{label} {{group_id: $g}})-[r]->(b) RETURN type(r) + coalesce(r.uuid, '') AS id, "
+                    "type(r) AS type, coalesce(a.uuid, a.session_id) AS source, b.uuid AS target, "
+                    "properties(r) AS properties",
+                    {"g": self.owner.group_id},
+                )
+            return {
+                row["id"]: (
+                    sorted(row.get("labels") or []),
+                    row.get("type"),
+                    row.get("source"),
+                    row.get("target"),
+                    row["properties"],
+                )
+                for row in [*nodes, *ties]
+            }
+
+        return await self.graph.read(work)
+
+
+@pytest.fixture
+async def bench(graph: Graph, owner: Owner, clock: FakeClock, embedder: Embedder) -> Bench:
+    entities = EntityStore(graph)
+    facts = FactStore(graph, entities, clock)
+    snapshots = SnapshotStore()
+    runs = RunStore(graph, snapshots)
+    executor = Executor(graph, facts, entities, snapshots, runs, embedder, SecretPolicy([]), Limits())
+    rollbacks = Rollbacks(graph, facts, snapshots, runs, clock, days=30)
+    return Bench(graph, owner, clock, embedder, entities, facts, snapshots, runs, executor, rollbacks)

@@ -1,0 +1,89 @@
+"""A worker that kills itself: `killed_worker.py <data folder> <query> <how many>`.
+
+It does jobs of consolidation until the query has been run so many times within this process, then ends by SIGKILL; with
+0 it goes on. `commit` as the query stands for the moment after the run's transaction was committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from graphmem.consolidation.analyse import Analyst
+from graphmem.consolidation.attempt import Limits
+from graphmem.consolidation.discover import Discovery
+from graphmem.consolidation.execute import Executor
+from graphmem.consolidation.pipeline import KIND, Consolidator
+from graphmem.domain.policy import SecretPolicy
+from graphmem.embedding import from_settings
+from graphmem.jobs import JobRunner
+from graphmem.llm.prompts import load_prompts
+from graphmem.settings import Settings
+from graphmem.store import driver
+from graphmem.store.driver import Graph
+from graphmem.store.entities import EntityStore
+from graphmem.store.facts import FactStore
+from graphmem.store.runs import RunStore
+from graphmem.store.snapshots import SnapshotStore
+
+DATA, QUERY, TIMES = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DyingExecutor(Executor):
+    """Executes, and dies before anybody hears of it."""
+
+    async def execute(self, *given: Any, **options: Any) -> Any:
+        executed = await super().execute(*given, **options)
+        if QUERY == "commit" and TIMES:
+            die()
+        return executed
+
+
+def die_at_query() -> None:
+    run, left = driver.Transaction.run, [TIMES]
+
+    async def counted(self: driver.Transaction, name: str, **parameters: Any) -> Any:
+        answer = await run(self, name, **parameters)
+        if name == QUERY:
+            left[0] -= 1
+            if left[0] == 0:
+                die()
+        return answer
+
+    driver.Transaction.run = counted  # type: ignore[method-assign]
+
+
+async def main() -> None:
+    die_at_query()
+    settings = Settings(data_dir=DATA)
+    graph = Graph(os.environ["KILLED_URI"], os.environ["KILLED_USER"], os.environ["KILLED_PASSWORD"])
+    embedder = from_settings(settings)
+    await embedder.open()
+    entities = EntityStore(graph)
+    facts = FactStore(graph, entities, lambda: NOON)
+    snapshots = SnapshotStore()
+    runs = RunStore(graph, snapshots)
+    executor = DyingExecutor(graph, facts, entities, snapshots, runs, embedder, SecretPolicy([]), Limits())
+    discovery = Discovery(graph, batch_size=25, max_batches=400)
+
+    async def enqueue(*_: Any) -> None:
+        raise NotImplementedError
+
+    consolidator = Consolidator(
+        graph, runs, discovery, Analyst(graph, None, load_prompts()), executor, lambda: NOON, enqueue
+    )
+    async with await JobRunner.open(settings, {KIND: consolidator.handle}):
+        await asyncio.Event().wait()
+
+
+asyncio.run(main())

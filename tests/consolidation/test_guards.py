@@ -1,0 +1,367 @@
+"""Bad proposals, whoever makes them: none is executed, and the graph stays as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphmem.consolidation.guards import Scene, Toll, loss, refusal
+from graphmem.domain.decay import DECAY_RATES
+from graphmem.domain.entity import Entity
+from graphmem.domain.fact import Fact
+from graphmem.domain.memory import MemoryType, Scope, Status
+from graphmem.domain.proposals import read_proposals
+from graphmem.domain.text import content_hash, name_key
+from graphmem.errors import InvalidInput
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+LATER = datetime(2026, 9, 1, tzinfo=UTC)
+
+
+def fact(memory_id: str, content: str, subject: str = "user", **fields: Any) -> Fact:
+    kind = fields.pop("type", MemoryType.FACT)
+    return Fact(
+        uuid=f"{memory_id}-1",
+        memory_id=memory_id,
+        version=1,
+        group_id="default:mara",
+        subject_id=subject,
+        predicate=fields.pop("predicate", "STATES"),
+        content=content,
+        content_hash=content_hash(content),
+        type=kind,
+        scope=fields.pop("scope", Scope.PROFILE),
+        created_at=NOW,
+        first_created_at=NOW,
+        updated_at=NOW,
+        decay_rate=DECAY_RATES[kind],
+        entity_ids=fields.pop("entity_ids", (subject,)),
+        **fields,
+    )
+
+
+def entity(name: str, type: str = "Person", **fields: Any) -> Entity:
+    return Entity(id=name.lower(), name=name, type=type, created_at=NOW, updated_at=NOW, **fields)
+
+
+def scene(*facts: Fact, entities: tuple[Entity, ...] = (), **fields: Any) -> Scene:
+    known = {each.id: each for each in (entity("user", is_user=True), *entities)}
+    named = {name_key(name): each.id for each in known.values() for name in (each.name, *each.aliases)}
+    return Scene(NOW, {each.memory_id: each for each in facts}, known, named=named, **fields)
+
+
+def judge(action: str, here: Scene, **fields: Any) -> str | None:
+    return refusal(read_proposals([{"action": action, **fields}])[0], here)
+
+
+def judge_merge(content: str, *facts: Fact, entities: tuple[Entity, ...] = ()) -> str | None:
+    ids = [each.memory_id for each in facts]
+    return judge("MERGE", scene(*facts, entities=entities), memory_ids=ids, content=content)
+
+
+ADVERSARIAL = {
+    "Bob's coffee and Alice's tea": (
+        "Bob prefers coffee and Alice prefers tea",
+        fact("a", "Bob prefers coffee"),
+        fact("b", "Alice prefers tea"),
+    ),
+    "the same with their own entities": (
+        "Bob and Alice like hot drinks: coffee and tea",
+        fact("a", "Bob prefers coffee", "bob"),
+        fact("b", "Alice prefers tea", "alice"),
+    ),
+    "one person named, the other implied": (
+        "Bob likes coffee and tea",
+        fact("a", "Bob likes coffee"),
+        fact("b", "Likes tea"),
+    ),
+    "two Johns by surname": (
+        "John Smith works at Acme and John Doe lives in Berlin",
+        fact("a", "John Smith works at Acme"),
+        fact("b", "John Doe lives in Berlin"),
+    ),
+    "two Johns by role": (
+        "John, the brother and colleague, likes sailing and boats",
+        fact("a", "My brother John likes sailing", "john"),
+        fact("b", "My colleague John likes boats", "john"),
+    ),
+    "brother and sister": (
+        "My brother likes sailing and my sister rowing",
+        fact("a", "My brother likes sailing"),
+        fact("b", "My sister likes rowing"),
+    ),
+    "a dropped date": (
+        "The trip to Rome is on July 15",
+        fact("a", "The trip to Rome is planned for June 30"),
+        fact("b", "The trip to Rome was moved to July 15"),
+    ),
+    "contradictory dates, both kept": (
+        "The deadline is June 30 or July 15",
+        fact("a", "The deadline is June 30"),
+        fact("b", "The deadline is July 15"),
+    ),
+    "contradictory numbers": (
+        "The rent is 900 or 950 euros",
+        fact("a", "The rent is 900 euros"),
+        fact("b", "The rent is 950 euros"),
+    ),
+    "yes and no": (
+        "User likes and does not like coffee",
+        fact("a", "User likes coffee"),
+        fact("b", "User does not like coffee"),
+    ),
+    "a lost name": (
+        "User works in the Engineering department",
+        fact("a", "User works at Acme"),
+        fact("b", "User works in the Engineering department"),
+    ),
+    "a lost number": (
+        "User has dogs named Rex and Max",
+        fact("a", "User has 2 dogs"),
+        fact("b", "User has dogs named Rex and Max"),
+    ),
+    "a lost negation": (
+        "User eats meat and dairy",
+        fact("a", "User does not eat meat"),
+        fact("b", "User does not eat dairy"),
+    ),
+    "an invented name": (
+        "User works at Acme in Berlin as an engineer",
+        fact("a", "User works at Acme"),
+        fact("b", "User works as an engineer"),
+    ),
+    "next to nothing left": (
+        "User is a person",
+        fact("a", "User enjoys hiking in the mountains every autumn with friends"),
+        fact("b", "User collects old maps and restores wooden furniture"),
+    ),
+    "across scopes": (
+        "User likes tea and jazz",
+        fact("a", "User likes tea"),
+        fact("b", "User likes jazz", scope=Scope.EPISODIC),
+    ),
+    "across domains": (
+        "User likes Python and rye bread",
+        fact("a", "User likes Python", scope=Scope.DOMAIN, domain="coding"),
+        fact("b", "User likes rye bread", scope=Scope.DOMAIN, domain="cooking"),
+    ),
+    "an immutable memory": (
+        "User likes tea and jazz",
+        fact("a", "User likes tea", immutable=True),
+        fact("b", "User likes jazz"),
+    ),
+    "contradictory validity": (
+        "User lives in Berlin and rents a flat",
+        fact("a", "User lives in Berlin", invalid_at=LATER),
+        fact("b", "User rents a flat"),
+    ),
+    "what passes and what lasts": (
+        "User feels tired and likes tea",
+        fact("a", "User feels tired", expires_at=LATER),
+        fact("b", "User likes tea"),
+    ),
+    "what has ended": (
+        "User likes tea and jazz",
+        fact("a", "User likes tea", status=Status.SUPERSEDED, invalid_at=NOW),
+        fact("b", "User likes jazz"),
+    ),
+    "places that change apart": (
+        "User works at Acme and lives in Berlin",
+        fact("a", "User works at Acme", predicate="WORKS_AT", single_valued=True),
+        fact("b", "User lives in Berlin", predicate="LIVES_IN", single_valued=True),
+    ),
+}
+
+
+@pytest.mark.req("UMB-16", "UMB-15")
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_a_bad_merge_is_refused(name: str) -> None:
+    content, *facts = ADVERSARIAL[name]
+    assert judge_merge(content, *facts)
+
+
+SOUND = {
+    "employer and department": (
+        "Bob works at Acme in the Engineering department",
+        fact("a", "Bob works at Acme"),
+        fact("b", "Bob works in the Engineering department"),
+    ),
+    "vegetarian and dairy-free": (
+        "User is vegetarian and dairy-free",
+        fact("a", "User is vegetarian"),
+        fact("b", "User is dairy-free"),
+    ),
+    "one with a negation": (
+        "User is vegetarian and does not eat dairy",
+        fact("a", "User is vegetarian"),
+        fact("b", "User does not eat dairy"),
+    ),
+    "the same said twice": ("Loves tea very much", fact("a", "Likes tea"), fact("b", "Loves tea very much")),
+    "number words and digits": (
+        "User has 2 dogs named Rex and Max",
+        fact("a", "User has two dogs"),
+        fact("b", "User has 2 dogs named Rex and Max"),
+    ),
+    "one date in two notations": (
+        "The exam in Bonn is on June 30, 2026 in the morning",
+        fact("a", "The exam in Bonn is on 2026-06-30"),
+        fact("b", "The exam is in the morning"),
+    ),
+    "a language without spaces": ("用户喜欢喝茶，住在北京", fact("a", "用户喜欢喝茶"), fact("b", "用户住在北京")),
+}
+
+
+@pytest.mark.req("UMB-15", "QUINN-26")
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_merge_passes(name: str) -> None:
+    content, *facts = SOUND[name]
+    assert judge_merge(content, *facts) is None
+
+
+def test_names_of_linked_entities_count_wherever_they_stand() -> None:
+    facts = fact("a", "rex likes long walks", entity_ids=("user", "rex")), fact("b", "rex likes cheese")
+    dog = (entity("rex", "Animal"),)
+    assert judge_merge("The dog likes long walks and cheese", *facts, entities=dog)
+    assert judge_merge("rex likes long walks and cheese", *facts, entities=dog) is None
+
+
+@pytest.mark.parametrize(
+    ("keep", "merge"),
+    [("Frederick", "Fred"), ("Robert Miller", "Bob Miller"), ("Zoë", "Zoe"), ("John Smith", "J. Smith")],
+)
+@pytest.mark.req("UMB-14")
+def test_two_names_of_one_person_may_be_linked(keep: str, merge: str) -> None:
+    here = scene(entities=(entity(keep), entity(merge)))
+    assert judge("LINK_ENTITIES", here, keep_id=keep.lower(), merge_id=merge.lower()) is None
+
+
+@pytest.mark.parametrize(
+    ("keep", "merge"),
+    [
+        ("John Smith", "John Doe"),
+        ("Bob", "Alice"),
+        ("Alexander", "Alexandra"),
+        ("Fred", "Freda"),
+        ("Agent 12", "Agent 13"),
+    ],
+)
+@pytest.mark.req("UMB-16")
+@pytest.mark.parametrize("curated", [False, True])
+def test_two_people_are_never_linked(keep: str, merge: str, curated: bool) -> None:
+    here = scene(entities=(entity(keep), entity(merge)), curated=curated)
+    assert judge("LINK_ENTITIES", here, keep_id=keep.lower(), merge_id=merge.lower())
+
+
+def link_john(*touching: Fact, **fields: Any) -> str | None:
+    people = (entity("John Smith"), entity("John"))
+    facts = {"john": touching, "john smith": touching}
+    here = scene(entities=people, touching=facts, **fields)
+    return judge("LINK_ENTITIES", here, keep_id="john smith", merge_id="john")
+
+
+def test_what_the_graph_knows_speaks_against_linking() -> None:
+    assert link_john() is None
+    assert link_john(fact("a", "John met John Smith", "john", object_id="john smith"))
+    assert link_john(fact("a", "Lunch with John and John Smith", entity_ids=("user", "john", "john smith")))
+    assert link_john(fact("a", "John is tall", "john", immutable=True))
+    assert link_john(tied={"john": ["OWNS"]})
+    assert link_john(
+        fact("a", "John lives in Rome", "john", predicate="LIVES_IN", single_valued=True, object_id="rome"),
+        fact("b", "John Smith lives in Oslo", "john smith", predicate="LIVES_IN", single_valued=True, object_id="oslo"),
+    )
+    assert link_john(alike={"john": [entity("John Doe")]}), "John may be either of two"
+
+
+def test_a_stated_identity_is_evidence_enough() -> None:
+    stated = fact("a", "Mum is called Carol", "mum", predicate="ALSO_KNOWN_AS", object_id="carol")
+    stated = replace(stated, entity_ids=("mum", "carol"))
+    facts = {"mum": [stated], "carol": [stated]}
+    here = scene(entities=(entity("Mum"), entity("Carol")), touching=facts)
+    assert judge("LINK_ENTITIES", here, keep_id="carol", merge_id="mum") is None
+
+
+def test_things_of_different_kinds_and_the_user_are_not_linked_away() -> None:
+    country = Entity(id="j", name="Jordan", type="Country", created_at=NOW, updated_at=NOW)
+    here = scene(entities=(entity("Jordan"), country))
+    assert judge("LINK_ENTITIES", here, keep_id="j", merge_id="jordan")
+    assert judge("LINK_ENTITIES", here, keep_id="jordan", merge_id="user")
+
+
+def test_a_curator_may_link_things_by_unlike_names_but_a_model_may_not() -> None:
+    places = (entity("New York", "City"), entity("Big Apple", "City"))
+    given = {"keep_id": "new york", "merge_id": "big apple"}
+    assert judge("LINK_ENTITIES", scene(entities=places, curated=True), **given) is None
+    assert judge("LINK_ENTITIES", scene(entities=places), **given)
+
+
+@pytest.mark.req("UMB-16")
+def test_associations_stay_within_one_person_and_scope() -> None:
+    bob, alice = entity("Bob"), entity("Alice")
+    here = scene(
+        fact("a", "Bob likes coffee", "bob"),
+        fact("b", "Alice likes tea", "alice"),
+        fact("c", "Bob roasts beans", "bob"),
+        fact("d", "Bob likes oat milk", "bob", scope=Scope.EPISODIC),
+        entities=(bob, alice),
+    )
+    assert judge("ASSOCIATE", here, memory_ids=["a", "c"]) is None
+    assert judge("ASSOCIATE", here, memory_ids=["a", "b"])
+    assert judge("ASSOCIATE", here, memory_ids=["a", "d"])
+    assert judge("ASSOCIATE", here, memory_ids=["a", "unknown"])
+
+
+def test_entities_are_made_from_what_memories_say() -> None:
+    here = scene(fact("a", "User walks with Rex"), entities=(entity("Bob"),))
+    assert judge("CREATE_ENTITY", here, name="Rex", type="Animal", memory_ids=["a"]) is None
+    assert judge("CREATE_ENTITY", here, name="Max", type="Animal", memory_ids=["a"])
+    assert judge("CREATE_ENTITY", here, name="bob", type="Person", memory_ids=["a"])
+
+
+def test_an_entity_keeps_what_makes_it_itself() -> None:
+    here = scene(entities=(entity("Bob", aliases=["Bobby"]), entity("Rob")))
+    assert judge("UPDATE_ENTITY", here, entity_id="bob", set={"job": "baker"}, add_aliases=["Robert"]) is None
+    assert judge("UPDATE_ENTITY", here, entity_id="bob", set={"group_id": "other:user"})
+    assert judge("UPDATE_ENTITY", here, entity_id="bob", add_aliases=["Rob"])
+    assert judge("UPDATE_ENTITY", here, entity_id="bob", set={"type": "City"})
+    assert judge("UPDATE_ENTITY", here, entity_id="nobody", set={"job": "baker"})
+
+
+@pytest.mark.req("UMB-14")
+@pytest.mark.parametrize("action", ["DELETE", "SPLIT", "", None])
+def test_any_other_action_is_bad_input(action: str | None) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_proposals([{"action": action, "memory_ids": ["a", "b"]}])
+    assert caught.value.errors
+
+
+VOCABULARY = ["tea", "jazz", "Rome", "Acme", "12", "2019", "not", "never", "Bob", "maps", "rain", "salt"]
+words = st.lists(st.sampled_from(VOCABULARY), min_size=2, max_size=6)
+
+
+@given(one=words, other=words, dropped=st.integers(0, 11))
+def test_no_name_or_number_gets_lost_in_any_merge(one: list[str], other: list[str], dropped: int) -> None:
+    said = ["User notes " + " ".join(each) for each in (one, other)]
+    kept = [word for index, word in enumerate([*one, *other]) if index != dropped]
+    content = "User notes " + " ".join(kept)
+    if judge_merge(content, fact("a", said[0]), fact("b", said[1])) is None:
+        for word in {*one, *other} & {"Rome", "Acme", "12", "2019", "Bob"}:
+            assert word in content
+
+
+@pytest.mark.parametrize(
+    ("toll", "aborts"),
+    [
+        (Toll(current=100, ended=30, text_before=1000, text_after=700), False),
+        (Toll(current=100, ended=31, text_before=1000, text_after=700), True),
+        (Toll(current=931, ended=745, text_before=90_000, text_after=60_000), True),
+        (Toll(current=100, ended=20, text_before=1000, text_after=200), True),
+        (Toll(current=2, ended=2, text_before=40, text_after=30), False),
+    ],
+)
+def test_the_loss_guard_gives_up_runs_that_take_too_much(toll: Toll, aborts: bool) -> None:
+    assert bool(loss(toll, max_share=0.3, min_text=0.25, free=4)) is aborts

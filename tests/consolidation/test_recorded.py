@@ -1,0 +1,130 @@
+"""Two batches read by a large language model, as recorded: what it proposes is sound, the rest stays apart."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmem.consolidation.analyse import Analyst
+from graphmem.domain.memory import Memory, MemoryIn
+from graphmem.domain.proposals import Phase, Run, Trigger, Verdict
+from graphmem.llm.client import LanguageModel
+from graphmem.llm.prompts import load_prompts
+from graphmem.llm.replay import Replay
+from tests.consolidation.conftest import Bench
+from tests.consolidation.test_execute import current, entity_id
+
+RECORDINGS = Path(__file__).parent / "recordings"
+
+
+def person(name: str) -> dict[str, str]:
+    return {"name": name, "type": "Person"}
+
+
+NEW: list[dict[str, Any]] = [
+    {"content": "Bob works at Acme", "subject": person("Bob"), "predicate": "WORKS_AT"},
+    {"content": "Bob works in the Engineering department", "subject": person("Bob"), "predicate": "WORKS_IN"},
+    {"content": "User is vegetarian", "type": "preference"},
+    {"content": "User eats no dairy", "type": "preference"},
+    {"content": "Bob prefers coffee", "subject": person("Bob"), "type": "preference"},
+    {"content": "Alice prefers tea", "subject": person("Alice"), "type": "preference"},
+    {"content": "The annual report is due on 30 June 2026", "type": "plan"},
+    {"content": "The annual report is due on 15 July 2026", "type": "plan"},
+    {"content": "Fred repairs bicycles in Bonn", "subject": person("Fred")},
+    {"content": "Frederick, whom everybody calls Fred, sings in a choir", "subject": person("Frederick")},
+    {"content": "User plans to visit Rome in May 2026", "type": "plan"},
+    {"content": "User is learning Italian", "type": "fact"},
+    {"content": "User walks with Rex every morning", "type": "behavioral_pattern"},
+    {"content": "Rex is a beagle and 4 years old"},
+    {"content": "John Smith works at Acme", "subject": person("John Smith")},
+    {"content": "John Doe lives next door", "subject": person("John Doe")},
+    {"content": "User codes in Python", "domain": "coding"},
+    {"content": "User likes Python best of all languages"},
+    {"content": "User never takes planes"},
+    {"content": "User took a plane to Oslo in 2019"},
+]
+
+OLD: list[dict[str, Any]] = [
+    {"content": "User liked the museum of clocks in Furtwangen"},
+    {"content": "User visited the museum of clocks in Furtwangen in August 2025"},
+    {"content": "User repairs old clocks"},
+    {"content": "User owns 3 cuckoo clocks from the Black Forest"},
+    {"content": "User sold a pendulum clock for 250 euros"},
+    {"content": "User bought a pendulum clock for 180 euros"},
+]
+
+
+@asynccontextmanager
+async def reading(bench: Bench) -> AsyncIterator[Analyst]:
+    """The model as recorded, or the one that GRAPHMEM_RECORD_FROM names."""
+    if live := os.environ.get("GRAPHMEM_RECORD_FROM"):
+        async with LanguageModel(base_url=live, timeout=900) as model:
+            yield Analyst(bench.graph, model, load_prompts())
+        return
+    with Replay(RECORDINGS) as replay:
+        async with LanguageModel(base_url=replay.base_url, attempts=1) as model:
+            yield Analyst(bench.graph, model, load_prompts())
+
+
+async def consolidate(bench: Bench, given: list[dict[str, Any]], *, old: bool = False) -> tuple[list[Memory], Run]:
+    memories = await bench.save_all([MemoryIn.model_validate(each) for each in given])
+    async with reading(bench) as analyst:
+        analysed = await analyst.analyse(bench.owner, [each.id for each in memories], old=old)
+    assert analysed.senseless == 0
+    run_id = str(uuid.uuid4())
+    await bench.runs.create(
+        run_id, bench.owner.tenant, bench.owner, Trigger.NIGHTLY, bench.clock(), phase=Phase.ANALYSED
+    )
+    await bench.executor.execute(bench.owner, run_id, analysed.judged)
+    return memories, await bench.runs.get(bench.owner.tenant, run_id)
+
+
+def became(run: Run) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in run.proposals:
+        assert each.verdict is Verdict.EXECUTED, (each.proposal, each.reason)
+        found.setdefault(each.proposal.action, []).append(each.proposal.reason)
+    return found
+
+
+@pytest.mark.req("UMB-11", "UMB-14", "UMB-15", "UMB-16")
+@pytest.mark.timeout(1200)
+async def test_a_batch_of_new_memories_becomes_smaller_and_better_connected(bench: Bench) -> None:
+    memories, run = await consolidate(bench, NEW)
+    assert {"MERGE", "ASSOCIATE", "LINK_ENTITIES", "CREATE_ENTITY"} <= became(run).keys()
+    found = await current(bench)
+    assert "Bob works at Acme in the Engineering department" in found
+    assert "User is vegetarian and eats no dairy" in found
+    apart = {each["content"] for each in NEW[4:8]} | {each["content"] for each in NEW[14:20]}
+    assert apart <= found.keys(), "other people, dates, scopes and a denial stay apart"
+    assert await entity_id(bench, "Fred") == await entity_id(bench, "Frederick")
+    assert await entity_id(bench, "John Smith") != await entity_id(bench, "John Doe")
+    rome = found["User plans to visit Rome in May 2026"]
+    assert rome.associations == [found["User is learning Italian"].id]
+    assert {each.content for each in found.values() if "Rex" in {entity.name for entity in each.entities}} == {
+        memories[12].content,
+        memories[13].content,
+    }
+    before = await bench.everything()
+    undone = await bench.undo(run.id)
+    assert {each["content"] for each in NEW} == set(await current(bench))
+    await bench.undo(undone.rollback_id)
+    assert (await bench.everything()).keys() == before.keys()
+
+
+@pytest.mark.req("UMB-17")
+@pytest.mark.timeout(1200)
+async def test_old_memories_of_one_matter_are_summed_up_without_losing_a_number(bench: Bench) -> None:
+    _, run = await consolidate(bench, OLD, old=True)
+    assert "MERGE" in became(run)
+    found = await current(bench)
+    assert len(found) < len(OLD)
+    text = " ".join(found)
+    for detail in ("Furtwangen", "August 2025", "3 cuckoo clocks", "Black Forest", "250", "180", "repairs"):
+        assert detail in text

@@ -1,0 +1,107 @@
+"""Times, amounts and things in messages: what the sender told first, else what the text says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from graphmem.context.mentions import amounts, mentions, read_amount, times
+from tests.context.conftest import message
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("How much did I spend last month?", [("month", "last month", "2026-05-01T12:00:00")]),
+        ("My lease ends next Friday.", [("day", "next Friday", "2026-06-05T00:00:00")]),
+        ("I moved on 3 May 2024", [("day", "3 May 2024", "2024-05-03T00:00:00")]),
+        ("Was habe ich gestern gekauft?", [("day", "gestern", "2026-05-31T12:00:00")]),
+        ("mañana voy al banco", [("day", "mañana", "2026-06-02T12:00:00")]),
+        ("I bought 3 apples and may go on", []),
+        ("The sun is out and we are 12 people", []),
+        ("I pay $1,200 a month, about 40% of it", []),
+    ],
+)
+@pytest.mark.req("TRUE-08")
+def test_times_are_read_from_the_moment_of_the_message(text: str, found: list[tuple[str, str, str]]) -> None:
+    assert [(each["type"], each["text"], each["at"]) for each in times(text, NOON)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("My budget is $1,200.50 for food", [(1200.5, "$", "budget")]),
+        ("Ich verdiene 4.000,50 €", [(4000.5, "€", "income")]),
+        ("I owe £2 million and earn 4k EUR", [(2e6, "£", "debt"), (4000.0, "EUR", "income")]),
+        ("I paid 20 dollars. Rent costs $900.", [(20.0, "dollars", "spending"), (900.0, "$", "price")]),
+        ("It is $5", [(5.0, "$", "general")]),
+        ("I have 3 dogs and 2024 reasons", []),
+    ],
+)
+@pytest.mark.req("TRUE-08")
+def test_amounts_are_read_with_their_currency_and_what_they_are_about(
+    text: str, found: list[tuple[float, str, str]]
+) -> None:
+    assert [(each["amount"], each["currency"], each["context"]) for each in amounts(text)] == found
+
+
+@pytest.mark.req("TRUE-08")
+def test_what_is_mentioned_lives_as_long_as_its_kind() -> None:
+    said = message("My budget last month was $400", entities={"Category": ["food"]})
+    found = {each.type: each for each in mentions(said, NOON)}
+    assert found["time_reference"].relevance == 0.9
+    assert found["time_reference"].expires_at == NOON + timedelta(minutes=60)
+    amount = found["amount_reference"]
+    assert (amount.key, amount.relevance, amount.expires_at) == ("amount_budget", 0.8, NOON + timedelta(minutes=30))
+    entity = found["entity_category"]
+    assert (entity.key, entity.value, entity.relevance) == ("category", "food", 0.85)
+    assert entity.expires_at == NOON + timedelta(minutes=120)
+
+
+@pytest.mark.req("TRUE-08")
+def test_the_category_the_sender_told_is_what_an_amount_is_about() -> None:
+    (amount,) = [
+        each for each in mentions(message("It was $40", entities={"category": ["Food"]}), NOON) if "amount" in each.type
+    ]
+    assert amount.key == "amount_food"
+
+
+@pytest.mark.req("TRUE-08")
+def test_what_the_sender_told_is_not_read_from_the_text_again() -> None:
+    told = message("I spent $40 yesterday", entities={"amount": [40], "date": ["2026-05-31"]})
+    assert {each.type for each in mentions(told, NOON)} == {"entity_amount", "entity_date"}
+
+
+@pytest.mark.req("TRUE-08")
+def test_known_entities_are_taken_where_the_sender_told_none() -> None:
+    found = mentions(message("How is Rex?"), NOON, [("Dog", "Rex")])
+    assert [(each.type, each.value) for each in found] == [("entity_dog", "Rex")]
+
+
+@pytest.mark.req("TRUE-07")
+def test_only_the_user_mentions_things() -> None:
+    assert mentions(message("You spent $40 yesterday", role="assistant"), NOON) == []
+
+
+@pytest.mark.req("TRUE-08")
+@pytest.mark.parametrize(
+    ("minutes", "types"),
+    [
+        (29, {"time_reference", "amount_reference", "entity_city"}),
+        (30, {"time_reference", "entity_city"}),
+        (59, {"time_reference", "entity_city"}),
+        (60, {"entity_city"}),
+        (119, {"entity_city"}),
+        (120, set()),
+    ],
+)
+def test_a_message_from_the_past_mentions_only_what_has_not_expired(minutes: int, types: set[str]) -> None:
+    said = message("I paid $40 yesterday", entities={"city": ["Porto"]}, at=NOON - timedelta(minutes=minutes))
+    assert {each.type for each in mentions(said, NOON)} == types
+
+
+def test_amounts_told_as_text_or_number_are_read() -> None:
+    assert [read_amount(each) for each in (40, 1.5, "$1,200.50", "none", True)] == [40.0, 1.5, 1200.5, None, None]

@@ -1,0 +1,132 @@
+"""Learned preferences: cues, stated wishes, blending."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from graphmem.context.preferences import (
+    Observation,
+    blend,
+    communication_style,
+    faded,
+    instruction,
+    learned,
+    observed,
+    stated,
+)
+from graphmem.domain.context import LearnedPreference, PreferenceType
+from tests.context.conftest import message
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+def preference(**more: Any) -> LearnedPreference:
+    filled: dict[str, Any] = {
+        "id": "p", "user_id": "mara", "preference_type": "communication", "preference_key": "communication",
+        "preference_value": {"style": "formal"}, "confidence_score": 0.7, "learned_from": {}, "frequency": 1,
+        "last_observed": NOON, "created_at": NOON, "updated_at": NOON, **more,
+    }  # fmt: skip
+    return LearnedPreference(**filled)
+
+
+@pytest.mark.req("TRUE-17")
+@pytest.mark.parametrize(
+    ("question", "style"),
+    [
+        ("Could you please help me?", "formal"),
+        ("hey, what stuff do I wanna buy", "casual"),
+        ("What ROI do I get?", "technical"),
+        ("what apr and amortization apply?", "technical"),
+        ("Why?", "simple"),
+        ("Please explain", "formal"),
+        ("They heroically shipped it", None),
+        ("", None),
+    ],
+)
+def test_the_style_with_most_cues_wins_and_the_first_of_equals(question: str, style: str | None) -> None:
+    assert communication_style(question) == style
+
+
+@pytest.mark.req("TRUE-16")
+def test_a_well_rated_interaction_teaches_style_form_detail_and_topics() -> None:
+    question = message("Could you show me a chart of it, step by step?", entities={"category": ["Food"]})
+    found = {sign.type: sign for sign in learned(question, None)}
+    assert found[PreferenceType.COMMUNICATION].value == {"style": "formal"}
+    assert found[PreferenceType.VISUALIZATION].value == {"format": "chart"}
+    assert found[PreferenceType.DETAIL_LEVEL].value == {"level": "detailed"}
+    assert (found[PreferenceType.TOPICS].key, found[PreferenceType.TOPICS].value) == ("food", {"topic": "food"})
+    assert {sign.confidence for sign in found.values()} == {0.7}
+
+
+@pytest.mark.req("TRUE-16")
+def test_the_form_of_the_reply_counts_when_the_question_asked_for_none() -> None:
+    reply = message("Here you are", role="assistant", rich_content={"type": "pie_chart"})
+    (sign,) = learned(message("Food"), reply)
+    assert (sign.type, sign.value) == (PreferenceType.VISUALIZATION, {"format": "chart"})
+
+
+@pytest.mark.req("TRUE-18")
+def test_a_preference_seen_again_is_blended_counted_and_replaced() -> None:
+    before = preference()
+    later = NOON + timedelta(days=1)
+    (after,) = observed(
+        [before], [Observation(PreferenceType.COMMUNICATION, {"style": "casual"}, 1.0)], "mara", "m2", later
+    )
+    assert after.confidence_score == pytest.approx(0.79) == blend(0.7, 1.0)
+    assert (after.id, after.frequency, after.preference_value) == ("p", 2, {"style": "casual"})
+    assert (after.last_observed, after.updated_at, after.created_at) == (later, later, NOON)
+
+
+@pytest.mark.req("TRUE-05", "TRUE-18")
+def test_a_new_preference_takes_its_type_for_its_key_and_names_its_source() -> None:
+    (made,) = observed([], [Observation(PreferenceType.DETAIL_LEVEL, {"level": "brief"}, 0.7)], "mara", "m1", NOON)
+    assert (made.preference_key, made.frequency, made.confidence_score) == ("detail_level", 1, 0.7)
+    assert made.learned_from["message_id"] == "m1"
+
+
+@pytest.mark.req("QUINN-42")
+@pytest.mark.parametrize(
+    ("text", "signs"),
+    [
+        ("You're giving me too much information. Please be more concise.", [{"level": "brief"}]),
+        ("I prefer a formal tone, and please respond in Spanish.", [{"style": "formal"}, {"language": "Spanish"}]),
+        ("Actually, you can use a casual tone with me", [{"style": "casual"}]),
+        ("Antworte bitte auf Deutsch", [{"language": "German"}]),
+        ("I'd like more charts and more details", [{"format": "chart"}, {"level": "detailed"}]),
+        ("Be formal. No, wait, be casual.", [{"style": "casual"}]),
+        ("I ate Spanish food in a formal dress", []),
+        ("What is a short sale?", []),
+    ],
+)
+def test_a_wish_is_read_where_it_is_stated(text: str, signs: list[dict[str, str]]) -> None:
+    assert [sign.value for sign in stated(text)] == signs
+
+
+@pytest.mark.req("QUINN-42")
+def test_a_later_tone_leaves_the_language_as_it_is() -> None:
+    first = observed([], stated("Keep a formal tone and answer in Spanish"), "mara", "m1", NOON)
+    (second,) = observed(first, stated("You can be casual"), "mara", "m2", NOON)
+    kept = {each.preference_key: each for each in [*first, second]}
+    assert instruction(kept["communication"]) == "Keep a casual tone."
+    assert instruction(kept["language"]) == "Answer in Spanish."
+
+
+@pytest.mark.parametrize(("confidence", "used"), [(0.49, False), (0.5, True)])
+def test_a_doubtful_preference_shapes_no_answer(confidence: float, used: bool) -> None:
+    assert (instruction(preference(confidence_score=confidence)) is not None) is used
+
+
+@pytest.mark.req("TRUE-23")
+def test_doubtful_preferences_long_not_seen_and_the_rarest_topics_are_given_up() -> None:
+    long_ago = NOON - timedelta(days=91)
+    doubtful = preference(id="doubtful", confidence_score=0.4, last_observed=long_ago)
+    lately = preference(id="lately", confidence_score=0.4, last_observed=NOON - timedelta(days=90))
+    sure = preference(id="sure", last_observed=long_ago)
+    topics = [
+        preference(id=f"t{n}", preference_type="topics", preference_key=f"t{n:02}", frequency=1 + (n > 0))
+        for n in range(51)
+    ]
+    assert {each.id for each in faded([doubtful, lately, sure, *topics], NOON)} == {"doubtful", "t0"}

@@ -1,0 +1,127 @@
+"""What fits a question: domains, sessions, talk of earlier talks, and what the user has just given up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from graphmem.context.relevance import content_words, fits, fitting_domains, mentions_earlier_talk, outdated
+from graphmem.domain.entity import EntityRef
+from graphmem.domain.memory import Memory
+from graphmem.domain.recall import ChannelRank, Explanation, SearchHit
+
+
+def memory(content: str, **more: Any) -> Memory:
+    filled: dict[str, Any] = {
+        "id": content, "version": 1, "user_id": "mara", "content": content, "type": "fact", "scope": "profile",
+        "domain": None, "subject": EntityRef(id="e", name="mara", type="Person"), "predicate": "STATES", "object": None,
+        "entities": [], "tags": [], "confidence": 0.9, "importance": 0.5, "strength": 0.5, "decay_rate": 0.01,
+        "access_count": 0, "last_accessed_at": None, "valid_at": None, "invalid_at": None, "expired_at": None,
+        "created_at": datetime(2026, 6, 1, tzinfo=UTC), "updated_at": datetime(2026, 6, 1, tzinfo=UTC),
+        "status": "active", "superseded_by": None, "supersedes": [], "associations": [],
+        "source": {"kind": "api", "session_id": None, "message_ids": []}, "immutable": False, "single_valued": False,
+        "expires_at": None, "metadata": {}, "content_hash": "", **more,
+    }  # fmt: skip
+    return Memory(**filled)
+
+
+def hit(content: str, likeness: float, **more: Any) -> SearchHit:
+    explain = Explanation(semantic=ChannelRank(rank=1, score=likeness), rrf=1, persona=1, decay=1, importance=1, time=1)
+    return SearchHit(memory=memory(content, **more), score=1.0, explain=explain)
+
+
+@pytest.mark.req("QUINN-37")
+@pytest.mark.parametrize(
+    ("question", "meant"),
+    [
+        ("Regarding our last discussion on Project X, what is next?", True),
+        ("What did you recommend last time?", True),
+        ("As we discussed, which printer should I buy?", True),
+        ("Do you remember what I said about Porto?", True),
+        ("Was hatten wir zum Drucker besprochen?", True),
+        ("¿Qué me recomendaste la última vez?", True),
+        ("Which printer should I buy?", False),
+        ("How much did I spend last month?", False),
+        ("I said goodbye to my boss", False),
+    ],
+)
+def test_an_earlier_talk_is_meant_only_when_it_is_named(question: str, meant: bool) -> None:
+    assert mentions_earlier_talk(question) is meant
+
+
+@pytest.mark.req("QUINN-03")
+def test_a_domain_fits_when_it_is_asked_for_named_or_the_clear_topic() -> None:
+    hits = [
+        hit("tabs, not spaces", 0.55, scope="domain", domain="coding"),
+        hit("likes curries", 0.66, scope="domain", domain="cooking"),
+        hit("flies by day", 0.65, scope="domain", domain="travel"),
+    ]
+    assert fitting_domains("What shall we eat?", "travel", hits) == {"travel"}
+    assert fitting_domains("What shall we eat?", None, hits) == {"cooking"}
+    assert fitting_domains("Is coding fun?", None, hits[:1]) == {"coding"}
+    assert fitting_domains("What can I cook?", None, [hit("likes it hot", 0.5, scope="domain", domain="cooking")]) == {
+        "cooking"
+    }
+    assert fitting_domains("What shall we eat?", None, hits[:1]) == set()
+
+
+@pytest.mark.req("QUINN-03")
+@pytest.mark.parametrize(("likeness", "clear"), [(0.649, False), (0.65, True)])
+def test_a_topic_is_clear_from_a_likeness_of_065_on(likeness: float, clear: bool) -> None:
+    hits = [hit("likes curries", likeness, scope="domain", domain="cooking")]
+    assert bool(fitting_domains("Dinner?", None, hits)) is clear
+
+
+@pytest.mark.req("QUINN-02", "QUINN-03", "QUINN-04")
+def test_a_memory_is_told_where_its_scope_reaches() -> None:
+    here = {"kind": "api", "session_id": "here", "message_ids": []}
+    assert fits(memory("name"), set(), "here", earlier=False)
+    assert fits(memory("policy", scope="global"), set(), "here", earlier=False)
+    assert not fits(memory("tabs", scope="domain", domain="coding"), {"cooking"}, "here", earlier=False)
+    assert fits(memory("curry", scope="domain", domain="cooking"), {"cooking"}, "here", earlier=False)
+    episode = memory("we were at step 3", scope="episodic", source=here)
+    assert fits(episode, set(), "here", earlier=False)
+    assert not fits(episode, set(), "there", earlier=False)
+    assert fits(episode, set(), "there", earlier=True)
+
+
+@pytest.mark.req("QUINN-40")
+@pytest.mark.parametrize(
+    ("question", "content", "stale"),
+    [
+        ("I've switched from Python to Java, which build tool should I use?", "Mara programs in Python", True),
+        ("I've switched from Python to Java, which build tool should I use?", "Mara has a dog named Rex", False),
+        ("I no longer live in Hamburg. Where can I swim?", "Mara lives in Hamburg", True),
+        ("I don't eat meat anymore, ideas?", "Mara likes meat pies", True),
+        ("Ich wohne nicht mehr in Hamburg", "Mara lives in Hamburg", True),
+        ("Is Hamburg nice?", "Mara lives in Hamburg", False),
+    ],
+)
+def test_what_the_user_gives_up_in_so_many_words_is_left_out(question: str, content: str, stale: bool) -> None:
+    assert outdated(memory(content), 0.0, question, []) is stale
+    assert outdated(memory(content), 0.0, "And now?", [question]) is stale
+
+
+@pytest.mark.req("QUINN-40")
+def test_a_preference_is_left_out_when_something_else_of_its_kind_is_wanted_for_once() -> None:
+    python = memory("User's preferred programming language is Python", type="preference")
+    question = "I want to try Java this time."
+    assert outdated(python, 0.6, question, [])
+    assert not outdated(python, 0.59, question, []), "of another kind"
+    assert not outdated(python, 0.66, "How do I write a loop?", []), "nothing new is wanted"
+    fact = memory("User works with Python", type="fact")
+    assert not outdated(fact, 0.66, question, []), "a fact does not end by a wish"
+    assert outdated(memory("User works with Python", single_valued=True), 0.66, question, [])
+
+
+@pytest.mark.req("QUINN-40")
+def test_a_preference_that_the_wish_itself_names_stays() -> None:
+    seat = memory("User prefers window seats", type="preference")
+    assert not outdated(seat, 0.8, "Book a flight, with a window seat this time", [])
+    assert outdated(seat, 0.7, "Book a flight, with an aisle seat this time", [])
+
+
+def test_content_words_are_what_a_text_is_about() -> None:
+    assert content_words("What did the user's printers do in Porto, and why?") == ["printer", "porto"]

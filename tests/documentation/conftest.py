@@ -1,0 +1,31 @@
+"""A place where the README's code can run as it stands."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from graphmem.bootstrap import GraphMemory
+from graphmem.domain.identity import Owner
+from graphmem.settings import Settings
+
+
+@pytest.fixture
+async def tour_settings(memory: GraphMemory, database: Settings, tmp_path: Path) -> AsyncIterator[dict[str, str]]:
+    """The environment of a process that uses the database of the run; its user `ada` is forgotten before and after."""
+    ada = Owner("default", "ada")
+    await memory.transfer.forget(ada)
+    assert database.neo4j_uri
+    assert database.neo4j_password
+    yield {
+        **os.environ,
+        "GRAPHMEM_NEO4J_URI": database.neo4j_uri,
+        "GRAPHMEM_NEO4J_USER": database.neo4j_user,
+        "GRAPHMEM_NEO4J_PASSWORD": database.neo4j_password.get_secret_value(),
+        "GRAPHMEM_DATA_DIR": str(tmp_path / uuid.uuid4().hex),
+    }
+    await memory.transfer.forget(ada)

@@ -1,0 +1,130 @@
+"""The life of the embedded server, on the real one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import stat
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+
+import pytest
+from neo4j import AsyncGraphDatabase
+
+import graphmem
+from graphmem.embedded import EmbeddedNeo4j, ServerInfo, status, stop
+from graphmem.embedded.home import Home
+from graphmem.embedded.locks import until
+from graphmem.errors import SetupError
+from graphmem.settings import Settings
+from tests.embedded import use_server
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(240)]
+CACHE = Settings().cache_dir
+ROOT = Path(graphmem.__file__).parents[1]
+
+
+async def another_user(data_dir: Path) -> Process:
+    """Start a process that uses the server of `data_dir`."""
+    command = [sys.executable, use_server.__file__, str(data_dir), str(CACHE)]
+    return await asyncio.create_subprocess_exec(*command, stdout=PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)})
+
+
+async def server_pid(user: Process) -> int:
+    assert user.stdout
+    return int(await user.stdout.readline())
+
+
+async def kill(user: Process) -> None:
+    user.kill()
+    await user.wait()
+
+
+async def run(info: ServerInfo, query: str) -> list[list[object]]:
+    async with AsyncGraphDatabase.driver(info.uri, auth=(info.user, info.password)) as driver:
+        result = await driver.execute_query(query)
+        return [record.values() for record in result.records]
+
+
+async def test_a_server_is_shared_and_lives_as_long_as_anybody_uses_it(tmp_path: Path) -> None:
+    users = [await another_user(tmp_path) for _ in range(2)]
+    pids = [await server_pid(user) for user in users]
+    assert pids[0] == pids[1], "two that start at once share one server"
+
+    server = await EmbeddedNeo4j.start_or_join(tmp_path, CACHE)
+    assert server.info.pid == pids[0]
+    assert await status(tmp_path) == server.info
+    assert stat.S_IMODE(server.info.password_file.stat().st_mode) == 0o600
+    assert server.info.password not in repr(server.info)
+    assert await run(server.info, "CREATE (n:Kept {word: 'yes'}) RETURN n.word") == [["yes"]]
+
+    for user in users:
+        await kill(user)
+    assert await run(server.info, "MATCH (n:Kept) RETURN n.word") == [["yes"]], "it outlives the one that started it"
+
+    last = await another_user(tmp_path)
+    assert await server_pid(last) == server.info.pid
+    await server.stop()
+    assert await status(tmp_path) is not None, "somebody else still uses it"
+    await kill(last)
+    await until(lambda: Home.of(tmp_path).server() is None)
+    assert await status(tmp_path) is None, "it ends with its last user, even a killed one"
+
+    await the_second_life_of_the_same_data(tmp_path)
+
+
+async def the_second_life_of_the_same_data(data_dir: Path) -> None:
+    async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE, detached=True) as server:
+        info = server.info
+        assert await run(info, "MATCH (n:Kept) RETURN n.word") == [["yes"]], "data and password last"
+    assert info.detached
+    assert await status(data_dir) == info, "a detached server needs no user"
+
+    watcher = Home.of(data_dir).keeper()
+    assert watcher is not None
+    watcher.send_signal(signal.SIGKILL)
+    await until(lambda: Home.of(data_dir).keeper() is None)
+    async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE) as server:
+        assert server.info == info, "a server without keeper is adopted"
+    assert Home.of(data_dir).keeper() is not None
+
+    password = info.password_file.read_text()
+    info.password_file.write_text("another")
+    with pytest.raises(SetupError, match="does not open the Neo4j data"):
+        await EmbeddedNeo4j.start_or_join(data_dir, CACHE)
+    info.password_file.write_text(password)
+
+    assert await stop(data_dir)
+    assert await status(data_dir) is None
+    assert not await stop(data_dir)
+    info.password_file.unlink()
+    with pytest.raises(SetupError, match=r"password of the Neo4j data .* is missing"):
+        await EmbeddedNeo4j.start_or_join(data_dir, CACHE)
+
+
+@pytest.mark.parametrize("setting", ["bolt_port", "http_port"])
+async def test_a_taken_port_is_named_with_its_setting(tmp_path: Path, setting: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(SetupError, match=f"Port {port} is taken.* GRAPHMEM_{setting.upper()}"):
+            await EmbeddedNeo4j.start_or_join(tmp_path, CACHE, **{setting: port})
+    assert await status(tmp_path) is None
+
+
+async def test_a_server_that_dies_while_it_starts_is_quoted_with_its_log(tmp_path: Path) -> None:
+    home = Home.of(tmp_path)
+    home.prepare()
+    (home.path / "data").touch()
+    with pytest.raises(SetupError, match=r"FileAlreadyExistsException.*neo4j\.log") as refusal:
+        await EmbeddedNeo4j.start_or_join(tmp_path, CACHE)
+    assert "\n" not in refusal.value.detail
+    assert await status(tmp_path) is None
+
+
+async def test_a_data_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SetupError, match="GRAPHMEM_DATA_DIR"):
+        await EmbeddedNeo4j.start_or_join(tmp_path / "file", CACHE)

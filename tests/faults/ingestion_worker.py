@@ -1,0 +1,68 @@
+"""A worker process that is killed at a step: `ingestion_worker.py DATA_DIR [STEP]`; without a step it works on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from graphmem.bootstrap import open_parts
+from graphmem.domain.job import JobOutcome
+from graphmem.ingestion.messages import OBSERVATION_JOB
+from graphmem.ingestion.pipeline import JOB, ExtractionJob
+from graphmem.jobs import JobRunner, Steps
+from graphmem.settings import Settings
+
+
+class Doomed:
+    """Steps that kill the process when one has done its work and before that is recorded."""
+
+    def __init__(self, steps: Steps, step: str) -> None:
+        self._steps = steps
+        self._step = step
+        self.job_id = steps.job_id
+
+    async def run(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
+        async def doomed() -> Any:
+            value = await fn()
+            if name == self._step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return value
+
+        return await self._steps.run(name, doomed)
+
+
+async def main(data_dir: Path, step: str) -> None:
+    settings = Settings(
+        data_dir=data_dir,
+        neo4j_uri=os.environ["GRAPHMEM_NEO4J_URI"],
+        openai_base_url=os.environ["OPENAI_BASE_URL"],
+    )
+    async with open_parts(settings) as parts:
+        extraction = ExtractionJob(
+            graph=parts.graph,
+            episodes=parts.episodes,
+            facts=parts.facts,
+            entities=parts.entities,
+            saving=parts.saving,
+            policy=parts.policy,
+            embedder=parts.embedder,
+            model=parts.model,
+        )
+
+        async def handle(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+            return await extraction.run(payload, Doomed(steps, step))  # type: ignore[arg-type]
+
+        async def nothing(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+            return JobOutcome()
+
+        async with await JobRunner.open(settings, {JOB: handle, OBSERVATION_JOB: nothing}, dead_after=3):
+            await asyncio.sleep(120)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""))

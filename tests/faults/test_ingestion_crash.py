@@ -1,0 +1,110 @@
+"""kill -9 at each step in turn: nothing is lost, nothing is done twice, no finished call is repeated."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from graphmem.domain.identity import Owner
+from graphmem.domain.job import JobStatus
+from graphmem.domain.memory import MemoryIn
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.session import Accepted, MessagesIn
+from graphmem.domain.times import utc_now
+from graphmem.embedding import Embedder
+from graphmem.ingestion.messages import Inbox
+from graphmem.ingestion.saving import Saving
+from graphmem.jobs import JobRunner
+from graphmem.settings import Settings
+from graphmem.store.driver import Graph
+from graphmem.store.entities import EntityStore
+from graphmem.store.episodes import EpisodeStore
+from graphmem.store.facts import FactStore
+from tests.ingestion.conftest import at, candidate, decision, extraction, reconciliation
+from tests.llm.scripted import Exchange, ScriptedServer, says
+
+WORKER = Path(__file__).with_name("ingestion_worker.py")
+ROOT = Path(__file__).parents[2]
+
+FIRST = says(json.dumps(extraction(candidate("User is fond of coffee"), candidate("User has a cat named Pix"))))
+SECOND = says(json.dumps(reconciliation(decision(1, "reinforce", 1), decision(2, "insert"))))
+
+
+def by_prompt(exchange: Exchange) -> None:
+    """Answer each of the two calls with its own completion."""
+    (SECOND if "<known_memories>" in exchange.body["messages"][-1]["content"] else FIRST)(exchange)
+
+
+@contextmanager
+def worker(settings: Settings, data_dir: Path, address: str, step: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    assert settings.neo4j_uri
+    assert settings.neo4j_password
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "GRAPHMEM_NEO4J_URI": settings.neo4j_uri,
+        "GRAPHMEM_NEO4J_USER": settings.neo4j_user,
+        "GRAPHMEM_NEO4J_PASSWORD": settings.neo4j_password.get_secret_value(),
+        "OPENAI_BASE_URL": address,
+    }
+    process = subprocess.Popen([sys.executable, str(WORKER), str(data_dir), step], env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("step", ["extract 1", "link 1", "reconcile 1", "apply 1"])
+async def test_a_worker_killed_at_a_step_is_followed_by_one_that_goes_on_there(
+    step: str, owner: Owner, database: Settings, graph: Graph, embedder: Embedder, tmp_path: Path
+) -> None:
+    entities, episodes = EntityStore(graph), EpisodeStore(graph, utc_now)
+    facts, policy = FactStore(graph, entities, utc_now), SecretPolicy()
+    await Saving(facts, embedder, policy).save(owner, [MemoryIn(content="User loves coffee")], actor=None, kind="api")
+    with ScriptedServer(by_prompt) as server:
+        async with await JobRunner.open(Settings(data_dir=tmp_path), {}, worker=False) as jobs:
+            inbox = Inbox(episodes, embedder, policy, jobs)
+            message = at("2026-05-01", "coffee is my jam, and my cat is Pix", id="m1")
+            batch = MessagesIn.model_validate({"session_id": "s1", "messages": [message]})
+            accepted: Accepted = await inbox.add(owner, batch, extract=True)
+            assert accepted.job_id
+            with worker(database, tmp_path, server.base_url, step) as doomed:
+                assert doomed.wait(timeout=110) == -9
+            before = len(server.requests)
+            with worker(database, tmp_path, server.base_url):
+                job = await jobs.wait(accepted.job_id, 110)
+    assert job.status is JobStatus.SUCCEEDED, job.error
+    # A call whose answer was recorded is not repeated; the one the kill fell into is.
+    assert (before, len(server.requests)) == {
+        "extract 1": (1, 3),
+        "link 1": (1, 2),
+        "reconcile 1": (2, 3),
+        "apply 1": (2, 2),
+    }[step]
+    rows = await graph.fetch(
+        "facts.touched_by",
+        group_id=owner.group_id,
+        hashes=[],
+        memory_ids=[entry["memory_id"] for entry in job.actions if "memory_id" in entry],
+        pairs=[],
+    )
+    assert sorted(row["fact"]["fact"] for row in rows) == ["User has a cat named Pix", "User loves coffee"]
+    everything = await graph.read(
+        lambda transaction: transaction.run_text(
+            "MATCH ()-[r:RELATES_TO {group_id: $g}]->() RETURN count(r) AS facts", {"g": owner.group_id}
+        )
+    )
+    assert everything == [{"facts": 2}]
+    (read,) = await episodes.load(owner, ["m1"])
+    assert read.extracted_at
+    assert read.extracted_at <= datetime.now(UTC)

@@ -1,0 +1,250 @@
+"""The whole way in, on a real Neo4j, a real job store and a real HTTP server that answers what a test scripts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from graphmem.domain.identity import Owner
+from graphmem.domain.job import Job, JobOutcome
+from graphmem.domain.listing import ListFilters
+from graphmem.domain.memory import Memory, MemoryIn, SaveResult
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.session import Accepted, MessagesIn
+from graphmem.embedding import Embedder
+from graphmem.ingestion.messages import OBSERVATION_JOB, Inbox
+from graphmem.ingestion.pipeline import JOB, TOOL_JOB, ExtractionJob
+from graphmem.ingestion.saving import Saving
+from graphmem.ingestion.summary import CLOSING_JOB, SUMMARY_JOB, SummaryJob
+from graphmem.jobs import JobRunner, Steps
+from graphmem.llm.client import LanguageModel
+from graphmem.service.memories import Memories
+from graphmem.service.messages import Conversations
+from graphmem.settings import Settings
+from graphmem.store.driver import Graph
+from graphmem.store.entities import EntityStore
+from graphmem.store.episodes import EpisodeStore
+from graphmem.store.facts import FactStore
+from tests.conftest import FakeClock
+from tests.llm.scripted import ScriptedServer, Step, says
+
+Json = dict[str, Any]
+
+
+class Relay:
+    """Hands the jobs of the one worker to the handlers of the test that runs."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, Any] = {}
+
+    def to(self, kind: str) -> Any:
+        async def handle(payload: Json, steps: Steps) -> JobOutcome:
+            outcome: JobOutcome = await self.handlers[kind](payload, steps)
+            return outcome
+
+        return handle
+
+
+async def nothing_to_learn(payload: Json, steps: Steps) -> JobOutcome:
+    """What context learns from messages has tests of its own."""
+    return JobOutcome()
+
+
+@pytest.fixture(scope="session")
+def relay() -> Relay:
+    return Relay()
+
+
+@pytest.fixture(scope="session")
+async def jobs(relay: Relay, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JobRunner]:
+    settings = Settings(data_dir=tmp_path_factory.mktemp("jobs"))
+    handlers = {kind: relay.to(kind) for kind in (JOB, TOOL_JOB, SUMMARY_JOB, CLOSING_JOB, OBSERVATION_JOB)}
+    async with await JobRunner.open(settings, handlers, retry_waits=(0.05,)) as runner:
+        yield runner
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+@dataclass
+class World:
+    """One user, and everything between a message and a memory."""
+
+    owner: Owner
+    server: ScriptedServer
+    jobs: JobRunner
+    graph: Graph
+    episodes: EpisodeStore
+    entities: EntityStore
+    memories: Memories
+    conversations: Conversations
+    inbox: Inbox
+    job: ExtractionJob
+    relay: Relay
+    clock: FakeClock
+
+    def model_answers(self, *answers: Json | Step) -> None:
+        """The next completions, in order; asking for more than these fails the test."""
+        steps = [says(json.dumps(answer)) if isinstance(answer, dict) else answer for answer in answers]
+        self.server.steps.extend(steps)
+
+    @property
+    def prompts(self) -> list[str]:
+        """The user part of every prompt so far."""
+        return [request["messages"][-1]["content"] for request in self.server.requests]
+
+    async def tell(self, *told: Json | str, session: str = "s1", **more: Any) -> Job:
+        """Post messages and wait for the job that reads them."""
+        messages = [{"role": "user", "content": each} if isinstance(each, str) else each for each in told]
+        batch = MessagesIn.model_validate({"session_id": session, "messages": messages, "wait": True, **more})
+        job = await self.conversations.add(self.owner, batch)
+        assert isinstance(job, Job)
+        return job
+
+    async def post(self, *told: Json | str, session: str | None = "s1", **more: Any) -> Accepted:
+        """Post messages without waiting."""
+        messages = [{"role": "user", "content": each} if isinstance(each, str) else each for each in told]
+        batch = MessagesIn.model_validate({"session_id": session, "messages": messages, **more})
+        accepted = await self.conversations.add(self.owner, batch)
+        assert isinstance(accepted, Accepted)
+        return accepted
+
+    async def finished(self, job_id: str | None) -> Job:
+        """Wait for a job to end."""
+        assert job_id
+        return await self.jobs.wait(job_id, 30)
+
+    async def save(self, content: str, **fields: Any) -> SaveResult:
+        """Save one statement without a model."""
+        return (await self.memories.save(self.owner, [MemoryIn(content=content, **fields)]))[0]
+
+    async def known(self, **filters: Any) -> list[Memory]:
+        """What is current, oldest first."""
+        page = await self.memories.page(self.owner, ListFilters.model_validate({"sort": "created_at", **filters}))
+        return page.items
+
+    async def contents(self, **filters: Any) -> list[str]:
+        return [memory.content for memory in await self.known(**filters)]
+
+
+@pytest.fixture
+def world(
+    owner: Owner,
+    server: ScriptedServer,
+    relay: Relay,
+    jobs: JobRunner,
+    graph: Graph,
+    embedder: Embedder,
+    clock: FakeClock,
+) -> World:
+    server.steps.clear()
+    entities = EntityStore(graph)
+    facts = FactStore(graph, entities, clock)
+    episodes = EpisodeStore(graph, clock)
+    policy = SecretPolicy()
+    saving = Saving(facts, embedder, policy)
+    model = LanguageModel(base_url=server.base_url, timeout=1, attempts=2, backoff=0.01)
+    job = ExtractionJob(
+        graph=graph,
+        episodes=episodes,
+        facts=facts,
+        entities=entities,
+        saving=saving,
+        policy=policy,
+        embedder=embedder,
+        model=model,
+    )
+    summaries = SummaryJob(graph=graph, episodes=episodes, facts=facts, saving=saving, policy=policy, model=model)
+    relay.handlers = {
+        JOB: job.run,
+        TOOL_JOB: job.run_tools,
+        SUMMARY_JOB: summaries.run,
+        CLOSING_JOB: summaries.close,
+        OBSERVATION_JOB: nothing_to_learn,
+    }
+    inbox = Inbox(episodes, embedder, policy, jobs)
+    return World(
+        owner=owner,
+        server=server,
+        jobs=jobs,
+        graph=graph,
+        episodes=episodes,
+        entities=entities,
+        memories=Memories(saving, facts, entities, clock, 500),
+        conversations=Conversations(inbox, episodes, jobs),
+        inbox=inbox,
+        job=job,
+        relay=relay,
+        clock=clock,
+    )
+
+
+def candidate(content: str, **fields: Any) -> Json:
+    """A candidate as a model writes it; what a test does not care about is filled in."""
+    return {
+        "content": content,
+        "type": "fact",
+        "subject": {"name": "User", "type": "Person"},
+        "predicate": "STATES",
+        "object": None,
+        "entities": [],
+        "valid_at": None,
+        "invalid_at": None,
+        "confidence": 0.95,
+        "importance": 0.5,
+        "tags": ["OTHER"],
+        "single_valued": False,
+        "retracts": False,
+        "messages": [1],
+        **fields,
+    }
+
+
+def extraction(*candidates: Json, names: Sequence[Json] = (), keywords: Sequence[str] = ()) -> Json:
+    """The answer of the first call."""
+    return {
+        "skip": not candidates,
+        "reason": "" if candidates else "small talk",
+        "keywords": list(keywords),
+        "names": list(names),
+        "candidates": list(candidates),
+    }
+
+
+def decision(new: int, action: str, *known: int, **fields: Any) -> Json:
+    """One decision of the second call."""
+    return {"new": new, "action": action, "known": list(known), "ended_at": None, "reason": "a reason", **fields}
+
+
+def reconciliation(*decisions: Json, same: Sequence[Json] = ()) -> Json:
+    """The answer of the second call."""
+    return {"decisions": list(decisions), "same_entities": list(same)}
+
+
+def lives_in(place: str, **fields: Any) -> Json:
+    """A candidate about the user's home."""
+    return candidate(
+        f"User lives in {place}",
+        predicate="LIVES_IN",
+        object={"name": place, "type": "Place"},
+        single_valued=True,
+        **fields,
+    )
+
+
+def at(day: str, content: str, role: str = "user", **fields: Any) -> Json:
+    """A message at noon of a day, UTC."""
+    return {"role": role, "content": content, "timestamp": f"{day}T12:00:00+00:00", **fields}
+
+
+def moment(day: str) -> datetime:
+    """Midnight of a day, UTC."""
+    return datetime.fromisoformat(f"{day}T00:00:00+00:00")

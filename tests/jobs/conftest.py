@@ -1,0 +1,162 @@
+"""Job stores to test on: SQLite always, Postgres from the machine's own binaries where it has them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from graphmem.jobs import JobRunner
+from graphmem.settings import Settings
+
+WORKER = Path(__file__).with_name("worker_process.py")
+ROOT = Path(__file__).parents[2]
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+class PostgresServer:
+    """A private Postgres of the machine's own binaries, listening on 127.0.0.1 only."""
+
+    def __init__(self, binaries: Path, folder: Path) -> None:
+        self._binaries = binaries
+        self._port = _free_port()
+        self._run: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+        self._options = ["-D", str(folder / "data"), "-h", "127.0.0.1", "-p", str(self._port), "-k", str(folder), "-F"]
+        self._process: subprocess.Popen[bytes] | None = None
+        if os.geteuid() == 0:  # Postgres refuses to run as root
+            self._run |= {"user": "postgres", "group": "postgres", "extra_groups": []}
+            shutil.chown(folder, "postgres", "postgres")
+        initdb = [binaries / "initdb", "-D", folder / "data", "-A", "trust", "-U", "graphmem", "--no-sync"]
+        subprocess.run(initdb, check=True, **self._run)
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://graphmem@127.0.0.1:{self._port}/postgres"
+
+    def start(self) -> None:
+        self._process = subprocess.Popen([self._binaries / "postgres", *self._options], **self._run)
+        _until(self._answers)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)  # Postgres's fast shutdown: connected clients are cut off
+            self._process.wait(20)
+            self._process = None
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A running private server."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found:
+        pytest.skip("no Postgres: /usr/lib/postgresql/*/bin/initdb is not there")
+    # Not below pytest's own folder, which every run closes to other users anew.
+    with tempfile.TemporaryDirectory(prefix="graphmem-postgres-") as folder:
+        server = PostgresServer(found[-1].parent, Path(folder))
+        server.start()
+        yield server
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres(request: pytest.FixtureRequest) -> str:
+    """The address of a Postgres: the one GRAPHMEM_TEST_POSTGRES_URL names, else a private one."""
+    return os.environ.get("GRAPHMEM_TEST_POSTGRES_URL") or request.getfixturevalue("postgres_server").url
+
+
+def _until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("waited in vain")
+        time.sleep(0.05)
+
+
+both_stores = pytest.mark.parametrize("settings", ["sqlite", "postgres"], indirect=True)
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    """Settings with an empty job store: SQLite, unless the test asks for `both_stores`."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return Settings(data_dir=tmp_path)
+    url = request.getfixturevalue("postgres")
+    name = f"jobs_{uuid.uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return Settings(data_dir=tmp_path, jobs_url=url.rsplit("/", 1)[0] + f"/{name}")
+
+
+@pytest.fixture
+async def open_runner(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Any]]:
+    """Opens runners on the job store under test and closes them at the end."""
+    monkeypatch.setattr("graphmem.jobs.store.POLL_SECONDS", 0.05)
+    async with AsyncExitStack() as opened:
+
+        async def open_runner(handlers: dict[str, Any] | None = None, **options: Any) -> JobRunner:
+            options = {"dead_after": 2.0, "retry_waits": (0.01, 0.01), **options}
+            return await opened.enter_async_context(await JobRunner.open(settings, handlers or {}, **options))
+
+        yield open_runner
+
+
+class WorkerProcess:
+    """A worker in a process of its own, and the diary it writes: one line for each step it does."""
+
+    def __init__(self, settings: Settings, folder: Path, name: str = "child") -> None:
+        self.diary = folder / "diary"
+        self.folder = folder
+        where = [str(settings.data_dir), settings.jobs_url or "", str(folder)]
+        self._command = [sys.executable, str(WORKER), *where, name]
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        self.process = subprocess.Popen(self._command, env=environment)
+        return self.process
+
+    def lines(self) -> list[str]:
+        return self.diary.read_text().split() if self.diary.exists() else []
+
+    def until_written(self, line: str) -> None:
+        _until(lambda: line in self.lines())
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+@pytest.fixture
+def worker_process(settings: Settings, tmp_path: Path) -> Iterator[WorkerProcess]:
+    """A worker process, not yet started; killed at the end."""
+    folder = tmp_path / "worker"
+    folder.mkdir()
+    worker = WorkerProcess(settings, folder)
+    yield worker
+    worker.stop()

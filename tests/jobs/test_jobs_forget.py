@@ -1,0 +1,128 @@
+"""Forgetting a user leaves nothing of it in the job store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from graphmem.domain.job import JobOutcome, JobStatus
+from graphmem.jobs import JobRunner, Steps
+from graphmem.settings import Settings
+from tests.jobs.conftest import WorkerProcess, both_stores
+
+Open = Callable[..., Any]
+PATIENCE = 20
+SECRET = "the-cat-is-called-Möhre"
+
+
+async def remember(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def repeat() -> str:
+        return payload["text"] * 400
+
+    async def fail() -> str:
+        raise ValueError(payload["text"])
+
+    told = await steps.run("repeat", repeat)
+    if payload.get("fail"):
+        await steps.run("fail", fail)
+    return JobOutcome(actions=[{"text": told}], reason=payload["text"])
+
+
+def held_of(settings: Settings, word: str) -> list[str]:
+    """Where the job store holds the word: the files of SQLite byte for byte, or the tables of Postgres."""
+    if settings.jobs_url is None:
+        files = settings.data_dir.glob("jobs.sqlite*")
+        return [path.name for path in files if word.encode() in path.read_bytes()]
+    found = []
+    with psycopg.connect(settings.jobs_url) as connection:
+        tables = connection.execute("SELECT schemaname, tablename FROM pg_tables WHERE schemaname = 'graphmem_jobs'")
+        for schema, table in tables.fetchall():
+            rows = connection.execute(f"SELECT t::text FROM {schema}.{table} t".encode()).fetchall()
+            if any(word in row[0] for row in rows):
+                found.append(table)
+    return found
+
+
+@both_stores
+async def test_forgetting_leaves_no_residue_and_touches_nobody_else(open_runner: Open, settings: Settings) -> None:
+    runner: JobRunner = await open_runner({"remember": remember})
+    for n in range(7):
+        await runner.enqueue("remember", "alice", {"text": f"{SECRET}-{n}", "fail": n == 3})
+    last = await runner.enqueue("remember", "alice", {"text": SECRET})
+    others = await runner.enqueue("remember", "bob", {"text": "bob knows alice"})
+    await runner.wait(last, PATIENCE)
+    await runner.wait(others, PATIENCE)
+    assert held_of(settings, SECRET)
+    assert await runner.forget("alice") == 8
+    assert held_of(settings, SECRET) == []
+    assert await runner.list("alice") == []
+    assert (await runner.get(others)).actions == [{"text": "bob knows alice" * 400}]
+    again = await runner.enqueue("remember", "alice", {"text": "a new start"})
+    assert (await runner.wait(again, PATIENCE)).status is JobStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize("in_a_step", [True, False])
+async def test_forgetting_stops_the_running_job_and_the_queued_ones_first(
+    open_runner: Open, settings: Settings, in_a_step: bool
+) -> None:
+    entered, ended = asyncio.Event(), asyncio.Event()
+
+    async def hold(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        async def wait() -> None:
+            entered.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        await (steps.run("wait", wait) if in_a_step else wait())
+        return JobOutcome()
+
+    runner = await open_runner({"hold": hold, "remember": remember})
+    running = await runner.enqueue("hold", "alice", {"text": SECRET})
+    await runner.enqueue("remember", "alice", {"text": SECRET})
+    await entered.wait()
+    assert await runner.forget("alice") == 2
+    assert ended.is_set()
+    assert await runner.get(running) is None
+    assert held_of(settings, SECRET) == []
+
+
+@both_stores
+async def test_forgetting_stops_the_job_that_another_process_runs(
+    open_runner: Open, settings: Settings, worker_process: WorkerProcess
+) -> None:
+    front = await open_runner(worker=False)
+    job_id = await front.enqueue("gated", "alice", {"text": SECRET})
+    worker_process.start()
+    await asyncio.to_thread(worker_process.until_written, "second")
+    assert await front.forget("alice") == 1
+    (worker_process.folder / "open").touch()
+    after = await front.enqueue("three", "alice", {"text": "Ada"})
+    assert (await front.wait(after, PATIENCE)).status is JobStatus.SUCCEEDED
+    assert "passed" not in worker_process.lines()
+    assert await front.get(job_id) is None
+    assert held_of(settings, SECRET) == []
+
+
+async def test_what_the_job_of_a_schedule_recorded_of_the_user_goes_too(open_runner: Open, settings: Settings) -> None:
+    done = asyncio.Event()
+
+    async def fan_out(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        async def whom() -> list[str]:
+            return ["alice:group", "bob:group"]
+
+        await steps.run("whom", whom)
+        done.set()
+        return JobOutcome()
+
+    runner = await open_runner({"fan_out": fan_out})
+    job_id = await runner.enqueue("fan_out", "system:nightly", {})
+    await runner.wait(job_id, PATIENCE)
+    assert held_of(settings, "alice:group")
+    assert await runner.forget("alice:group") == 0
+    assert held_of(settings, "alice:group") == []

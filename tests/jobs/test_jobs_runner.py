@@ -1,0 +1,374 @@
+"""The queue as its users know it, on SQLite and Postgres."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from graphmem.domain.job import JobOutcome, JobStatus, Receipt
+from graphmem.errors import (
+    Conflict,
+    DatabaseUnavailable,
+    InvalidInput,
+    JobsUnavailable,
+    ModelUnavailable,
+    NotFound,
+    SetupError,
+)
+from graphmem.jobs import JobRunner, Steps
+from graphmem.settings import Settings
+from tests.jobs.conftest import both_stores
+
+Open = Callable[..., Any]
+PATIENCE = 20
+
+
+class Gate:
+    """A handler that notes who enters and leaves, and holds everybody until opened."""
+
+    def __init__(self, *, opened: bool = False) -> None:
+        self.events: list[tuple[str, Any]] = []
+        self.inside = asyncio.Semaphore(0)
+        self._open = asyncio.Event()
+        if opened:
+            self._open.set()
+
+    def open(self) -> None:
+        self._open.set()
+
+    async def __call__(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        self.events.append(("in", payload["n"]))
+        self.inside.release()
+        await self._open.wait()
+        self.events.append(("out", payload["n"]))
+        return JobOutcome()
+
+
+async def say(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def shout() -> dict[str, Any]:
+        return {"said": payload["text"].upper(), "pair": (1, 2)}
+
+    said = await steps.run("shout", shout)
+    return JobOutcome(actions=[said], receipt=Receipt(llm_calls=1, prompt_tokens=7))
+
+
+@both_stores
+async def test_a_job_ends_with_its_outcome_receipt_and_times(open_runner: Open) -> None:
+    runner = await open_runner({"say": say})
+    job_id = await runner.enqueue("say", "alice", {"text": "hello", "user_id": "a", "session_id": "s1"})
+    job = await runner.wait(job_id, PATIENCE)
+    assert (job.id, job.kind, job.status, job.attempts) == (job_id, "say", JobStatus.SUCCEEDED, 1)
+    assert job.actions == [{"said": "HELLO", "pair": [1, 2]}]
+    assert (job.receipt.llm_calls, job.receipt.prompt_tokens, job.error) == (1, 7, None)
+    assert (job.user_id, job.session_id, job.partition) == ("a", "s1", "alice")
+    assert job.finished_at >= job.created_at
+    assert "partition" not in job.model_dump()
+
+
+async def test_a_job_may_be_skipped_with_a_reason(open_runner: Open) -> None:
+    async def skip(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        return JobOutcome(status=JobStatus.SKIPPED, reason="nothing memorable")
+
+    runner = await open_runner({"skip": skip})
+    job = await runner.wait(await runner.enqueue("skip", "alice", {}), PATIENCE)
+    assert (job.status, job.reason) == (JobStatus.SKIPPED, "nothing memorable")
+
+
+@pytest.mark.req("UMB-01")
+async def test_queueing_does_not_wait_for_the_job(open_runner: Open) -> None:
+    gate = Gate()
+    runner = await open_runner({"gate": gate})
+    job_id = await runner.enqueue("gate", "alice", {"n": 1})
+    await gate.inside.acquire()
+    behind = await runner.enqueue("gate", "alice", {"n": 2})
+    assert (await runner.wait(job_id, 0)).status is JobStatus.RUNNING
+    assert (await runner.wait(behind, 0.5)).status is JobStatus.QUEUED
+    gate.open()
+    assert (await runner.wait(behind, PATIENCE)).status is JobStatus.SUCCEEDED
+
+
+@both_stores
+async def test_the_jobs_of_one_user_run_one_at_a_time_in_order(open_runner: Open) -> None:
+    gate = Gate(opened=True)
+    runner = await open_runner({"gate": gate})
+    ids = [await runner.enqueue("gate", "alice", {"n": n}, job_id=f"alice-{9 - n}") for n in range(5)]
+    await runner.wait(ids[-1], PATIENCE)
+    assert gate.events == [(way, n) for n in range(5) for way in ("in", "out")]
+
+
+async def test_the_jobs_of_different_users_run_side_by_side(open_runner: Open) -> None:
+    gate = Gate()
+    runner = await open_runner({"gate": gate})
+    ids = [await runner.enqueue("gate", user, {"n": user}) for user in ("alice", "bob", "carol")]
+    for _ in ids:
+        await gate.inside.acquire()
+    gate.open()
+    assert [(await runner.wait(job_id, PATIENCE)).status for job_id in ids] == [JobStatus.SUCCEEDED] * 3
+
+
+@pytest.mark.req("GO-02")
+@both_stores
+async def test_the_same_id_is_the_same_job_also_when_queued_at_once(open_runner: Open) -> None:
+    gate = Gate(opened=True)
+    runner = await open_runner({"gate": gate})
+    ids = await asyncio.gather(*(runner.enqueue("gate", "alice", {"n": 1}, job_id="m1") for _ in range(5)))
+    await runner.wait("m1", PATIENCE)
+    ids.append(await runner.enqueue("gate", "alice", {"n": 2}, job_id="m1"))
+    last = await runner.enqueue("gate", "alice", {"n": 3})
+    await runner.wait(last, PATIENCE)
+    assert set(ids) == {"m1"}
+    assert [n for way, n in gate.events if way == "in"] == [1, 3]
+
+
+async def test_what_is_unavailable_for_a_moment_is_tried_again(open_runner: Open) -> None:
+    tries = []
+
+    async def wobble(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        async def step() -> int:
+            tries.append(1)
+            if len(tries) < 3:
+                raise DatabaseUnavailable("Neo4j is away.")
+            return len(tries)
+
+        return JobOutcome(actions=[{"tries": await steps.run("step", step)}])
+
+    runner = await open_runner({"wobble": wobble})
+    job = await runner.wait(await runner.enqueue("wobble", "alice", {}), PATIENCE)
+    assert (job.status, job.attempts, job.actions) == (JobStatus.SUCCEEDED, 3, [{"tries": 3}])
+
+
+@pytest.mark.req("UMB-01")
+@both_stores
+async def test_a_failed_job_says_why_in_one_warning_and_can_be_retried_from_its_failed_step(
+    open_runner: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[str] = []
+
+    async def extract(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        async def read() -> str:
+            calls.append("read")
+            return "read"
+
+        async def ask() -> str:
+            calls.append("ask")
+            if len(calls) < 5:
+                raise ModelUnavailable("The model did not answer.")
+            return "answered"
+
+        return JobOutcome(actions=[{"got": [await steps.run("read", read), await steps.run("ask", ask)]}])
+
+    runner = await open_runner({"extract": extract})
+    job_id = await runner.enqueue("extract", "alice", {})
+    with caplog.at_level(logging.INFO):
+        job = await runner.wait(job_id, PATIENCE)
+    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "The model did not answer.", 3)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    again = await runner.retry(job_id)
+    assert again.status in (JobStatus.QUEUED, JobStatus.RUNNING)
+    job = await runner.wait(job_id, PATIENCE)
+    assert (job.status, job.attempts, job.error) == (JobStatus.SUCCEEDED, 4, None)
+    assert job.actions == [{"got": ["read", "answered"]}]
+    assert calls == ["read", "ask", "ask", "ask", "ask"]
+    with pytest.raises(Conflict):
+        await runner.retry(job_id)
+
+
+async def test_a_handler_may_live_with_a_failed_step_and_meets_the_same_error_when_replayed(open_runner: Open) -> None:
+    seen: list[str] = []
+
+    async def careful(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        async def ask() -> str:
+            raise ModelUnavailable("No model today.")
+
+        async def finish() -> str:
+            if len(seen) < 2:
+                raise ValueError("a bug")
+            return "done"
+
+        try:
+            await steps.run("ask", ask)
+        except ModelUnavailable as error:
+            seen.append(error.detail)
+        return JobOutcome(actions=[{"end": await steps.run("finish", finish)}])
+
+    runner = await open_runner({"careful": careful})
+    job_id = await runner.enqueue("careful", "alice", {})
+    job = await runner.wait(job_id, PATIENCE)
+    assert (job.status, job.error) == (JobStatus.FAILED, "ValueError: a bug")
+    await runner.retry(job_id)
+    assert (await runner.wait(job_id, PATIENCE)).actions == [{"end": "done"}]
+    assert seen == ["No model today."] * 2
+
+
+async def test_a_handler_that_changed_its_steps_fails_the_old_job_and_a_retry_starts_it_over(
+    settings: Settings,
+) -> None:
+    async def step() -> str:
+        return "x"
+
+    async def bug() -> str:
+        raise ValueError("a bug")
+
+    async def before(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        await steps.run("old", step)
+        await steps.run("bug", bug)
+        return JobOutcome()
+
+    async def after(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        await steps.run("new", step)
+        return JobOutcome()
+
+    async with await JobRunner.open(settings, {"work": before}) as runner:
+        job_id = await runner.enqueue("work", "alice", {})
+        assert (await runner.wait(job_id, PATIENCE)).status is JobStatus.FAILED
+    async with await JobRunner.open(settings, {"work": after}) as runner:
+        await runner.retry(job_id)
+        job = await runner.wait(job_id, PATIENCE)
+        assert job.status is JobStatus.FAILED
+        assert "deterministic" in str(job.error)
+        await runner.retry(job_id)
+        assert (await runner.wait(job_id, PATIENCE)).status is JobStatus.SUCCEEDED
+
+
+@both_stores
+async def test_closing_in_mid_step_loses_nothing_and_repeats_no_finished_step(settings: Settings) -> None:
+    calls: list[str] = []
+    entered, opened = asyncio.Event(), asyncio.Event()
+
+    async def work(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        async def first() -> None:
+            calls.append("first")
+
+        async def second() -> None:
+            calls.append("second")
+            entered.set()
+            await opened.wait()
+
+        await steps.run("first", first)
+        await steps.run("second", second)
+        return JobOutcome()
+
+    async with await JobRunner.open(settings, {"work": work}) as runner:
+        job_id = await runner.enqueue("work", "alice", {})
+        await entered.wait()
+    opened.set()
+    async with await JobRunner.open(settings, {"work": work}) as runner:
+        assert (await runner.wait(job_id, PATIENCE)).status is JobStatus.SUCCEEDED
+    assert calls == ["first", "second", "second"]
+
+
+async def test_a_process_may_only_queue_while_another_part_works(open_runner: Open) -> None:
+    front = await open_runner(worker=False)
+    job_id = await front.enqueue("say", "alice", {"text": "hi"})
+    assert (await front.get(job_id)).status is JobStatus.QUEUED
+    await open_runner({"say": say})
+    assert (await front.wait(job_id, PATIENCE)).status is JobStatus.SUCCEEDED
+
+
+async def test_jobs_are_listed_newest_first_by_user_and_kind(open_runner: Open) -> None:
+    runner = await open_runner(worker=False)
+    await runner.enqueue("say", "alice", {"text": "1"}, job_id="a1")
+    await runner.enqueue("other", "alice", {}, job_id="a2")
+    await runner.enqueue("say", "alice", {"text": "2"}, job_id="a3")
+    await runner.enqueue("say", "bob", {"text": "3"}, job_id="b1")
+    assert [job.id for job in await runner.list("alice")] == ["a3", "a2", "a1"]
+    assert [job.id for job in await runner.list("alice", "say", limit=1)] == ["a3"]
+    assert {job.id for job in await runner.list(kind="say")} == {"a1", "a3", "b1"}
+
+
+async def test_old_finished_jobs_are_pruned_and_young_or_waiting_ones_stay(open_runner: Open) -> None:
+    runner = await open_runner({"say": say, "gate": (gate := Gate())})
+    done = await runner.enqueue("say", "alice", {"text": "x"})
+    await runner.wait(done, PATIENCE)
+    waiting = await runner.enqueue("gate", "alice", {"n": 1})
+    await gate.inside.acquire()
+    assert await runner.prune(datetime.now(UTC) - timedelta(days=1)) == 0
+    assert await runner.prune(datetime.now(UTC) + timedelta(days=1)) == 1
+    assert await runner.get(done) is None
+    assert (await runner.get(waiting)).status is JobStatus.RUNNING
+    gate.open()
+    assert (await runner.wait(waiting, PATIENCE)).status is JobStatus.SUCCEEDED
+
+
+async def test_requests_that_make_no_sense_are_refused_with_the_reason(open_runner: Open, settings: Settings) -> None:
+    runner = await open_runner({"say": say})
+    with pytest.raises(InvalidInput, match="known are say"):
+        await runner.enqueue("sing", "alice", {})
+    with pytest.raises(InvalidInput, match="partition"):
+        await runner.enqueue("say", " ", {})
+    with pytest.raises(NotFound):
+        await runner.retry("nobody")
+    with pytest.raises(NotFound):
+        await runner.wait("nobody", 1)
+    with pytest.raises(SetupError, match="already runs jobs"):
+        await JobRunner.open(settings, {"say": say})
+    assert await runner.get("nobody") is None
+    await runner.wait(await runner.enqueue("say", "alice", {"text": "still works"}), PATIENCE)
+
+
+async def test_a_step_must_return_what_json_can_hold(open_runner: Open) -> None:
+    async def bad(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        async def step() -> object:
+            return object()
+
+        await steps.run("odd", step)
+        return JobOutcome()
+
+    runner = await open_runner({"bad": bad})
+    job = await runner.wait(await runner.enqueue("bad", "alice", {}), PATIENCE)
+    assert job.status is JobStatus.FAILED
+    assert "Step 'odd' must return what JSON can hold" in str(job.error)
+
+
+async def test_a_kind_this_worker_does_not_know_fails_and_says_so(open_runner: Open) -> None:
+    front = await open_runner(worker=False)
+    job_id = await front.enqueue("sing", "alice", {})
+    await open_runner({"say": say})
+    job = await front.wait(job_id, PATIENCE)
+    assert job.status is JobStatus.FAILED
+    assert "no job of kind 'sing'" in str(job.error)
+
+
+async def test_nothing_is_printed_logged_or_listened_on(
+    open_runner: Open, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def listening() -> set[Any]:
+        return {socket.laddr for socket in psutil.Process().net_connections() if socket.status == psutil.CONN_LISTEN}
+
+    before = listening()
+    with caplog.at_level(logging.INFO):
+        runner = await open_runner({"say": say})
+        await runner.wait(await runner.enqueue("say", "alice", {"text": "hush"}), PATIENCE)
+        assert listening() == before
+        await runner.close()
+    assert capfd.readouterr() == ("", "")
+    assert caplog.records == []
+
+
+async def test_an_unreachable_job_store_is_reported_as_such(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JobsUnavailable, match="cannot be written"):
+        await JobRunner.open(Settings(data_dir=tmp_path / "file"), {})
+    (tmp_path / "jobs.sqlite").write_text("this is no database, and long enough to be read as a header of one" * 20)
+    with pytest.raises(JobsUnavailable, match="not a database"):
+        await JobRunner.open(Settings(data_dir=tmp_path), {})
+    with pytest.raises(JobsUnavailable) as caught:
+        await JobRunner.open(Settings(data_dir=tmp_path, jobs_url="postgresql://u:secret@127.0.0.1:1/jobs"), {})
+    assert "secret" not in caught.value.detail
+    with pytest.raises(SetupError, match="GRAPHMEM_JOBS_URL"):
+        await JobRunner.open(Settings(data_dir=tmp_path, jobs_url="mysql://localhost/jobs"), {})
+
+
+async def test_a_closed_runner_answers_that_it_is_closed(settings: Settings) -> None:
+    runner = await JobRunner.open(settings, {}, worker=False)
+    await runner.close()
+    await runner.close()
+    with pytest.raises(JobsUnavailable, match="closed"):
+        await runner.enqueue("say", "alice", {})

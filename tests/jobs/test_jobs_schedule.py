@@ -1,0 +1,49 @@
+"""Jobs that come by the clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from graphmem.domain.job import JobOutcome, JobStatus
+from graphmem.errors import InvalidInput
+from graphmem.jobs import JobRunner, Steps
+from tests.jobs.conftest import WorkerProcess
+
+Open = Callable[..., Any]
+EVERY_SECOND = "* * * * * *"
+
+
+async def test_a_schedule_queues_one_job_a_tick_however_many_workers_there_are(
+    open_runner: Open, worker_process: WorkerProcess
+) -> None:
+    async def tick(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        async def write() -> None:
+            with worker_process.diary.open("a") as diary:
+                diary.write(f"{payload['scheduled_at']}\n")
+
+        await steps.run("write", write)
+        return JobOutcome()
+
+    worker_process.start()
+    runner: JobRunner = await open_runner({"tick": tick})
+    await runner.schedule("nightly", EVERY_SECOND, "Europe/Stockholm", "tick", {"depth": 3})
+    await asyncio.to_thread(worker_process.until_written, "ready")
+    while len(await runner.list("system:nightly")) < 3:  # noqa: ASYNC110 - another process queues them too
+        await asyncio.sleep(0.1)
+    jobs = await runner.list("system:nightly")
+    ended = [await runner.wait(job.id, 20) for job in jobs]
+    assert {job.status for job in ended} == {JobStatus.SUCCEEDED}
+    ticks = [line for line in worker_process.lines() if line != "ready"]
+    assert len(ticks) == len(set(ticks)) >= 3
+
+
+async def test_a_schedule_that_cannot_be_read_is_refused(open_runner: Open) -> None:
+    runner = await open_runner(worker=False)
+    with pytest.raises(InvalidInput, match="nightly"):
+        await runner.schedule("nightly", "at two", "UTC", "tick")
+    with pytest.raises(InvalidInput, match="nightly"):
+        await runner.schedule("nightly", "0 2 * * *", "Mars/Olympus", "tick")

@@ -1,0 +1,80 @@
+"""A worker on its own: `worker_process.py <data folder> <jobs url or ""> <folder of diary and signs> <name>`.
+
+Job `three` does the steps one, two and three. Before its step, or after it, the process kills itself once where the
+folder holds a sign `kill-in-<step>` or `kill-after-<step>`. Job `gated` waits inside its second step for the sign
+`open`. Every step writes its name to the diary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from graphmem.domain.job import JobOutcome
+from graphmem.jobs import JobRunner, Steps
+from graphmem.settings import Settings
+
+DATA, URL, FOLDER, NAME = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4]
+
+
+def note(line: str) -> None:
+    with (FOLDER / "diary").open("a") as diary:
+        diary.write(f"{line}\n")
+
+
+def die_if_told(when: str) -> None:
+    sign = FOLDER / f"kill-{when}"
+    if sign.exists():
+        sign.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def three(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def step(name: str) -> str:
+        note(name)
+        die_if_told(f"in-{name}")
+        return f"{name} of {payload['text']}"
+
+    done = []
+    for name in ("one", "two", "three"):
+        done.append(await steps.run(name, lambda name=name: step(name)))  # type: ignore[misc]
+        die_if_told(f"after-{name}")
+    return JobOutcome(actions=[{"done": done}])
+
+
+async def gated(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def first() -> str:
+        note("first")
+        return NAME
+
+    async def second() -> str:
+        note("second")
+        while not (FOLDER / "open").exists():  # noqa: ASYNC110 - the sign is a file
+            await asyncio.sleep(0.02)
+        note("passed")
+        return NAME
+
+    return JobOutcome(actions=[{"first": await steps.run("first", first), "second": await steps.run("second", second)}])
+
+
+async def tick(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def write() -> None:
+        note(payload["scheduled_at"])
+
+    await steps.run("write", write)
+    return JobOutcome()
+
+
+async def main() -> None:
+    settings = Settings(data_dir=DATA, jobs_url=URL or None)
+    handlers = {"three": three, "gated": gated, "tick": tick}
+    async with await JobRunner.open(settings, handlers, dead_after=2.0):
+        note("ready")
+        await asyncio.Event().wait()
+
+
+asyncio.run(main())

@@ -1,0 +1,442 @@
+"""The language model client against real servers that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from enum import Enum
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from graphmem.errors import ModelUnavailable
+from graphmem.llm.client import DEFAULT_MODEL, LanguageModel
+from graphmem.llm.completion import LlmReceipt, ToolCall
+from graphmem.llm.prompts import Prompt
+from graphmem.settings import Settings
+from tests.llm.scripted import ScriptedServer, Step, fails, hangs, hangs_up, says, sends, trickles
+
+SECRET = "Mara keeps the spare key under the third flowerpot"
+PROMPT = Prompt("test", "Judge the conversation.", SECRET)
+TOOLS = [{"type": "function", "function": {"name": "keep", "parameters": {"type": "object", "properties": {}}}}]
+
+
+class Tone(Enum):
+    DRY = "dry"
+    WARM = "warm_hearted"
+
+
+class Verdict(BaseModel):
+    """Instructions for programmers, not for the model."""
+
+    keep: bool
+    tone: Tone
+    kind: Literal["FACT", "PLAN"] = "FACT"
+    notes: list[str] = Field(default=[], description="What to write down.")
+
+
+GOOD = '{"keep": true, "tone": "dry", "kind": "PLAN", "notes": ["tea"]}'
+VERDICT = Verdict(keep=True, tone=Tone.DRY, kind="PLAN", notes=["tea"])
+
+
+def model_at(server: ScriptedServer, **options: Any) -> LanguageModel:
+    return LanguageModel(base_url=server.base_url, main_model="large", **{"timeout": 5, "backoff": 0.01, **options})
+
+
+async def ask(*steps: Step, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
+    """The completion, or the error, after the server played these steps; and the requests it saw."""
+    with ScriptedServer(*steps) as server:
+        async with model_at(server, **options) as model:
+            try:
+                return await model.complete_structured(PROMPT, Verdict), server.requests
+            except ModelUnavailable as error:
+                return error, server.requests
+
+
+async def test_an_answer_in_the_schema_comes_back_as_a_value_with_its_cost() -> None:
+    usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
+    completion, requests = await ask(says(GOOD, usage=usage))
+    assert completion.value == VERDICT
+    assert (completion.receipt.calls, completion.receipt.prompt_tokens, completion.receipt.completion_tokens) == (
+        1,
+        12,
+        5,
+    )
+    assert requests[0]["model"] == "large"
+    assert requests[0]["messages"] == PROMPT.messages()
+    assert requests[0]["response_format"]["json_schema"]["strict"] is True
+
+
+async def test_tokens_are_estimated_where_the_server_does_not_count_them() -> None:
+    completion, requests = await ask(says(GOOD))
+    assert completion.receipt.prompt_tokens == len(json.dumps(requests[0]["messages"])) // 4
+    assert completion.receipt.completion_tokens > 0
+
+
+def test_receipts_add_up() -> None:
+    assert LlmReceipt(1, 10, 2, 0.5) + LlmReceipt(2, 5, 1, 0.25) == LlmReceipt(3, 15, 3, 0.75)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{GOOD}\n```",
+        f"Certainly! Here it is:\n```\n{GOOD}\n```\nAnything else?",
+        f"<think>Does {{she}} mean it? {{}}</think>{GOOD}",
+        GOOD.replace("dry", "DRY").replace("PLAN", "plan"),
+        GOOD + '\n{"something": "else"}',
+        "The set {a, b} is fine: " + GOOD,
+    ],
+)
+async def test_wrapping_and_spelling_around_a_right_answer_are_forgiven(text: str) -> None:
+    completion, requests = await ask(says(text))
+    assert completion.value == VERDICT
+    assert len(requests) == 1
+
+
+async def test_an_enum_spelled_with_a_space_is_read() -> None:
+    completion, _ = await ask(says('{"keep": false, "tone": "Warm hearted"}'))
+    assert completion.value.tone is Tone.WARM
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (GOOD[:40], "cut or malformed"),
+        ('{"keep": true, "notes": [{"keep": true, "tone": "dry"', "cut or malformed"),
+        ("I would rather talk about flowerpots.", "holds no JSON"),
+        ("", "holds no JSON"),
+        ('{"keep": true, "tone": "flowerpot"}', "tone (enum)"),
+        ('{"tone": "dry"}', "keep (missing)"),
+        ('{"keep": NaN, "tone": "dry"}', "cut or malformed"),
+        (f"[{GOOD}]", "another object"),
+        ('{"flowerpot": 3}', "another object"),
+        ("{}", "another object"),
+        ('{"keep":' * 5000, "cut or malformed"),
+    ],
+)
+@pytest.mark.req("GO-08")
+async def test_an_answer_outside_the_schema_is_an_error_that_can_be_retried_and_quotes_nothing(
+    text: str, why: str
+) -> None:
+    error, requests = await ask(says(text))
+    assert isinstance(error, ModelUnavailable)
+    assert why in error.detail
+    assert "flowerpot" not in error.detail
+    assert error.retry_after is not None
+    assert len(requests) == 1, "an answer that does not fit is not asked for again"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        sends(b"<html>Welcome to nginx</html>", "text/html"),
+        sends(b"{not json"),
+        sends(b"\xff\xfe\x00"),
+        sends(b"{}"),
+        sends(b"[]"),
+        sends(b"null"),
+        sends(b'{"choices": []}'),
+        sends(b'{"choices": "abc"}'),
+        sends(b'{"choices": [{"message": "hello"}]}'),
+        sends(b'{"choices": [{"message": {"content": {"a": 1}}}]}'),
+    ],
+)
+async def test_a_server_that_is_no_model_is_named_as_such(step: Step) -> None:
+    error, _ = await ask(step)
+    assert isinstance(error, ModelUnavailable)
+    assert "OPENAI_BASE_URL" in error.detail
+
+
+@pytest.mark.parametrize("step", [fails(500), fails(503), fails(502), fails(429), fails(408), hangs_up])
+async def test_a_failure_that_passes_is_tried_again(step: Step) -> None:
+    completion, requests = await ask(step, step, says(GOOD))
+    assert completion.value == VERDICT
+    assert len(requests) == 3
+    assert completion.receipt.calls == 1
+
+
+@pytest.mark.parametrize("step", [fails(500), fails(429), hangs_up])
+async def test_tries_are_bounded_and_the_error_can_be_retried_later(step: Step) -> None:
+    error, requests = await ask(step, attempts=3)
+    assert isinstance(error, ModelUnavailable)
+    assert error.retry_after is not None
+    assert len(requests) == 3
+
+
+@pytest.mark.req("UMB-01")
+@pytest.mark.parametrize("step", [hangs(), trickles])
+async def test_a_server_that_hangs_costs_no_more_than_the_timeout_of_each_try(step: Step) -> None:
+    async with asyncio.timeout(4):
+        error, requests = await ask(step, timeout=0.2, attempts=2)
+    assert isinstance(error, ModelUnavailable)
+    assert "GRAPHMEM_LLM_TIMEOUT" in error.detail
+    assert len(requests) == 2
+
+
+async def test_a_server_that_is_not_there_is_an_error_that_names_the_setting() -> None:
+    with ScriptedServer(says(GOOD)) as server:
+        address = server.base_url
+    async with LanguageModel(base_url=address, attempts=2, backoff=0.01) as model:
+        with pytest.raises(ModelUnavailable, match="OPENAI_BASE_URL"):
+            await model.complete_structured(PROMPT, Verdict)
+
+
+async def test_retry_after_is_waited_for() -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    completion, _ = await ask(fails(429, retry_after="7"), fails(503, retry_after="3"), says(GOOD), sleep=sleep)
+    assert completion.value == VERDICT
+    assert pauses == [7, 3]
+
+
+@pytest.mark.parametrize("header", ["120", "Fri, 31 Dec 2100 23:59:59 GMT", "inf"])
+async def test_a_pause_too_long_to_wait_is_handed_on(header: str) -> None:
+    error, requests = await ask(fails(429, retry_after=header))
+    assert len(requests) == 1
+    assert error.retry_after >= 120
+
+
+async def test_an_unreadable_retry_after_is_ignored() -> None:
+    completion, _ = await ask(fails(429, retry_after="soon"), says(GOOD))
+    assert completion.value == VERDICT
+
+
+@pytest.mark.parametrize(
+    ("step", "named"),
+    [
+        (fails(401), "OPENAI_API_KEY"),
+        (fails(403), "GRAPHMEM_LLM_MODEL"),
+        (fails(404, "The model `large` does not exist", code="model_not_found"), "GRAPHMEM_LLM_MODEL"),
+        (fails(429, code="insufficient_quota"), "quota"),
+        (fails(400, f"max context length is 8 tokens: {SECRET}", code="context_length_exceeded"), "too long"),
+        (fails(413), "too long"),
+        (fails(400, SECRET), "400"),
+        (fails(501, f"nothing for {'0a' * 12}", code="no_recording"), "0a" * 12),
+    ],
+)
+async def test_what_repeating_cannot_mend_is_not_repeated(step: Step, named: str) -> None:
+    error, requests = await ask(step)
+    assert isinstance(error, ModelUnavailable)
+    assert named in error.detail
+    assert SECRET not in error.detail
+    assert error.retry_after is None
+    assert len(requests) == 1
+
+
+async def test_a_gate_model_that_is_unknown_names_its_own_setting() -> None:
+    with ScriptedServer(fails(404)) as server:
+        async with model_at(server, gate_model="small") as model:
+            with pytest.raises(ModelUnavailable, match="GRAPHMEM_LLM_GATE_MODEL"):
+                await model.complete_structured(PROMPT, Verdict, use="gate")
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        fails(400, "This response_format type is unavailable now"),
+        fails(404, "No endpoints found that can handle the requested parameters."),
+        fails(422, "unknown field", param="response_format"),
+    ],
+)
+async def test_a_server_without_json_schema_gets_the_schema_in_the_prompt_from_then_on(refusal: Step) -> None:
+    with ScriptedServer(refusal, says(GOOD)) as server:
+        async with model_at(server) as model:
+            for _ in range(2):
+                assert (await model.complete_structured(PROMPT, Verdict)).value == VERDICT
+    formats = [request["response_format"]["type"] for request in server.requests]
+    assert formats == ["json_schema", "json_object", "json_object"]
+    system, user = server.requests[-1]["messages"]
+    assert system["content"].startswith(PROMPT.system)
+    assert '"tone"' in system["content"]
+    assert user["content"] == SECRET
+
+
+async def test_a_server_without_any_json_mode_is_asked_in_plain_text() -> None:
+    refusal = fails(400, "response_format is not supported")
+    completion, requests = await ask(refusal, refusal, says(f"Sure:\n```json\n{GOOD}\n```"))
+    assert completion.value == VERDICT
+    assert "response_format" not in requests[2]
+    assert '"tone"' in requests[2]["messages"][0]["content"]
+
+
+async def test_two_calls_refused_at_once_give_up_only_one_format() -> None:
+    refusal = fails(400, "json_schema is not supported")
+    with ScriptedServer(refusal, refusal, says(GOOD)) as server:
+        async with model_at(server) as model:
+            await asyncio.gather(*(model.complete_structured(PROMPT, Verdict) for _ in range(2)))
+    assert [request["response_format"]["type"] for request in server.requests[2:]] == ["json_object"] * 2
+
+
+async def test_a_server_that_ignores_the_schema_in_silence_gets_it_in_the_next_prompt() -> None:
+    with ScriptedServer(says("The user has a key."), says(GOOD)) as server:
+        async with model_at(server) as model:
+            with pytest.raises(ModelUnavailable):
+                await model.complete_structured(PROMPT, Verdict)
+            assert (await model.complete_structured(PROMPT, Verdict)).value == VERDICT
+    assert '"tone"' in server.requests[1]["messages"][0]["content"]
+
+
+async def test_sampling_a_model_refuses_is_left_out_for_that_model_only() -> None:
+    def refuse_for_large(name: str) -> Step:
+        def step(exchange: Any) -> None:
+            if name in exchange.body and exchange.body["model"] == "large":
+                fails(400, f"Unsupported parameter: '{name}'", param=name)(exchange)
+            else:
+                says(GOOD)(exchange)
+
+        return step
+
+    for name in ("temperature", "reasoning_effort"):
+        with ScriptedServer(refuse_for_large(name)) as server:
+            async with model_at(server, gate_model="small", main_effort="high", gate_effort="low") as model:
+                await model.complete_structured(PROMPT, Verdict)
+                await model.complete_structured(PROMPT, Verdict)
+                await model.complete_structured(PROMPT, Verdict, use="gate")
+        assert [name in request for request in server.requests] == [True, False, False, True]
+
+
+@pytest.mark.req("GO-14")
+async def test_gate_and_main_calls_use_their_own_model_and_effort() -> None:
+    with ScriptedServer(says(GOOD)) as server:
+        settings = Settings(
+            _env_file=None,
+            openai_base_url=server.base_url,
+            llm_model="large",
+            llm_gate_model="small",
+            llm_effort="high",
+            llm_gate_effort="none",
+        )
+        model = LanguageModel.from_settings(settings)
+        assert model is not None
+        async with model:
+            await model.complete_structured(PROMPT, Verdict, use="gate")
+            await model.complete_structured(PROMPT, Verdict)
+            await model.complete_structured(PROMPT, Verdict, model="another")
+    asked = [(request["model"], request["reasoning_effort"]) for request in server.requests]
+    assert asked == [("small", "none"), ("large", "high"), ("another", "high")]
+
+
+def test_without_key_and_address_there_is_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert LanguageModel.from_settings(Settings(_env_file=None)) is None
+
+
+def test_a_key_alone_means_the_default_model() -> None:
+    model = LanguageModel.from_settings(Settings(_env_file=None, openai_api_key="k"))
+    assert model is not None
+    assert (model.main_model, model.gate_model) == (DEFAULT_MODEL, DEFAULT_MODEL)
+
+
+async def test_an_answer_cut_at_the_length_limit_is_not_used() -> None:
+    error, _ = await ask(says(GOOD, finish="length"))
+    assert "length limit" in error.detail
+
+
+async def test_an_answer_withheld_or_declined_is_said_so_and_not_repeated() -> None:
+    for step, word in ((says(None, finish="content_filter"), "filter"), (says(None, refusal="I cannot"), "declined")):
+        error, requests = await ask(step)
+        assert word in error.detail
+        assert len(requests) == 1
+
+
+async def tools_answer(step: Step) -> Any:
+    with ScriptedServer(step) as server:
+        async with model_at(server) as model:
+            answer = await model.call_tools(PROMPT, TOOLS)
+    assert server.requests[0]["tools"] == TOOLS
+    return answer
+
+
+def call(arguments: object, name: str = "keep") -> dict[str, Any]:
+    return {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+@pytest.mark.req("CASH-08")
+async def test_several_tool_calls_of_one_answer_come_back_in_order() -> None:
+    calls = [call('{"what": "tea"}'), call({"what": "cake"}), call("")]
+    answer = await tools_answer(says("Noted.", finish="tool_calls", tool_calls=calls))
+    assert answer.calls == [ToolCall("keep", {"what": "tea"}), ToolCall("keep", {"what": "cake"}), ToolCall("keep", {})]
+    assert answer.text == "Noted."
+    assert answer.receipt.calls == 1
+
+
+@pytest.mark.req("CASH-14")
+async def test_no_tool_call_is_an_answer_too() -> None:
+    answer = await tools_answer(says("Nothing memorable here."))
+    assert (answer.calls, answer.text) == ([], "Nothing memorable here.")
+
+
+@pytest.mark.parametrize("bad", ['{"what": "te', "[1]", '"tea"', 5])
+async def test_tool_arguments_that_are_no_object_are_refused(bad: object) -> None:
+    with pytest.raises(ModelUnavailable, match="no JSON object"):
+        await tools_answer(says(None, finish="tool_calls", tool_calls=[call('{"a": 1}'), call(bad)]))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [says(GOOD)],
+        [fails(500, SECRET), fails(429, SECRET, retry_after="0"), fails(400, f"response_format {SECRET}"), says(GOOD)],
+        [says(SECRET)],
+        [says(json.dumps({"keep": SECRET, "tone": SECRET, SECRET: 1}))],
+    ],
+)
+async def test_no_log_and_no_traceback_holds_what_the_user_said(
+    steps: list[Step], caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("openai").setLevel(logging.NOTSET)
+    caplog.set_level(logging.DEBUG)
+    with ScriptedServer(*steps) as server:
+        async with model_at(server) as model:
+            try:
+                await model.complete_structured(PROMPT, Verdict)
+            except ModelUnavailable:
+                logging.getLogger("test").exception("the job failed")
+    assert caplog.records
+    assert SECRET not in caplog.text
+    assert "flowerpot" not in caplog.text
+
+
+async def test_a_proxy_of_the_environment_does_not_stand_before_a_server_on_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ScriptedServer(fails(400)) as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_port}")
+        completion, _ = await ask(says(GOOD))
+    assert completion.value == VERDICT
+    assert proxy.requests == []
+
+
+def schema_of(request: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = request["response_format"]["json_schema"]["schema"]
+    return schema
+
+
+async def test_the_schema_sent_is_strict_and_free_of_docstrings() -> None:
+    _, requests = await ask(says(GOOD))
+    schema = schema_of(requests[0])
+    assert schema["required"] == ["keep", "tone", "kind", "notes"]
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["notes"]["description"] == "What to write down."
+    text = json.dumps(schema)
+    assert "programmers" not in text
+    assert "default" not in text
+
+
+async def test_properties_named_like_keywords_stay() -> None:
+    class Item(BaseModel):
+        title: str
+        default: int
+
+    with ScriptedServer(says('{"title": "a", "default": 1}')) as server:
+        async with model_at(server) as model:
+            assert (await model.complete_structured([{"role": "user", "content": "x"}], Item)).value.title == "a"
+    assert schema_of(server.requests[0])["required"] == ["title", "default"]

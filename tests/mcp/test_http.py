@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import quote
+
+import httpx
+import pytest
+import uvicorn
+
+from graphmem.bootstrap import GraphMemory
+from graphmem.domain.identity import Owner
+from graphmem.domain.listing import ListFilters
+from graphmem.mcp import make_app
+from graphmem.settings import Settings
+from tests.mcp.conftest import Keys, answer, connected, keep_and_find, refused, with_tools
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_session_keeps_finds_corrects_looks_back_and_ends(
+    service: GraphMemory, settings: Settings, keys: Keys, mode: str
+) -> None:
+    key = await keys(users=["mara"])
+    async with with_tools(service, settings) as address, connected(f"{address}/mcp", key, mode) as client:
+        await keep_and_find(client)
+
+
+async def test_a_key_of_many_users_names_the_user_in_the_address(
+    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
+) -> None:
+    key = await keys()
+    async with with_tools(service, settings) as address:
+        for user in ("anna", "mcp", "a/b", "100%", "日本"):
+            async with connected(f"{address}/mcp/{quote(user, safe='')}", key) as client:
+                await answer(client, "save_memory", content="Likes oolong tea")
+            listed = await service.memories.page(Owner(tenant, user), ListFilters())
+            assert [each.content for each in listed.items] == ["Likes oolong tea"]
+
+
+async def test_a_request_without_a_user_or_a_key_that_reaches_it_is_refused(
+    service: GraphMemory, settings: Settings, keys: Keys
+) -> None:
+    bound, wide, two = await keys(users=["mara"]), await keys(), await keys(users=["mara", "anna"])
+    async with with_tools(service, settings) as address, httpx.AsyncClient(base_url=address) as http:
+        for key, path, status in (
+            ("", "/mcp", 401),
+            ("gm_nothing", "/mcp", 401),
+            (wide, "/mcp", 403),
+            (two, "/mcp", 403),
+            (bound, "/mcp/anna", 403),
+            (bound, "/mcp", 200),
+            (bound, "/mcp/", 200),
+            (bound, "/mcp/mara", 200),
+            (two, "/mcp/anna", 200),
+            (wide, "/mcp/%ff", 422),
+            (wide, "/mcp/%20", 422),
+        ):
+            headers = ACCEPT | ({"Authorization": f"Bearer {key}"} if key else {})
+            given = await http.post(path, json=PING, headers=headers)
+            assert given.status_code == status, (path, given.text)
+            if status != 200:
+                assert given.headers["content-type"] == "application/problem+json"
+            if status == 401:
+                assert given.headers["www-authenticate"] == "Bearer"
+        assert (await http.get("/mcp", headers=ACCEPT)).status_code == 405
+
+
+async def test_an_analyst_reads_and_does_not_write(service: GraphMemory, settings: Settings, keys: Keys) -> None:
+    key = await keys("analyst", ["mara"])
+    async with with_tools(service, settings) as address, connected(f"{address}/mcp", key) as client:
+        assert "hint" in await answer(client, "search_memory", query="tea")
+        assert "analyst" in await refused(client, "save_memory", content="Mara likes tea")
+
+
+async def test_a_revoked_key_is_out_at_once(service: GraphMemory, settings: Settings, keys: Keys, tenant: str) -> None:
+    key = await keys(users=["mara"])
+    async with with_tools(service, settings) as address, httpx.AsyncClient(base_url=address) as http:
+        headers = ACCEPT | {"Authorization": f"Bearer {key}"}
+        assert (await http.post("/mcp", json=PING, headers=headers)).status_code == 200
+        [made] = await service.keys.list(tenant)
+        await service.keys.revoke(tenant, made.id)
+        assert (await http.post("/mcp", json=PING, headers=headers)).status_code == 401
+
+
+async def test_writes_are_noted_under_the_key(
+    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
+) -> None:
+    key = await keys(users=["mara"])
+    async with with_tools(service, settings) as address, connected(f"{address}/mcp", key) as client:
+        saved = await answer(client, "save_memory", content="Mara likes oolong tea")
+    [made] = await service.keys.list(tenant)
+    rows = await service.memories.history(Owner(tenant, "mara"), saved["memory_id"])
+    assert [row.actor for row in rows] == [made.id]
+
+
+async def test_after_the_mount_the_application_is_as_before(service: GraphMemory, settings: Settings) -> None:
+    from api.app import create_app
+    from graphmem.mcp import mount
+
+    app = create_app(service, settings)
+    before = list(app.router.routes)
+    async with mount(app, service, settings):
+        assert len(app.router.routes) == len(before) + 2
+    assert app.router.routes == before
+
+
+async def test_the_tools_are_served_alone(service: GraphMemory, settings: Settings, keys: Keys) -> None:
+    app = make_app(service, settings)
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, lifespan="on", log_config=None))
+    task = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110 - a flag is all uvicorn offers
+        await asyncio.sleep(0.01)
+    address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    async with connected(f"{address}/mcp/a%2Fb", await keys(users=["a/b"])) as client:
+        await keep_and_find(client)
+    async with httpx.AsyncClient(base_url=address) as http:
+        nobody = await http.post("/mcp", json=PING)
+        assert (nobody.status_code, nobody.headers["content-type"]) == (401, "application/problem+json")
+    server.should_exit = True
+    await task

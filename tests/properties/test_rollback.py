@@ -1,0 +1,183 @@
+"""Random memories, random runs: undoing them in turn restores every property, vector, label and relationship."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from graphmem.consolidation.attempt import Limits
+from graphmem.consolidation.execute import Executor
+from graphmem.consolidation.rollback import Rollbacks
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryIn, SourceIn
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.session import MessageIn, Role
+from graphmem.embedding import Embedder
+from graphmem.store.driver import Graph
+from graphmem.store.entities import EntityStore
+from graphmem.store.episodes import EpisodeStore, Turn
+from graphmem.store.facts import FactStore
+from graphmem.store.runs import RunStore
+from graphmem.store.snapshots import SnapshotStore
+from tests.conftest import FakeClock
+from tests.consolidation.conftest import Bench
+
+_NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+THINGS = ["tea", "jazz", "chess", "rain", "bread", "maps", "rowing", "salt", "moths", "clay"]
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Memories of a small world: about the user or a person, some naming others, some resting on messages."""
+    size = draw(st.integers(3, 9))
+    things = draw(st.permutations(THINGS))[:size]
+    return [
+        {
+            "thing": thing,
+            "subject": draw(st.sampled_from([None, "Fred", "Frederick", "Ines"])),
+            "object": draw(st.booleans()),
+            "mentions": draw(st.lists(st.sampled_from(["Fred", "Ines", "Tomasz"]), max_size=1)),
+            "told": draw(st.booleans()),
+        }
+        for thing in things
+    ]
+
+
+runs = st.lists(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["MERGE", "ASSOCIATE", "CREATE_ENTITY", "UPDATE_ENTITY", "LINK_ENTITIES"]),
+            st.integers(0, 20),
+            st.integers(0, 20),
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@pytest.mark.req("UMB-13")
+@pytest.mark.timeout(600)
+@hypothesis_settings(
+    max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+)
+@given(world=worlds(), plan=runs, read=st.booleans())
+async def test_runs_undone_in_turn_leave_everything_as_it_was(
+    graph: Graph, embedder: Embedder, world: list[dict[str, Any]], plan: list[list[tuple[str, int, int]]], read: bool
+) -> None:
+    bench = _bench(graph, embedder)
+    await _fill(bench, world)
+    states, run_ids = [await bench.everything()], []
+    for steps in plan:
+        run = await bench.execute(*await _proposals(bench, steps))
+        for judged in run.proposals:
+            event(f"{judged.proposal.action} {judged.verdict.value}")
+        if run.change_count:
+            run_ids.append(run.id)
+            states.append(await bench.everything())
+    if read:
+        hits = [{"memory_id": key, "times": 2, "at": bench.clock()} for key in await _current(bench)]
+        await graph.execute("facts.reinforce", group_ids=[bench.owner.group_id], hits=hits)
+    last = states.pop()
+    rollback_id = None
+    for run_id in reversed(run_ids):
+        rollback_id = (await bench.undo(run_id)).rollback_id
+        assert _comparable(await bench.everything(), read) == _comparable(states.pop(), read)
+        if len(run_ids) == 1:
+            await bench.undo(rollback_id)
+            assert _comparable(await bench.everything(), read) == _comparable(last, read)
+
+
+def _bench(graph: Graph, embedder: Embedder) -> Bench:
+    clock = FakeClock(_NOON)
+    entities = EntityStore(graph)
+    facts = FactStore(graph, entities, clock)
+    snapshots = SnapshotStore()
+    stored = RunStore(graph, snapshots)
+    limits = Limits(max_ended=1.0, min_text=0.0)
+    executor = Executor(graph, facts, entities, snapshots, stored, embedder, SecretPolicy([]), limits)
+    rollbacks = Rollbacks(graph, facts, snapshots, stored, clock, days=30)
+    owner = Owner("property", uuid.uuid4().hex)
+    return Bench(graph, owner, clock, embedder, entities, facts, snapshots, stored, executor, rollbacks)
+
+
+async def _fill(bench: Bench, world: list[dict[str, Any]]) -> None:
+    turns = [
+        Turn(MessageIn(id=f"m-{each['thing']}", role=Role.USER, content=f"On {each['thing']}"), [0.1] * 384)
+        for each in world
+        if each["told"]
+    ]
+    if turns:
+        await EpisodeStore(bench.graph, bench.clock).append(bench.owner, "s", turns, job_id=None)
+    await bench.save_all(
+        [
+            MemoryIn(
+                content=f"likes {each['thing']} and Berlin",
+                subject={"name": each["subject"], "type": "Person"} if each["subject"] else None,
+                object={"name": each["thing"], "type": "Interest"} if each["object"] else None,
+                entities=[{"name": name, "type": "Person"} for name in each["mentions"] if name != each["subject"]],
+                source=SourceIn(message_ids=[f"m-{each['thing']}"]) if each["told"] else None,
+                tags=[each["thing"]],
+            )
+            for each in world
+        ]
+    )
+
+
+async def _current(bench: Bench) -> list[str]:
+    rows = await bench.graph.fetch("consolidation.candidates", group_id=bench.owner.group_id, now=bench.clock())
+    return sorted(row["memory_id"] for row in rows)
+
+
+async def _proposals(bench: Bench, steps: list[tuple[str, int, int]]) -> list[dict[str, Any]]:
+    rows = await bench.graph.fetch("consolidation.candidates", group_id=bench.owner.group_id, now=bench.clock())
+    rows.sort(key=lambda row: (row["subject_id"], row["memory_id"]))
+    page, _ = await bench.entities.page(bench.owner, text=None, type=None, after=None, limit=100)
+    entities = sorted(page, key=lambda each: each.name)
+    found: list[dict[str, Any]] = []
+    for action, one, other in steps:
+        first = rows[one % len(rows)]
+        beside = [row for row in rows if row["subject_id"] == first["subject_id"] and row != first]
+        second = beside[other % len(beside)] if beside else first
+        entity, another = entities[one % len(entities)], entities[other % len(entities)]
+        ids = [first["memory_id"], second["memory_id"]]
+        if action == "MERGE":
+            texts = [(await bench.facts.get(bench.owner, key)).content for key in ids]
+            given = {"memory_ids": ids, "content": "; ".join(texts)}
+        elif action == "ASSOCIATE":
+            given = {"memory_ids": ids}
+        elif action == "CREATE_ENTITY":
+            given = {"name": "Berlin", "type": "City", "memory_ids": ids}
+        elif action == "UPDATE_ENTITY":
+            known = {"mood": f"m{other}", "summary": "Seen."}
+            given = {"entity_id": entity.id, "set": known, "add_aliases": [f"N{one}"]}
+        else:
+            pair = {each.name: each.id for each in entities if each.name in ("Fred", "Frederick")}
+            names = list(pair.values()) if len(pair) == 2 else [entity.id, another.id]
+            given = {"keep_id": names[0], "merge_id": names[1]}
+        if action in ("MERGE", "ASSOCIATE") and ids[0] == ids[1]:
+            continue
+        if action == "LINK_ENTITIES" and given["keep_id"] == given["merge_id"]:
+            continue
+        found.append({"action": action, **given})
+    unheard_of = {"action": "CREATE_ENTITY", "name": "Atlantis", "type": "City", "memory_ids": [rows[0]["memory_id"]]}
+    return found or [unheard_of]
+
+
+def _comparable(everything: dict[str, Any], read: bool) -> dict[str, Any]:
+    """Leave out what reading changes, when there was a reader."""
+    if not read:
+        return everything
+    counters = {"access_count", "last_accessed_at", "strength", "confidence"}
+    return {
+        key: (*rest, {name: value for name, value in properties.items() if name not in counters})
+        for key, (*rest, properties) in everything.items()
+    }

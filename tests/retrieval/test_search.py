@@ -1,0 +1,254 @@
+"""Search and lookup on a real Neo4j with real vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from graphmem.bootstrap import GraphMemory
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryIn
+from graphmem.domain.recall import MessageQuery, SearchQuery
+from graphmem.domain.session import MessagesIn
+from graphmem.errors import InvalidInput
+
+
+async def save(memory: GraphMemory, owner: Owner, *given: dict[str, Any]) -> list[str]:
+    results = await memory.memories.save(owner, [MemoryIn(**each) for each in given])
+    return [each.memory.id for each in results if each.memory]
+
+
+async def found(memory: GraphMemory, owner: Owner, query: str, **options: Any) -> list[str]:
+    answer = await memory.retrieval.search(owner, SearchQuery(query=query, **{"reinforce": False, **options}))
+    return [hit.memory.content for hit in answer.results]
+
+
+GARDEN: Sequence[dict[str, Any]] = (
+    {"content": "Mara is allergic to hazelnuts", "importance": 0.9, "tags": ["health"]},
+    {
+        "content": "Mara grows basil on the balcony",
+        "type": "preference",
+        "tags": ["garden", "food"],
+        "domain": "garden",
+    },
+    {"content": "Mara's invoice code is QX-7731", "tags": ["office"]},
+    {"content": "Bob plays the cello", "subject": {"name": "Bob", "type": "Person"}, "predicate": "PLAYS"},
+    {
+        "content": "Bob is married to Ines",
+        "subject": {"name": "Bob", "type": "Person"},
+        "object": {"name": "Ines", "type": "Person"},
+    },
+    {
+        "content": "Ines teaches physics in Uppsala",
+        "subject": {"name": "Ines"},
+        "object": {"name": "Uppsala", "type": "Place"},
+    },
+)
+
+
+@pytest.mark.req("GO-05", "QUINN-28", "QUINN-30", "QUINN-31", "UMB-07")
+async def test_a_memory_is_found_by_meaning_alone_and_by_a_rare_word_alone(memory: GraphMemory, owner: Owner) -> None:
+    await save(memory, owner, *GARDEN)
+    by_meaning = await found(memory, owner, "which food would be dangerous for her?", keyword=False, graph=False)
+    assert by_meaning[0] == "Mara is allergic to hazelnuts"
+    by_word = await found(memory, owner, "QX-7731", semantic=False, graph=False)
+    assert by_word == ["Mara's invoice code is QX-7731"]
+    with pytest.raises(InvalidInput, match="switched off"):
+        await found(memory, owner, "QX-7731", semantic=False, keyword=False, graph=False)
+
+
+@pytest.mark.req("QUINN-31")
+async def test_what_lies_around_a_named_entity_is_found(memory: GraphMemory, owner: Owner) -> None:
+    await save(memory, owner, *GARDEN)
+    near = await found(memory, owner, "what about Bob?", semantic=False, keyword=False)
+    assert {"Bob plays the cello", "Bob is married to Ines"} <= set(near)
+    assert "Ines teaches physics in Uppsala" in near
+    assert "Mara grows basil on the balcony" not in near
+
+
+@pytest.mark.req("QUINN-22", "QUINN-17", "QUINN-28")
+async def test_every_filter_holds_in_every_channel(memory: GraphMemory, owner: Owner) -> None:
+    await save(memory, owner, *GARDEN)
+    query = "Mara basil allergic hazelnuts invoice Bob cello"
+    for options, expected in (
+        ({"types": ["preference"]}, {"Mara grows basil on the balcony"}),
+        ({"tags": {"any": ["health", "office"]}}, {"Mara is allergic to hazelnuts", "Mara's invoice code is QX-7731"}),
+        ({"tags": {"all": ["food", "garden"]}}, {"Mara grows basil on the balcony"}),
+        ({"domain": "garden"}, {"Mara grows basil on the balcony"}),
+        ({"min_importance": 0.8}, {"Mara is allergic to hazelnuts"}),
+        ({"entity": "uppsala"}, {"Ines teaches physics in Uppsala"}),
+        ({"created_before": "2020-01-01T00:00:00Z"}, set()),
+    ):
+        assert set(await found(memory, owner, query, **options)) == expected, options
+    assert "Mara is allergic to hazelnuts" not in await found(memory, owner, query, tags={"none": ["health"]})
+
+
+@pytest.mark.req("QUINN-24", "TRUE-19")
+async def test_sixty_superseded_twins_do_not_starve_the_one_that_answers(memory: GraphMemory, owner: Owner) -> None:
+    start = datetime(2019, 1, 1, tzinfo=UTC)
+    moves = [
+        {
+            "content": f"Mara lives in house number {i} of Harbour Street",
+            "predicate": "LIVES_IN",
+            "single_valued": True,
+            "valid_at": start + timedelta(days=30 * i),
+        }
+        for i in range(61)
+    ]
+    await save(memory, owner, *moves)
+    for channel in ({"keyword": False, "graph": False}, {"semantic": False, "graph": False}, {}):
+        now = await found(memory, owner, "in which house of Harbour Street does Mara live?", limit=3, **channel)
+        assert now == ["Mara lives in house number 60 of Harbour Street"]
+        then = await found(
+            memory, owner, "in which house of Harbour Street does Mara live?", limit=3, valid_as_of=start, **channel
+        )
+        assert then == ["Mara lives in house number 0 of Harbour Street"]
+    before = datetime.now(UTC) - timedelta(days=1)
+    assert await found(memory, owner, "house of Harbour Street", known_as_of=before) == []
+
+
+@pytest.mark.req("QUINN-41")
+async def test_no_other_users_memory_is_ever_a_candidate(memory: GraphMemory, owner: Owner) -> None:
+    await save(memory, Owner(owner.tenant, "other"), *GARDEN)
+    await save(memory, owner, {"content": "Mara likes rain"})
+    assert await found(memory, owner, "hazelnuts basil Bob cello QX-7731", limit=100) in ([], ["Mara likes rain"])
+
+
+@pytest.mark.req("UMB-08")
+async def test_both_paths_reinforce_what_they_return_behind_the_read(memory: GraphMemory, owner: Owner) -> None:
+    (key,) = await save(
+        memory, owner, {"content": "Bob plays the cello", "subject": {"name": "Bob"}, "confidence": 0.9}
+    )
+    await memory.retrieval.search(owner, SearchQuery(query="cello"))
+    await memory.retrieval.lookup(owner, "what about Bob?")
+    await memory.retrieval.flush()
+    after = await memory.memories.get(owner, key)
+    assert after.access_count == 2
+    assert after.strength == pytest.approx(0.6)
+    assert after.confidence == pytest.approx(0.94)
+    assert after.last_accessed_at is not None
+    for _ in range(12):
+        await memory.retrieval.search(owner, SearchQuery(query="cello"))
+    await memory.retrieval.flush()
+    capped = await memory.memories.get(owner, key)
+    assert (capped.access_count, capped.strength, capped.confidence) == (14, 1.0, 0.99)
+
+
+@pytest.mark.req("UMB-07", "QUINN-19")
+async def test_the_persona_weighs_types_and_tags_and_the_explanation_shows_every_factor(
+    memory: GraphMemory, owner: Owner
+) -> None:
+    await save(memory, owner, *GARDEN)
+    plain = SearchQuery(query="what does Mara grow or have?", reinforce=False, explain=True)
+    weighted = plain.model_copy(update={"persona": {"office": 50.0}})
+    assert (await memory.retrieval.search(owner, weighted)).results[
+        0
+    ].memory.content == "Mara's invoice code is QX-7731"
+    hit = (await memory.retrieval.search(owner, plain)).results[0]
+    assert hit.explain
+    told = hit.explain
+    assert hit.score == pytest.approx(told.rrf * told.persona * told.decay * told.importance * told.time, rel=1e-6)
+    assert told.semantic
+    assert told.semantic.rank >= 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "a" * 20_000,
+        "word " * 5_000,
+        'group_id:"x" OR *:* AND -(]}{[ ~^"\\/&&||!',
+        "मराठी 日本語 한국어 שלום مرحبا 🎻🎻",
+        "日本語の質問",
+        "?",
+        "AND OR NOT",
+        "\u202eabc\u0000\ufeff",
+    ],
+)
+async def test_a_query_of_any_length_and_any_characters_is_answered(
+    memory: GraphMemory, owner: Owner, query: str
+) -> None:
+    await save(memory, owner, {"content": "Mara likes rain"})
+    answer = await memory.retrieval.search(owner, SearchQuery(query=query, include_messages=True))
+    assert answer.took_ms >= 0
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\u0000", "\n\t"])
+async def test_an_empty_query_is_refused(memory: GraphMemory, owner: Owner, query: str) -> None:
+    with pytest.raises(InvalidInput, match="empty"):
+        await memory.retrieval.search(owner, SearchQuery(query=query))
+
+
+@pytest.mark.req("TRUE-19")
+async def test_messages_are_found_with_scores_and_evidence_names_their_sources(
+    memory: GraphMemory, owner: Owner
+) -> None:
+    turns = [
+        {"id": "m1", "role": "user", "content": "I started playing the cello in spring."},
+        {"id": "m2", "role": "assistant", "content": "How nice."},
+        {"id": "m3", "role": "user", "content": "My neighbour complains about the noise."},
+    ]
+    await memory.messages.add(owner, MessagesIn.model_validate({"messages": turns, "extract": False}))
+    source = {"message_ids": ["m1"]}
+    (key,) = await save(memory, owner, {"content": "Mara plays the cello", "source": source})
+    answer = await memory.retrieval.search_messages(owner, MessageQuery(query="cello", limit=5))
+    assert answer.results[0].message.id == "m1"
+    searched = await memory.retrieval.search(owner, SearchQuery(query="who plays the cello?", include_messages=True))
+    assert searched.messages[0].message.id == "m1"
+    assert searched.evidence[0].message_id == "m1"
+    assert key in searched.evidence[0].via
+    assert len(searched.evidence) <= 50
+    nobody = await memory.retrieval.search_messages(Owner(owner.tenant, "nobody"), MessageQuery(query="cello"))
+    assert nobody.results == []
+
+
+@pytest.mark.req("UMB-06", "GO-12", "QUINN-33")
+async def test_lookup_finds_entities_by_name_alias_and_typo_without_a_vector(memory: GraphMemory, owner: Owner) -> None:
+    await save(memory, owner, *GARDEN)
+    for text, name in (
+        ("What do you know about Bob?", "Bob"),
+        ("UPPSALA!", "Uppsala"),
+        ("i uppsala igen", "Uppsala"),
+        ("Upsala", "Uppsala"),
+    ):
+        answer = await memory.retrieval.lookup(owner, text)
+        assert name in [each.entity.name for each in answer.entities], text
+    assert (await memory.retrieval.lookup(owner, "the weather in Paris")).entities == []
+    assert [each.content for each in await memory.retrieval.core(owner)] == ["Mara is allergic to hazelnuts"]
+
+
+@pytest.mark.req("UMB-06", "TRUE-25")
+async def test_a_cached_answer_never_outlives_a_write(memory: GraphMemory, owner: Owner) -> None:
+    (key, *_) = await save(memory, owner, {"content": "Bob plays the cello", "subject": {"name": "Bob"}})
+    first = await memory.retrieval.lookup(owner, "Bob")
+    second = await memory.retrieval.lookup(owner, "Bob")
+    assert (first.cache, second.cache) == ("miss", "hit")
+    await memory.memories.delete(owner, key)
+    third = await memory.retrieval.lookup(owner, "Bob")
+    assert third.cache == "miss"
+    assert [each.content for one in third.entities for each in one.memories] == []
+
+
+@pytest.mark.req("QUINN-44")
+async def test_a_birthday_is_found_when_a_special_date_is_asked_for(memory: GraphMemory, owner: Owner) -> None:
+    await save(memory, owner, *GARDEN, {"content": "Elin's birthday party is every year in May", "tags": ["birthday"]})
+    assert (
+        "Elin's birthday party is every year in May" in (await found(memory, owner, "is a special date coming up?"))[:3]
+    )
+    assert await found(memory, owner, "date", tags={"any": ["birthday"]}) == [
+        "Elin's birthday party is every year in May"
+    ]
+
+
+@pytest.mark.req("UMB-09", "QUINN-11")
+async def test_what_nobody_asked_for_ranks_below_its_equal(memory: GraphMemory, owner: Owner) -> None:
+    from graphmem.domain.decay import strength_at
+
+    now = datetime(2026, 6, 1, tzinfo=UTC)
+    ages = [strength_at(0.8, 0.03, now - timedelta(days=days), now) for days in (0, 1, 30, 365)]
+    assert ages == sorted(ages, reverse=True)
+    assert ages[0] == 0.8
+    assert strength_at(0.8, 0.03, now + timedelta(days=1), now) == 0.8

@@ -1,0 +1,205 @@
+"""Memories on a real Neo4j: many writers at once, nothing lost, nothing half-written."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryIn, SaveResult
+from graphmem.domain.times import LATEST, utc_now
+from graphmem.errors import Conflict, NotFound
+from graphmem.store.driver import Graph
+from graphmem.store.entities import EntityStore
+from graphmem.store.facts import FactStore
+from graphmem.store.statements import Statement
+
+VECTOR = [0.6, 0.8] + [0.0] * 382
+
+
+@pytest.fixture
+def facts(graph: Graph) -> FactStore:
+    return FactStore(graph, EntityStore(graph), utc_now)
+
+
+async def save(facts: FactStore, owner: Owner, *given: dict[str, Any]) -> list[SaveResult]:
+    return await facts.save(owner, [Statement(MemoryIn(**each), VECTOR) for each in given], {}, "test")
+
+
+async def current(facts: FactStore, owner: Owner, **filters: Any) -> list[str]:
+    wanted: dict[str, Any] = {
+        "valid_at": utc_now() + timedelta(seconds=1), "known_at": LATEST, "any_validity": False, "types": None,
+        "tags": [], "not_tags": [], "domain": None, "scope": None, "entity_ids": None, "keyword": None,
+        "session_id": None, "min_importance": None, "min_confidence": None, "created_after": None,
+        "created_before": None, "sort": "created_at", "direction": 1, "after_key": None, "after_id": None, "limit": 200,
+    }  # fmt: skip
+    items, _, _ = await facts.page(owner, **(wanted | filters))
+    return [item.content for item in items]
+
+
+@pytest.mark.req("UMB-19", "UMB-03")
+async def test_a_memory_is_linked_to_its_entities_and_found_at_them(facts: FactStore, owner: Owner) -> None:
+    result = await save(
+        facts,
+        owner,
+        {
+            "content": "Mara and Bob climb in Kullaberg",
+            "object": {"name": "Kullaberg", "type": "Place"},
+            "entities": [{"name": "Bob", "type": "Person"}],
+        },
+    )
+    memory = result[0].memory
+    assert memory
+    assert {entity.name for entity in memory.entities} == {"mara", "Kullaberg", "Bob"}
+    for entity in memory.entities:
+        found = await facts.of_entity(
+            owner, entity.id, valid_at=utc_now(), known_at=LATEST, any_validity=False, limit=10
+        )
+        assert [each.id for each in found] == [memory.id], entity.name
+
+
+async def test_32_writers_at_once_on_5_entities_leave_5_nodes_and_lose_nothing(
+    facts: FactStore, graph: Graph, owner: Owner
+) -> None:
+    names = ["Zoë", "BOB", "bob", "Straße", "STRASSE", "Ｌｕｎｄ", "lund", "Nils  Holm", "nils holm", "ZOË"]
+    await asyncio.gather(
+        *(
+            save(facts, owner, {"content": f"met number {i}", "object": {"name": names[i % len(names)]}})
+            for i in range(32)
+        )
+    )
+    entities, _ = await EntityStore(graph).page(owner, text=None, type=None, after=None, limit=200)
+    assert sorted(entity.name.casefold() for entity in entities if not entity.is_user) != []
+    assert len([entity for entity in entities if not entity.is_user]) == 5
+    assert len(await current(facts, owner)) == 32
+
+
+async def test_20_writers_superseding_one_fact_leave_one_current(facts: FactStore, owner: Owner) -> None:
+    first = (await save(facts, owner, {"content": "works at Acme", "predicate": "WORKS_AT"}))[0].memory
+    assert first
+
+    async def replace(number: int) -> bool:
+        try:
+            await save(
+                facts,
+                owner,
+                {"content": f"works at Number {number}", "predicate": "WORKS_AT", "supersedes": [first.id]},
+            )
+        except Conflict:
+            return False
+        return True
+
+    assert sum(await asyncio.gather(*(replace(number) for number in range(20)))) == 1
+    assert len(await current(facts, owner)) == 1
+
+
+async def test_20_single_valued_writers_leave_one_current_and_a_chain_without_gaps(
+    facts: FactStore, owner: Owner
+) -> None:
+    given = [
+        {"content": f"lives in {i}", "predicate": "LIVES_IN", "single_valued": True, "object": {"name": f"City {i}"}}
+        for i in range(20)
+    ]
+    await asyncio.gather(*(save(facts, owner, each) for each in given))
+    assert len(await current(facts, owner)) == 1
+    assert len(await current(facts, owner, any_validity=True)) == 20
+
+
+async def test_the_same_statement_from_many_writers_is_one_fact(facts: FactStore, owner: Owner) -> None:
+    results = await asyncio.gather(*(save(facts, owner, {"content": "Likes  tea."}) for _ in range(10)))
+    assert sorted(result[0].action for result in results) == ["insert"] + ["reinforce"] * 9
+    assert len(await current(facts, owner)) == 1
+
+
+async def test_a_list_is_saved_whole_or_not_at_all(facts: FactStore, owner: Owner) -> None:
+    with pytest.raises(NotFound):
+        await save(facts, owner, {"content": "good"}, {"content": "bad", "supersedes": ["no-such-id"]})
+    assert await current(facts, owner) == []
+
+
+async def test_statements_of_one_list_may_follow_one_another(facts: FactStore, owner: Owner) -> None:
+    years = [datetime(year, 1, 1, tzinfo=UTC) for year in (2024, 2020, 2022)]
+    given = [
+        {"content": f"lives in {at.year}", "predicate": "LIVES_IN", "single_valued": True, "valid_at": at}
+        for at in years
+    ]
+    await save(facts, owner, *given)
+    assert await current(facts, owner, valid_at=datetime(2023, 1, 1, tzinfo=UTC)) == ["lives in 2022"]
+    assert await current(facts, owner) == ["lives in 2024"]
+
+
+@pytest.mark.req("QUINN-05")
+async def test_what_is_global_is_read_by_every_user_of_the_tenant_and_by_no_other(
+    facts: FactStore, owner: Owner
+) -> None:
+    await save(facts, owner, {"content": "the office closes at six", "scope": "global"})
+    assert await current(facts, Owner(owner.tenant, "somebody else")) == ["the office closes at six"]
+    assert await current(facts, Owner("another", "somebody else")) == []
+
+
+@pytest.mark.req("QUINN-41", "CASH-16")
+async def test_users_whose_ids_look_alike_never_meet(facts: FactStore, tenant: str) -> None:
+    owners = [Owner(tenant, name) for name in ("mara", "Mara", "mara:1", "mara 1", "ma*", "mära")]
+    for number, each in enumerate(owners):
+        await save(facts, each, {"content": f"secret number {number}"})
+    for number, each in enumerate(owners):
+        assert await current(facts, each) == [f"secret number {number}"]
+
+
+async def test_an_erased_memory_leaves_no_version_and_no_pointer(facts: FactStore, owner: Owner) -> None:
+    old = (await save(facts, owner, {"content": "works at Acme", "predicate": "WORKS_AT", "single_valued": True}))[0]
+    new = (await save(facts, owner, {"content": "works at NewCo", "predicate": "WORKS_AT", "single_valued": True}))[0]
+    assert old.memory
+    assert new.memory
+    assert await facts.erase(owner, old.memory.id) == 2
+    with pytest.raises(NotFound):
+        await facts.get(owner, old.memory.id)
+    assert (await facts.get(owner, new.memory.id)).supersedes == []
+
+
+async def test_a_feeling_fades_after_two_weeks(facts: FactStore, owner: Owner) -> None:
+    memory = (await save(facts, owner, {"content": "is stressed about the deadline", "type": "feeling"}))[0].memory
+    assert memory
+    assert memory.expires_at
+    assert await current(facts, owner, valid_at=memory.expires_at - timedelta(seconds=1)) != []
+    assert await current(facts, owner, valid_at=memory.expires_at) == []
+
+
+async def test_correcting_many_at_once_never_loses_one(facts: FactStore, owner: Owner) -> None:
+    memory = (await save(facts, owner, {"content": "likes tea"}))[0].memory
+    assert memory
+    key = memory.id
+
+    async def correct(number: int) -> None:
+        await facts.change(owner, key, lambda ledger: ledger.amend(key, {"importance": number / 20}))
+
+    await asyncio.gather(*(correct(number) for number in range(20)))
+    history = await facts.history(owner, key)
+    assert [row.version for row in history] == list(range(1, 22))
+    assert sorted(row.importance for row in history[1:]) == [number / 20 for number in range(20)]
+    assert all(before.expired_at == after.created_at for before, after in pairwise(history))
+
+
+async def test_a_correction_to_what_another_memory_says_is_refused(facts: FactStore, owner: Owner) -> None:
+    from graphmem.domain.text import content_hash
+
+    tea, coffee = await save(facts, owner, {"content": "likes tea"}, {"content": "likes coffee"})
+    assert tea.memory
+    assert coffee.memory
+    key = coffee.memory.id
+    changes = {"content": "likes tea", "content_hash": content_hash("likes tea")}
+    with pytest.raises(Conflict, match="already current"):
+        await facts.change(owner, key, lambda ledger: ledger.amend(key, changes), vector=VECTOR)
+    assert (await facts.get(owner, key)).content == "likes coffee"
+
+
+async def test_times_of_any_zone_reach_the_graph_as_the_same_instant(facts: FactStore, owner: Owner) -> None:
+    tokyo = datetime(2026, 1, 1, 9, tzinfo=ZoneInfo("Asia/Tokyo"))
+    await save(facts, owner, {"content": "likes tea", "valid_at": datetime(2026, 1, 1, tzinfo=UTC)})
+    assert await current(facts, owner, valid_at=tokyo) == ["likes tea"]
+    assert await current(facts, owner, valid_at=tokyo - timedelta(seconds=1)) == []

@@ -1,0 +1,46 @@
+"""The schema: recorded, replay-safe, and refused where it does not fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphmem.embedding import Embedder
+from graphmem.errors import SetupError
+from graphmem.store.driver import Graph
+from graphmem.store.migrations import load, migrate, pending
+
+
+async def test_a_second_run_changes_nothing(graph: Graph, embedder: Embedder) -> None:
+    assert await migrate(graph, embedder.model, embedder.dimension) == []
+
+
+async def test_every_statement_may_be_replayed(graph: Graph, embedder: Embedder) -> None:
+    for migration in load():
+        for statement in migration.statements(embedder.dimension):
+            await graph.apply_schema(statement)
+
+
+@pytest.mark.parametrize(("model", "dimension"), [("another-model", 384), ("all-MiniLM-L6-v2", 1536)])
+async def test_another_embedder_is_refused_with_what_to_do(graph: Graph, model: str, dimension: int) -> None:
+    with pytest.raises(SetupError, match="GRAPHMEM_EMBEDDING_MODEL"):
+        await migrate(graph, model, dimension)
+
+
+def test_a_changed_migration_is_refused() -> None:
+    first = load()[0]
+    with pytest.raises(SetupError, match="differs from the one"):
+        pending([replace(first, checksum="other")], {1: first.checksum})
+
+
+def test_a_database_of_a_newer_version_is_refused() -> None:
+    with pytest.raises(SetupError, match="upgrade"):
+        pending(load(), {999: "x"})
+
+
+def test_a_misnamed_migration_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "first.cypher").write_text("RETURN 1;")
+    with pytest.raises(SetupError, match=r"V0001__"):
+        load(tmp_path)

@@ -1,0 +1,69 @@
+"""Every query of the catalogue keeps its form, is understood by Neo4j, and is used."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from graphmem.resources import cypher_root
+from graphmem.store.driver import Graph
+from graphmem.store.queries import BadQueryFile, Query, catalogue, parse
+
+PACKAGE = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("query", catalogue().values(), ids=lambda query: query.name)
+async def test_neo4j_understands_every_query(graph: Graph, query: Query) -> None:
+    async with graph._driver.session() as session:
+        prefix, text = (
+            ("CYPHER 25 ", query.text.removeprefix("CYPHER 25 "))
+            if query.text.startswith("CYPHER 25")
+            else ("", query.text)
+        )
+        result = await session.run(f"{prefix}EXPLAIN {text}")
+        await result.consume()
+
+
+def test_every_query_is_used() -> None:
+    code = "\n".join(path.read_text("utf-8") for room in ("graphmem", "api") for path in (PACKAGE / room).rglob("*.py"))
+    unused = [name for name in catalogue() if f'"{name}"' not in code]
+    assert unused == []
+
+
+def test_no_cypher_in_python() -> None:
+    cypher = re.compile(r"\b(MATCH|MERGE|CREATE)\s*\(|\bDETACH DELETE\b|\bUNWIND \$")
+    found = [
+        str(path.relative_to(PACKAGE))
+        for room in ("graphmem", "api")
+        for path in (PACKAGE / room).rglob("*.py")
+        if cypher.search(path.read_text("utf-8"))
+    ]
+    assert found == []
+
+
+def explored_with() -> dict[str, list[str]]:
+    """Return the statements of each file for Neo4j Browser, without its comments and commands."""
+    texts = {path.stem: path.read_text("utf-8") for path in sorted((cypher_root() / "explore").glob("*.cypher"))}
+    bare = {name: re.sub(r"(?m)^\s*(//|:).*$", "", text) for name, text in texts.items()}
+    return {name: [part.strip() for part in text.split(";") if part.strip()] for name, text in bare.items()}
+
+
+@pytest.mark.parametrize(("name", "statements"), explored_with().items(), ids=list(explored_with()))
+async def test_neo4j_understands_what_it_is_explored_with(graph: Graph, name: str, statements: list[str]) -> None:
+    assert statements
+    async with graph._driver.session() as session:
+        for statement in statements:
+            result = await session.run(f"EXPLAIN {statement}")
+            await result.consume()
+
+
+def test_a_parameter_that_is_declared_but_not_used_is_refused() -> None:
+    with pytest.raises(BadQueryFile, match="declares"):
+        list(parse("room", "// name: one(group_id, limit)\n// Say what.\nRETURN $group_id"))
+
+
+def test_an_entry_without_a_purpose_is_refused() -> None:
+    with pytest.raises(BadQueryFile, match="what the query is for"):
+        list(parse("room", "// name: one()\nRETURN 1"))

@@ -1,0 +1,177 @@
+"""The guard that keeps secrets out of memory."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from stdnum import luhn
+
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.secrets import SECRET_CLASSES, find_secrets, redact, scan_value
+from graphmem.errors import SetupError
+from graphmem.settings import Settings
+
+SENTENCES = yaml.safe_load((Path(__file__).parent / "secret_sentences.yaml").read_text(encoding="utf-8"))
+REFUSED = [(cls, text) for cls, texts in SENTENCES["refused"].items() for text in texts]
+
+# Text made of what the detectors look for, so that the fuzzer reaches them.
+FRAGMENTS = st.sampled_from(
+    ["password", " is ", "PIN ", ": ", "4111", " 1111 ", "-", ".", "account ", "DE89", " 3704", "@", "example",
+     ".com", "+49 ", "0171/", "1234567", " Street ", "12 ", "rue ", "de la ", "Hauptstraße ", "born on ", "5 ",
+     "March ", "1990",
+     "\u200b", "\uff11", "\u0661", "sk-", "eyJ", "Bearer ", "[card]", "[password]", "-----BEGIN PRIVATE KEY-----", "'",
+     '"', "\n", "(", ")", "token=", "a1b2c3d4", " at ", " dot ", "密码是", "ﬀ", "e\u0301", "\ud800"]
+)  # fmt: skip
+FUZZ = st.one_of(
+    st.text(max_size=200),
+    st.lists(FRAGMENTS, max_size=25).map("".join),
+    st.text(alphabet="0123456789 -./()+", max_size=80),
+)
+
+
+@pytest.mark.req("CASH-11")
+@pytest.mark.parametrize(("cls", "text"), REFUSED)
+def test_a_secret_is_found_under_its_class(cls: str, text: str) -> None:
+    assert cls in {finding.cls for finding in find_secrets(text)}
+
+
+@pytest.mark.req("CASH-11")
+@pytest.mark.parametrize("text", SENTENCES["kept"] + SENTENCES["temporary"] + SENTENCES["lasting"])
+def test_a_look_alike_is_kept(text: str) -> None:
+    assert find_secrets(text) == []
+
+
+@pytest.mark.req("CASH-11")
+@pytest.mark.parametrize(("cls", "text"), REFUSED)
+def test_a_redacted_sentence_names_the_class_and_holds_no_secret(cls: str, text: str) -> None:
+    told = redact(text)
+    assert f"[{cls}]" in told
+    assert find_secrets(told) == []
+
+
+def test_offsets_are_those_of_the_text_as_given() -> None:
+    text = "Ｃａｒｄ：\u200b４１１１\u200b１１１１\u200d１１１１１１１１ and ali\u200bce@example.com"
+    assert [(finding.cls, text[finding.start : finding.end]) for finding in find_secrets(text)] == [
+        ("card", "４１１１\u200b１１１１\u200d１１１１１１１１"),
+        ("email", "ali\u200bce@example.com"),
+    ]
+
+
+def test_redaction_keeps_everything_around_the_secrets() -> None:
+    text = "Ann (ann@example.com) pays with 4111 1111 1111 1111, password: hunter2!"
+    assert redact(text) == "Ann ([email]) pays with [card], password: [password]!"
+
+
+def test_a_number_belongs_to_one_class() -> None:
+    assert [finding.cls for finding in find_secrets("My account number is 0171 1234567")] == ["account_number"]
+
+
+def test_a_region_reads_its_own_telephone_numbers() -> None:
+    assert [finding.cls for finding in find_secrets("llámame al 55 1234 5678", region="MX")] == ["phone"]
+
+
+@pytest.mark.req("CASH-11")
+def test_every_luhn_valid_number_of_an_issuer_is_found_in_any_grouping() -> None:
+    chance = random.Random(7)
+    for _ in range(300):
+        digits = chance.choice(["4", "51", "55", "2221", "6011", "65"])
+        digits += "".join(chance.choice("0123456789") for _ in range(15 - len(digits)))
+        digits += luhn.calc_check_digit(digits)
+        separator = chance.choice(["", " ", "-", ".", "\u2009", "\u200b"])
+        told = separator.join(digits[at : at + 4] for at in range(0, 16, 4))
+        assert "card" in {finding.cls for finding in find_secrets(f"pay with {told} please")}, told
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(FUZZ)
+def test_redaction_leaves_nothing_to_find_in_any_text(text: str) -> None:
+    findings = find_secrets(text)
+    assert all(0 <= finding.start < finding.end <= len(text) for finding in findings)
+    told = redact(text)
+    assert find_secrets(told) == []
+    assert redact(told) == told
+    assert findings or told == text
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "unit",
+    ["1", "1 ", "12-", "0171 ", "a@", "a.", "password is ", "pin ", "Am ", "12 Ab ", "born ", "DE12", "account 1", "(",
+     "-----BEGIN PRIVATE KEY-----", "eyJa.", "rue de la ", "Hauptstraße ", "www.", "é\u0301", "５ ", "spent $5 ",
+     "token=", "a at b dot ", "May 5 ", "x" * 50 + " "],
+)  # fmt: skip
+def test_long_monotonous_texts_do_not_stall_the_guard(unit: str) -> None:
+    redact((unit * 8000)[:8000])
+
+
+@pytest.mark.parametrize(
+    ("value", "classes"),
+    [
+        ({"contact": {"mail": ["x", "alice@example.com"]}}, {"email"}),
+        ({"alice@example.com": 1}, {"email"}),
+        ({"password": "hunter2"}, {"password"}),
+        ({"apiKey": "9f8a7b6c5d4e3f2a1b0c"}, {"api_key"}),
+        ({"account_number": 12345678}, {"account_number"}),
+        ({"phoneNumbers": ["4155552671"]}, {"phone"}),
+        ({"birthDate": "1990-03-05"}, {"birth_date"}),
+        ({"card": 4111111111111111}, {"card"}),
+        (
+            {
+                "password_reset": True,
+                "password": "required",
+                "score": 0.4111111111111111,
+                "at": 1700000000,
+                "note": None,
+            },
+            set(),
+        ),
+        (["tag", "4111-1111-1111-1111"], {"card"}),
+        ("plain words", set()),
+    ],
+)
+def test_metadata_is_scanned_in_keys_and_values(value: Any, classes: set[str]) -> None:
+    assert scan_value(value) == classes
+
+
+def test_deeply_nested_metadata_is_scanned_to_the_bottom() -> None:
+    value: Any = "alice@example.com"
+    for _ in range(5000):
+        value = [value]
+    assert scan_value(value) == {"email"}
+
+
+@pytest.mark.req("QUINN-41")
+def test_a_policy_lets_a_class_through_for_everybody_or_for_one_tenant() -> None:
+    policy = SecretPolicy(["email", " acme:account_number"])
+    text = "Account number 12345678 of alice@example.com, password: hunter2"
+    assert policy.refused(text, "default") == ["account_number", "password"]
+    assert policy.refused(text, "acme") == ["password"]
+    assert SecretPolicy().refused(text, "acme") == ["account_number", "email", "password"]
+
+
+def test_the_setting_is_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMEM_ALLOWED_SECRET_CLASSES", "birth_date, acme:email")
+    policy = SecretPolicy(Settings(_env_file=None).allowed_secret_classes)
+    assert policy.allowed("default") == {"birth_date"}
+    assert policy.allowed("acme") == {"birth_date", "email"}
+
+
+def test_allowing_a_class_does_not_let_others_through_with_it() -> None:
+    policy = SecretPolicy(["phone", "email", "account_number"])
+    assert policy.refused("4111 1111 1111 1111", "default") == ["card"]
+    assert policy.refused("My password is alice@example.com1", "default") == ["password"]
+
+
+def test_a_policy_with_an_unknown_class_says_which_classes_there_are() -> None:
+    with pytest.raises(SetupError, match=r"'adress'.*street_address"):
+        SecretPolicy(["adress"])
+
+
+def test_the_table_covers_every_class() -> None:
+    assert set(SENTENCES["refused"]) == set(SECRET_CLASSES)
