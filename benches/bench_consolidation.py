@@ -1,0 +1,134 @@
+"""10,000 memories of one user: discovery, analysis without a model, execution, and undoing it.
+
+    python -m benches.bench_consolidation [memories]
+
+Reads the database from GRAPHMEM_NEO4J_URI, _USER and _PASSWORD. Statements are made up, vectors are random around
+shared centres, so that every fourth memory has near twins; every tenth pair is merged besides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+import time
+import uuid
+from typing import Any
+
+import numpy as np
+
+from graphmem.consolidation.analyse import Analyst
+from graphmem.consolidation.attempt import Limits
+from graphmem.consolidation.discover import Discovery
+from graphmem.consolidation.execute import Executor
+from graphmem.consolidation.rollback import Rollbacks
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryIn
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.proposals import Phase, Trigger, read_proposals
+from graphmem.domain.times import utc_now
+from graphmem.embedding import from_settings
+from graphmem.llm.prompts import load_prompts
+from graphmem.settings import Settings
+from graphmem.store.driver import Graph
+from graphmem.store.entities import EntityStore
+from graphmem.store.facts import FactStore
+from graphmem.store.migrations import migrate
+from graphmem.store.runs import RunStore
+from graphmem.store.snapshots import SnapshotStore
+from graphmem.store.statements import Statement
+from graphmem.store.transfer import TransferStore
+
+TEXTS = ["User keeps a note about thing {}", "User filed paper {} upstairs"]
+
+
+async def fill(facts: FactStore, owner: Owner, size: int, dimension: int) -> list[str]:
+    """Save made-up memories and return their ids in order."""
+    noise = np.random.default_rng(7)
+    centre = noise.normal(size=dimension)
+    ids: list[str] = []
+    statements = []
+    for number in range(size):
+        if number % 4 == 0:
+            centre = noise.normal(size=dimension)
+        vector = centre + noise.normal(size=dimension) * (0.1 if number % 4 < 2 else 2.0)
+        memory = MemoryIn(content=TEXTS[number % 2].format(number), predicate="NOTES")
+        statements.append(Statement(memory, vector.tolist()))
+    for start in range(0, size, 500):
+        results = await facts.save(owner, statements[start : start + 500], {}, None)
+        ids += [result.memory.id for result in results if result.memory]
+    return ids
+
+
+def merges(ids: list[str]) -> list[dict[str, Any]]:
+    """Return curated merges of every tenth pair."""
+    pairs = [(first, second) for first, second in zip(ids[::2], ids[1::2], strict=False)][::10]
+    numbers = {key: number for number, key in enumerate(ids)}
+    return [
+        {
+            "action": "MERGE",
+            "memory_ids": [first, second],
+            "content": "; ".join(TEXTS[numbers[key] % 2].format(numbers[key]) for key in (first, second)),
+        }
+        for first, second in pairs
+    ]
+
+
+async def main(size: int) -> None:
+    random.seed(7)
+    graph = Graph(
+        os.environ["GRAPHMEM_NEO4J_URI"],
+        os.environ.get("GRAPHMEM_NEO4J_USER", "neo4j"),
+        os.environ["GRAPHMEM_NEO4J_PASSWORD"],
+    )
+    embedder = from_settings(Settings())
+    await embedder.open()
+    await migrate(graph, embedder.model, embedder.dimension)
+    entities = EntityStore(graph)
+    facts = FactStore(graph, entities, utc_now)
+    snapshots = SnapshotStore()
+    runs = RunStore(graph, snapshots)
+    executor = Executor(graph, facts, entities, snapshots, runs, embedder, SecretPolicy([]), Limits())
+    rollbacks = Rollbacks(graph, facts, snapshots, runs, utc_now, days=30)
+    owner = Owner("bench", uuid.uuid4().hex)
+    figures: dict[str, float] = {}
+
+    def note(name: str, started: float) -> None:
+        figures[name] = round(time.perf_counter() - started, 2)
+
+    try:
+        ids = await fill(facts, owner, size, embedder.dimension)
+        started = time.perf_counter()
+        batches = await Discovery(graph, batch_size=25, max_batches=400).batches(owner, utc_now())
+        note("discovery_s", started)
+        analyst, step = Analyst(graph, None, load_prompts()), time.perf_counter()
+        judged = [
+            each for batch in batches for each in (await analyst.analyse(owner, batch.memory_ids, old=batch.old)).judged
+        ]
+        judged += await executor.observe(owner, read_proposals(merges(ids)))
+        note("analysis_s", step)
+        step, run_id = time.perf_counter(), str(uuid.uuid4())
+        await runs.create(run_id, owner.tenant, owner, Trigger.ON_DEMAND, utc_now(), phase=Phase.ANALYSED)
+        considered = [key for batch in batches for key in batch.memory_ids]
+        executed = await executor.execute(owner, run_id, judged, considered=considered)
+        note("execution_s", step)
+        note("all_s", started)
+        verdicts = [each.verdict.value for each in executed.judged]
+        step = time.perf_counter()
+        await rollbacks.undo(owner.tenant, run_id)
+        note("rollback_s", step)
+        found = {"memories": size, "batches": len(batches), "changes": executed.change_count}
+        counts = {name: verdicts.count(name) for name in sorted(set(verdicts))}
+        print(json.dumps({**found, **counts, **figures}))
+    finally:
+        transfer = TransferStore(graph, facts, utc_now)
+        await graph.write(lambda inside: snapshots.forget(inside, owner))
+        await graph.write(lambda inside: transfer.forget(inside, owner))
+        await embedder.aclose()
+        await graph.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000))

@@ -1,0 +1,120 @@
+"""How long a context takes for a user with 5,000 memories and 500 sessions.
+
+    python -m benches.bench_context [--memories 5000] [--sessions 500] [--turns 20] [--questions 200]
+
+Runs on the database of the settings (GRAPHMEM_NEO4J_URI …, else the embedded one), as a tenant of its own that is
+erased at the end. `written` are contexts built right after a write of the user, `unwritten` those in between.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import statistics
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from graphmem.bootstrap import GraphMemory, Parts
+from graphmem.domain.context import ContextRequest
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryIn
+from graphmem.domain.session import MessageIn, Role
+from graphmem.settings import Settings
+from graphmem.store.episodes import Turn
+from graphmem.store.statements import Statement
+
+THINGS = [
+    "rent", "groceries", "cycling", "chess", "pottery", "Lisbon", "sourdough", "gardening", "taxes", "violin", "hiking",
+    "printers", "Python", "jazz", "ferries",
+]  # fmt: skip
+VERBS = ["likes", "avoids", "plans", "asks about", "works on", "reads about", "saves for", "teaches"]
+WARM_UP = 10
+DOMAINS = [None, None, None, None, "coding", "cooking", "travel", "finance"]
+
+
+def sentences(count: int, dice: random.Random) -> list[str]:
+    """Return distinct statements."""
+    return [
+        f"The user {dice.choice(VERBS)} {dice.choice(THINGS)} and {dice.choice(THINGS)} (note {number})"
+        for number in range(count)
+    ]
+
+
+def figures(seconds: Sequence[float]) -> str:
+    """Return median and 95th percentile in milliseconds."""
+    ordered = sorted(seconds)
+    high = ordered[int(0.95 * (len(ordered) - 1))]
+    return f"p50 {statistics.median(ordered) * 1000:6.1f} ms   p95 {high * 1000:6.1f} ms"
+
+
+async def fill(parts: Parts, owner: Owner, memories: int, sessions: int, turns: int) -> None:
+    """Write the user's memories and sessions."""
+    dice = random.Random(7)
+    embedder, facts, episodes = parts.embedder, parts.facts, parts.episodes
+    texts = sentences(memories, dice)
+    vectors = await embedder.embed(texts)
+    names = {owner.user_id: (await embedder.embed([owner.user_id]))[0]}
+    for start in range(0, memories, 250):
+        statements = [
+            Statement(MemoryIn(content=text, importance=round(dice.random(), 2), domain=dice.choice(DOMAINS)), vector)
+            for text, vector in zip(texts[start : start + 250], vectors[start : start + 250], strict=True)
+        ]
+        await facts.save(owner, statements, names, "bench")
+    begin = datetime.now(UTC) - timedelta(days=sessions)
+    for number in range(sessions):
+        said = [
+            MessageIn(
+                role=Role.USER if turn % 2 == 0 else Role.ASSISTANT,
+                content=dice.choice(texts),
+                intent=dice.choice(["spending_analysis", "planning", "small_talk"]) if turn % 2 == 0 else None,
+                timestamp=begin + timedelta(days=number, minutes=turn),
+            )
+            for turn in range(turns)
+        ]
+        stored = [Turn(each, dice.choice(vectors)) for each in said]
+        await episodes.append(owner, f"session-{number}", stored, job_id=None)
+
+
+async def ask(memory: GraphMemory, owner: Owner, questions: int) -> dict[str, list[float]]:
+    """Return how long contexts took, right after a write and in between."""
+    dice = random.Random(11)
+    took: dict[str, list[float]] = {"written": [], "unwritten": []}
+    told = Turn(MessageIn(role=Role.USER, content="and then?"), [0.1] * memory.parts.embedder.dimension)
+    for number in range(WARM_UP + questions):
+        if number % 2:
+            await memory.parts.episodes.append(owner, "session-1", [told], job_id=None)
+        talk = dice.choice([" from our last talk", "", ""])
+        request = ContextRequest(
+            question=f"What do I know about {dice.choice(THINGS)} and {dice.choice(THINGS)}{talk}?",
+            session_id="session-1",
+            domain=dice.choice(DOMAINS),
+        )
+        started = time.perf_counter()
+        await memory.contexts.build(owner, request)
+        if number >= WARM_UP:
+            took["written" if number % 2 else "unwritten"].append(time.perf_counter() - started)
+    return took
+
+
+async def main() -> None:
+    """Fill, ask, print, erase."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (("memories", 5_000), ("sessions", 500), ("turns", 20), ("questions", 200)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    given = parser.parse_args()
+    owner = Owner(f"bench{uuid.uuid4().hex[:8]}", "rich")
+    async with GraphMemory.open(Settings(), worker=False) as memory:
+        try:
+            await fill(memory.parts, owner, given.memories, given.sessions, given.turns)
+            took = await ask(memory, owner, given.questions)
+        finally:
+            await memory.transfer.forget(owner)
+    for name, seconds in {**took, "all": [each for group in took.values() for each in group]}.items():
+        print(f"{name:10} {figures(seconds)}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,196 @@
+"""How well memories and messages are found, beside Graphiti's search on the same graph in the same run.
+
+    python -m benches.bench_retrieval FILE [--out report] [--no-peer]
+
+The file is described in `benches/conversations.py`. Every conversation becomes a user of a tenant that is erased at
+the end. For each question of categories 1 to 4: which share of the messages that answer it is among the first 5, 10 and
+20. Facts count by the messages they rest on, in their order. Times are of searches whose question has its vector
+already, so that the embedder's time is in none of them; `embedding` is what a new question adds.
+Writes `retrieval.md`, `retrieval.json` and `retrieval.png` into the report folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import SecretStr
+
+from benches.conversations import Asked, Conversation, load, read
+from benches.measures import CUTS, Measured, quantile
+from benches.peer import Peer, open_peer
+from graphmem.bootstrap import Parts, Reading, open_parts
+from graphmem.domain.identity import Owner
+from graphmem.domain.recall import MessageQuery, SearchQuery
+from graphmem.embedded import EmbeddedNeo4j
+from graphmem.settings import Settings
+from graphmem.store.transfer import TransferStore
+
+T = TypeVar("T")
+
+MESSAGES, FACTS, EVIDENCE, PEER = "messages", "facts", "evidence (fused)", "Graphiti search"
+DEPTH = 20
+
+
+async def timed(measured: Measured, work: Awaitable[T]) -> T:
+    """Return what `work` returns and note how long it took."""
+    started = time.perf_counter()
+    result = await work
+    measured.took.append((time.perf_counter() - started) * 1000)
+    return result
+
+
+async def ask(reading: Reading, owner: Owner, asked: Asked, results: dict[str, Measured]) -> None:
+    """Put one question to graphmem in three ways."""
+    messages = await timed(
+        results[MESSAGES], reading.search.messages(owner, MessageQuery(query=asked.text, limit=DEPTH))
+    )
+    results[MESSAGES].add(asked.category, [each.message.id for each in messages.results], asked.evidence)
+    plain = SearchQuery(query=asked.text, limit=DEPTH, reinforce=False)
+    facts = await timed(results[FACTS], reading.search.search(owner, plain))
+    rests_on = dict.fromkeys(key for each in facts.results for key in each.memory.source.message_ids)
+    results[FACTS].add(asked.category, list(rests_on), asked.evidence)
+    fused = await timed(
+        results[EVIDENCE], reading.search.search(owner, plain.model_copy(update={"include_messages": True}))
+    )
+    results[EVIDENCE].add(asked.category, [each.message_id for each in fused.evidence], asked.evidence)
+
+
+async def ask_peer(peer: Peer, owner: Owner, asked: Asked, ids: dict[str, str], measured: Measured) -> None:
+    """Put one question to Graphiti; `ids` are the message ids of episodes."""
+    found = await timed(measured, peer.search(owner, asked.text, DEPTH))
+    order = dict.fromkeys(ids[uuid] for episodes in found for uuid in episodes if uuid in ids)
+    measured.add(asked.category, list(order), asked.evidence)
+
+
+async def run(conversations: Sequence[Conversation], with_peer: bool) -> tuple[dict[str, Measured], float]:
+    """Load, ask and erase; return what was measured and the milliseconds an embedding takes."""
+    results = {name: Measured() for name in (MESSAGES, FACTS, EVIDENCE, *([PEER] if with_peer else []))}
+    embedding: list[float] = []
+    async with AsyncExitStack() as stack:
+        settings = await stack.enter_async_context(database())
+        parts = await stack.enter_async_context(open_parts(settings))
+        peer = await stack.enter_async_context(open_peer(settings, parts.embedder)) if with_peer else None
+        reading = Reading.of(parts)
+        tenant = f"bench{uuid.uuid4().hex[:8]}"
+        for conversation in conversations:
+            if not conversation.facts:
+                print(f"{conversation.id}: no facts, left out")
+                continue
+            owner = await load(conversation, tenant, parts.episodes, parts.facts, parts.embedder)
+            stack.push_async_callback(erase, parts, owner)
+            ids = [message["id"] for message in conversation.messages]
+            rows = await parts.graph.fetch("episodes.texts", group_id=owner.group_id, message_ids=ids)
+            stored = {row["uuid"]: row["message_id"] for row in rows}
+            for asked in conversation.questions:
+                started = time.perf_counter()
+                await parts.embedder.embed([asked.text])
+                embedding.append((time.perf_counter() - started) * 1000)
+                await ask(reading, owner, asked, results)
+                if peer:
+                    await ask_peer(peer, owner, asked, stored, results[PEER])
+            print(f"{conversation.id}: {len(conversation.questions)} questions")
+    return results, quantile(embedding, 0.5)
+
+
+@asynccontextmanager
+async def database() -> AsyncIterator[Settings]:
+    """Settings of a running Neo4j: the one configured, else the embedded one."""
+    settings = Settings()
+    if settings.neo4j_uri:
+        yield settings
+        return
+    async with await EmbeddedNeo4j.start_or_join(
+        settings.data_dir, settings.cache_dir, mirror=settings.jar_mirror
+    ) as db:
+        found = {"neo4j_uri": db.info.uri, "neo4j_user": db.info.user, "neo4j_password": SecretStr(db.info.password)}
+        yield settings.model_copy(update=found)
+
+
+async def erase(parts: Parts, owner: Owner) -> None:
+    """Erase a user of the bench."""
+    store = TransferStore(parts.graph, parts.facts, parts.clock)
+    await parts.graph.write(lambda transaction: store.forget(transaction, owner))
+
+
+def table(results: dict[str, Measured], categories: dict[int, str], embedding: float) -> str:
+    """Return the report in Markdown."""
+    total = len(next(iter(results.values())).rows)
+    asked = {key: name for key, name in categories.items() if any(each == key for each, _ in results[FACTS].rows)}
+    head = [
+        "| | " + " | ".join(f"R@{cut}" for cut in CUTS) + " | MRR | p50 ms | p95 ms |",
+        "|---" * (len(CUTS) + 4) + "|",
+    ]
+    lines = [f"# Evidence found, {total} questions", "", *head]
+    for name, measured in results.items():
+        values = " | ".join(f"{value:.3f}" for value in measured.mean())
+        lines.append(
+            f"| {name} | {values} | {quantile(measured.took, 0.5):.1f} | {quantile(measured.took, 0.95):.1f} |"
+        )
+    lines += ["", f"A new question adds its embedding: {embedding:.1f} ms (p50).", "", "## By category", ""]
+    columns = " | ".join(f"{name} R@{cut}" for name in asked.values() for cut in CUTS)
+    lines += [f"| | {columns} |", "|---" * (len(asked) * len(CUTS) + 1) + "|"]
+    for name, measured in results.items():
+        values = " | ".join(f"{value:.3f}" for key in asked for value in measured.mean(key)[: len(CUTS)])
+        lines.append(f"| {name} | {values} |")
+    return "\n".join(lines) + "\n"
+
+
+def plot(results: dict[str, Measured], categories: dict[int, str], path: Path) -> None:
+    """Draw recall at 10 by category."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    keys = [key for key in categories if any(each == key for each, _ in results[FACTS].rows)]
+    figure, axes = pyplot.subplots(figsize=(9, 4.5))
+    width = 0.8 / len(results)
+    for index, (name, measured) in enumerate(results.items()):
+        heights = [measured.mean()[1], *(measured.mean(key)[1] for key in keys)]
+        axes.bar([place + index * width for place in range(len(heights))], heights, width, label=name)
+    axes.set_xticks(
+        [place + 0.4 - width / 2 for place in range(len(keys) + 1)], ["all", *(categories[key] for key in keys)]
+    )
+    axes.set_ylabel("evidence among the first 10 messages")
+    axes.set_ylim(0, 1)
+    axes.legend(loc="lower left")
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    """Run the bench on the file given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, nargs="?", help="conversations with questions")
+    parser.add_argument("--data", type=Path, help="the same, by name")
+    parser.add_argument("--out", type=Path, default=Path("report"), help="folder of the report")
+    parser.add_argument("--no-peer", action="store_true", help="leave Graphiti out")
+    given = parser.parse_args()
+    source = given.data or given.file
+    if source is None or not source.is_file():
+        parser.error("name a file of conversations: python -m benches.bench_retrieval FILE")
+    conversations, categories = read(source)
+    results, embedding = asyncio.run(run(conversations, not given.no_peer))
+    if not results[FACTS].rows:
+        parser.error("no conversation of the file has facts")
+    given.out.mkdir(parents=True, exist_ok=True)
+    report = table(results, categories, embedding)
+    (given.out / "retrieval.md").write_text(report, "utf-8")
+    numbers = {
+        name: {"all": each.mean(), **{str(key): each.mean(key) for key in categories}} for name, each in results.items()
+    }
+    (given.out / "retrieval.json").write_text(json.dumps(numbers, indent=2), "utf-8")
+    plot(results, categories, given.out / "retrieval.png")
+    print(report)
+
+
+if __name__ == "__main__":
+    main()

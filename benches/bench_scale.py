@@ -1,0 +1,294 @@
+"""How fast reads are as the graph grows, and how true the vector index is to the exact answer.
+
+    python -m benches.bench_scale [--sizes 1000,10000,100000,1000000] [--data FOLDER] [--out report] [--peer]
+
+Starts an embedded Neo4j of its own in a folder (a temporary one unless named), fills it step by step up to each size
+with users of 500 and of 10,000 facts, and measures at each: loading, search without an embedding's time and with it,
+lookup cold and warm, recall@20 of the index against the exact scan, memory and disk. With `--peer`, Graphiti's search
+is asked the same questions. Writes `scale.md`, `scale.json` and `scale.png` into the report folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Awaitable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+from pydantic import SecretStr
+
+from benches.measures import quantile
+from benches.peer import Peer, open_peer
+from benches.world import World, users
+from graphmem.bootstrap import Parts, Reading, open_parts
+from graphmem.domain.identity import Owner
+from graphmem.domain.recall import Filters, SearchQuery
+from graphmem.embedded import EmbeddedNeo4j
+from graphmem.embedding import Embedder
+from graphmem.settings import Settings
+
+TENANT = "scale"
+BIG, SMALL = 10_000, 500
+BATCH = 1_000
+QUESTIONS = 100
+WARM_UP = 20
+QUANTILES = (0.5, 0.95, 0.99)
+
+
+class MadeUpEmbedder:
+    """The vectors of a made-up world; `real` spends the time of a real embedder first, where one is given."""
+
+    def __init__(self, world: World, dimension: int, real: Embedder | None = None) -> None:
+        self._world = world
+        self.dimension = dimension
+        self.model = "made-up"
+        self.real = real
+
+    async def open(self) -> None:
+        """Nothing to load."""
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return the vectors of texts."""
+        if self.real:
+            await self.real.embed([f"{text} {time.perf_counter_ns()}" for text in texts])
+        return [self._world.vector(text) for text in texts]
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+@dataclass(slots=True)
+class Step:
+    """What was measured at one size; times in milliseconds by what was asked and how many facts the user has."""
+
+    facts: int
+    seconds_to_load: float = 0.0
+    loaded: int = 0
+    took: dict[str, list[float]] = field(default_factory=dict)
+    recall: dict[int, float] = field(default_factory=dict)
+    memory_mb: float = 0.0
+    disk_mb: float = 0.0
+
+
+async def load(parts: Parts, world: World, owner: Owner, count: int) -> None:
+    """Write a user with `count` facts."""
+    made = world.user(owner, count)
+    for start in range(0, len(made.entities), BATCH):
+        rows = [{"properties": each} for each in made.entities[start : start + BATCH]]
+        await parts.graph.execute("entities.create", rows=rows)
+    for start in range(0, len(made.facts), BATCH):
+        await parts.graph.execute("facts.create_rows", rows=made.facts[start : start + BATCH])
+    await parts.graph.write(lambda transaction: parts.facts.lock(transaction, owner))
+
+
+async def timed(step: Step, name: str, work: Awaitable[Any]) -> None:
+    """Note how long something takes."""
+    started = time.perf_counter()
+    await work
+    step.took.setdefault(name, []).append((time.perf_counter() - started) * 1000)
+
+
+def questions(world: World, made: Sequence[str], count: int) -> list[str]:
+    """Return questions that share some words with what is known."""
+    asked = []
+    for _ in range(count):
+        words = world.dice.choice(made).split()
+        asked.append(" ".join([*world.dice.sample(words, k=min(5, len(words))), *world.sentence(2)]))
+    return asked
+
+
+async def contents(parts: Parts, owner: Owner) -> list[str]:
+    """Return what some of a user's facts say."""
+    rows = await parts.graph.fetch(
+        "facts.page",
+        group_ids=[owner.group_id], valid_at=datetime.now(UTC), known_at=datetime.now(UTC), any_validity=False,
+        types=None, tags=[], not_tags=[], domain=None, scope=None, entity_ids=None, keyword=None, session_id=None,
+        min_importance=None, min_confidence=None, created_after=None, created_before=None, sort="created_at",
+        direction=1, after_key=None, after_id=None, limit=500,
+    )  # fmt: skip
+    return [row["fact"]["fact"] for row in rows]
+
+
+async def measure(
+    parts: Parts, world: World, embedder: MadeUpEmbedder, real: Embedder, peer: Peer | None, owners: list[Owner],
+    size: int, step: Step,
+) -> None:  # fmt: skip
+    """Ask users of one size."""
+    asked = []
+    for owner in owners:
+        known = await contents(parts, owner)
+        asked += [(owner, text, known) for text in questions(world, known, (QUESTIONS + WARM_UP) // len(owners))]
+    world.dice.shuffle(asked)
+    reading = Reading.of(parts)
+    for owner, text, _ in asked[:WARM_UP]:
+        await reading.search.search(owner, SearchQuery(query=text))
+    for owner, text, known in asked[WARM_UP:]:
+        query = SearchQuery(query=text)
+        embedder.real = None
+        await timed(step, f"search {size}", reading.search.search(owner, query))
+        embedder.real = real
+        await timed(step, f"search with embedding {size}", reading.search.search(owner, query))
+        embedder.real = None
+        name = " ".join(world.dice.choice(known).split()[-2:])
+        fresh = Reading.of(parts)
+        await timed(step, f"lookup cold {size}", fresh.lookup.lookup(owner, name, reinforce=False))
+        await timed(step, f"lookup warm {size}", fresh.lookup.lookup(owner, name, reinforce=False))
+        if peer:
+            await timed(step, f"Graphiti search {size}", peer.search(owner, text, 10))
+    await reading.reinforcement.close()
+    step.recall[size] = await index_recall(parts, reading, world, [(owner, text) for owner, text, _ in asked[WARM_UP:]])
+
+
+async def index_recall(parts: Parts, reading: Reading, world: World, asked: Sequence[tuple[Owner, str]]) -> float:
+    """Return which share of the exact 20 nearest facts the index finds."""
+    filters = Filters(valid_at=datetime.now(UTC))
+    shares = []
+    for owner, text in asked:
+        vector = world.vector(text)
+        found = await reading.store.facts_by_vector(owner, vector, filters, 20)
+        rows = await parts.graph.fetch(
+            "search.facts_by_vector_scan",
+            group_ids=owner.readable, vector=vector, limit=20, **filters.times, **filters.attributes,
+        )  # fmt: skip
+        exact = {row["fact"]["uuid"] for row in rows}
+        shares.append(len(exact & {each.uuid for each in found}) / len(exact))
+    return sum(shares) / len(shares)
+
+
+async def run(sizes: Sequence[int], folder: Path, with_peer: bool) -> list[Step]:
+    """Fill and measure, size by size."""
+    settings = Settings()
+    async with AsyncExitStack() as stack:
+        server = await EmbeddedNeo4j.start_or_join(folder, settings.cache_dir, mirror=settings.jar_mirror)
+        stack.push_async_callback(server.stop)
+        info = server.info
+        here = {"neo4j_uri": info.uri, "neo4j_user": info.user, "neo4j_password": SecretStr(info.password)}
+        parts = await stack.enter_async_context(open_parts(settings.model_copy(update={**here, "data_dir": folder})))
+        world = World(7, parts.embedder.dimension)
+        embedder = MadeUpEmbedder(world, parts.embedder.dimension)
+        real = parts.embedder
+        parts = replace_embedder(parts, embedder)
+        peer = await stack.enter_async_context(open_peer(parts.settings, embedder)) if with_peer else None
+        steps: list[Step] = []
+        owners: dict[int, list[Owner]] = {BIG: [], SMALL: []}
+        total = 0
+        for size in sizes:
+            step = Step(size)
+            started = time.perf_counter()
+            for number, (owner, count) in enumerate(users(size - total, f"{TENANT}{size}", BIG, SMALL)):
+                await load(parts, world, owner, count)
+                owners[count].append(owner)
+                total += count
+                step.loaded += count
+                if number % 50 == 0:
+                    print(f"{total} facts, {step.loaded / (time.perf_counter() - started):.0f} a second", flush=True)
+            await parts.graph.fetch("schema.await_indexes")
+            step.seconds_to_load = time.perf_counter() - started
+            for count, members in owners.items():
+                if members:
+                    chosen = world.dice.sample(members, min(10, len(members)))
+                    await measure(parts, world, embedder, real, peer, chosen, count, step)
+            step.memory_mb = psutil.Process(info.pid).memory_info().rss / 1e6
+            step.disk_mb = disk_mb(folder)
+            steps.append(step)
+            print(table(steps), flush=True)
+        return steps
+
+
+def disk_mb(folder: Path) -> float:
+    """Return what the files of a folder take, in MB."""
+    return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file()) / 1e6
+
+
+def replace_embedder(parts: Parts, embedder: MadeUpEmbedder) -> Parts:
+    """Return the parts with another embedder."""
+    from dataclasses import replace
+
+    return replace(parts, embedder=embedder)
+
+
+def table(steps: Sequence[Step]) -> str:
+    """Return the report in Markdown."""
+    names = list(dict.fromkeys(name for step in steps for name in step.took))
+    lines = [
+        "# Reads as the graph grows",
+        "",
+        "p50 / p95 / p99 in milliseconds; the number after a name is the facts of the user.",
+        "",
+    ]
+    lines += ["| facts | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    for step in steps:
+        cells = (
+            " / ".join(f"{quantile(step.took[name], share):.1f}" for share in QUANTILES) if name in step.took else ""
+            for name in names
+        )
+        lines.append(f"| {step.facts:,} | " + " | ".join(cells) + " |")
+    lines += ["", "| facts | loaded a second | recall@20 of the index | memory MB | disk MB |", "|---" * 5 + "|"]
+    for step in steps:
+        recall = ", ".join(f"{value:.3f} ({size})" for size, value in step.recall.items())
+        rate = step.loaded / step.seconds_to_load if step.seconds_to_load else 0
+        lines.append(f"| {step.facts:,} | {rate:.0f} | {recall} | {step.memory_mb:.0f} | {step.disk_mb:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+def plot(steps: Sequence[Step], path: Path) -> None:
+    """Draw the medians over the size of the graph."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(9, 5))
+    for name in dict.fromkeys(name for step in steps for name in step.took):
+        points = [(step.facts, quantile(step.took[name], 0.5)) for step in steps if name in step.took]
+        axes.plot(*zip(*points, strict=True), marker="o", label=name)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("facts in the graph")
+    axes.set_ylabel("p50, milliseconds")
+    axes.legend(fontsize="small")
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    """Run the bench for the sizes asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="1000,10000,100000,1000000", help="numbers of facts, rising")
+    parser.add_argument("--data", type=Path, help="folder of the database; absent: a temporary one")
+    parser.add_argument("--out", type=Path, default=Path("report"), help="folder of the report")
+    parser.add_argument("--peer", action="store_true", help="ask Graphiti too")
+    given = parser.parse_args()
+    sizes = sorted(int(each) for each in given.sizes.split(","))
+    with tempfile.TemporaryDirectory() as temporary:
+        steps = asyncio.run(run(sizes, given.data or Path(temporary), given.peer))
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "scale.md").write_text(table(steps), "utf-8")
+    numbers = [
+        {
+            "facts": step.facts,
+            "milliseconds": {
+                name: [quantile(values, share) for share in QUANTILES] for name, values in step.took.items()
+            },
+            "recall": step.recall,
+            "loaded_a_second": step.loaded / step.seconds_to_load if step.seconds_to_load else None,
+            "memory_mb": step.memory_mb,
+            "disk_mb": step.disk_mb,
+        }
+        for step in steps
+    ]
+    (given.out / "scale.json").write_text(json.dumps(numbers, indent=2), "utf-8")
+    plot(steps, given.out / "scale.png")
+    print(table(steps))
+
+
+if __name__ == "__main__":
+    main()

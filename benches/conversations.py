@@ -1,0 +1,119 @@
+"""Conversations with questions, read from a file and loaded into fresh users of a graph.
+
+The file is JSON: `{conversations: [{id, messages: [{id, session, role, name, content, timestamp}],
+facts: [{id, fact, subject, predicate, object, type, valid_at, invalid_at, confidence, importance, tags, evidence}],
+qa: [{question, category, evidence}]}], categories: {number: name}}`; evidence holds message ids.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphmem.domain.entity import EntityIn
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryIn, SourceIn
+from graphmem.domain.session import MessageIn, spoken
+from graphmem.domain.text import name_key
+from graphmem.embedding import Embedder
+from graphmem.store.episodes import EpisodeStore, Turn
+from graphmem.store.facts import FactStore
+from graphmem.store.statements import Statement
+
+ASKED = (1, 2, 3, 4)
+"""Categories with an answer in the conversation; 5 asks for what was never said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with the messages that answer it."""
+
+    text: str
+    category: int
+    evidence: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation as the file tells it."""
+
+    id: str
+    messages: list[dict[str, Any]]
+    facts: list[dict[str, Any]]
+    questions: list[Asked]
+
+
+def read(path: Path) -> tuple[list[Conversation], dict[int, str]]:
+    """Return the conversations of a file and the names of the question categories."""
+    data = json.loads(path.read_text("utf-8"))
+    names = {int(key): value for key, value in data.get("categories", {}).items()}
+    conversations = [
+        Conversation(
+            each["id"],
+            each["messages"],
+            each.get("facts") or [],
+            [
+                Asked(qa["question"], qa["category"], frozenset(qa["evidence"]))
+                for qa in each["qa"]
+                if qa["category"] in ASKED and qa["evidence"]
+            ],
+        )
+        for each in data["conversations"]
+    ]
+    return conversations, names
+
+
+async def load(
+    conversation: Conversation, tenant: str, episodes: EpisodeStore, facts: FactStore, embedder: Embedder
+) -> Owner:
+    """Store a conversation's messages and facts, with vectors and sources, for a fresh user; return the user."""
+    owner = Owner(tenant, f"{conversation.id}-{uuid.uuid4().hex[:6]}")
+    turns = [_turn(each) for each in conversation.messages]
+    vectors = await embedder.embed([spoken(turn.name, turn.content) for turn in turns])
+    for session, members in _by_session(conversation.messages, turns, vectors).items():
+        await episodes.append(owner, session, members, job_id=None)
+    memories = [_memory(each) for each in conversation.facts]
+    names = sorted({named.name for memory in memories for named in (memory.subject, memory.object) if named})
+    texts = await embedder.embed([memory.content for memory in memories] + names)
+    statements = [Statement(memory, vector) for memory, vector in zip(memories, texts, strict=False)]
+    by_key = {name_key(name): vector for name, vector in zip(names, texts[len(memories) :], strict=True)}
+    for start in range(0, len(statements), 100):
+        await facts.save(owner, statements[start : start + 100], by_key, None)
+    return owner
+
+
+def _by_session(
+    messages: Sequence[dict[str, Any]], turns: Sequence[MessageIn], vectors: Sequence[list[float]]
+) -> dict[str, list[Turn]]:
+    sessions: dict[str, list[Turn]] = {}
+    for message, turn, vector in zip(messages, turns, vectors, strict=True):
+        sessions.setdefault(f"session-{message['session']}", []).append(Turn(turn, vector))
+    return sessions
+
+
+def _turn(message: dict[str, Any]) -> MessageIn:
+    return MessageIn.model_validate({key: message[key] for key in ("id", "role", "name", "content", "timestamp")})
+
+
+def _memory(fact: dict[str, Any]) -> MemoryIn:
+    return MemoryIn(
+        content=fact["fact"],
+        type=fact["type"],
+        subject=EntityIn.model_validate(fact["subject"]) if fact.get("subject") else None,
+        predicate=fact.get("predicate"),
+        object=EntityIn.model_validate(fact["object"]) if fact.get("object") else None,
+        valid_at=_midnight(fact.get("valid_at")),
+        invalid_at=_midnight(fact.get("invalid_at")),
+        confidence=fact.get("confidence", 0.9),
+        importance=fact.get("importance", 0.5),
+        tags=fact.get("tags") or [],
+        source=SourceIn(message_ids=fact["evidence"]),
+    )
+
+
+def _midnight(day: str | None) -> str | None:
+    return f"{day}T00:00:00Z" if day and len(day) == 10 else day
