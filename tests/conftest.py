@@ -1,4 +1,4 @@
-"""One real Neo4j for the whole run; tests are kept apart by tenant."""
+"""One real Neo4j for the whole run, whoever runs tests side by side; tests are kept apart by tenant."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from graphmem.embedding import from_settings as embedder_from_settings
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from graphmem.store.migrations import migrate
+from tests.model_server import ModelServer, serving_models
 
 
 class FakeClock:
@@ -45,9 +46,27 @@ def _docker_answers() -> bool:
     return True
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Start a container before anybody runs tests, where Docker answers and no database is given."""
+    if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not _docker_answers():
+        return
+    from testcontainers.neo4j import Neo4jContainer
+
+    container = Neo4jContainer("neo4j:2026.08.1").start()
+    config.add_cleanup(container.stop)
+    os.environ["GRAPHMEM_TEST_NEO4J_URI"] = container.get_connection_url()
+    os.environ["GRAPHMEM_TEST_NEO4J_PASSWORD"] = container.password
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a room together: they share a worker of jobs, of which a process has one."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
+
+
 @pytest.fixture(scope="session")
-async def database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
-    """Settings of a running Neo4j: a given one, else a container, else the embedded one."""
+async def database(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> AsyncIterator[Settings]:
+    """Settings of a running Neo4j: a given one or the container, else the embedded one, started or joined."""
     data_dir: Path = tmp_path_factory.mktemp("data")
     if uri := os.environ.get("GRAPHMEM_TEST_NEO4J_URI"):
         yield Settings(
@@ -56,25 +75,20 @@ async def database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Se
             neo4j_password=os.environ.get("GRAPHMEM_TEST_NEO4J_PASSWORD", ""),
             data_dir=data_dir,
         )
-    elif _docker_answers():
-        from testcontainers.neo4j import Neo4jContainer
+        return
+    from graphmem.embedded import EmbeddedNeo4j
 
-        with Neo4jContainer("neo4j:2026.08.1") as container:
-            yield Settings(
-                neo4j_uri=container.get_connection_url(), neo4j_password=container.password, data_dir=data_dir
-            )
-    else:
-        from graphmem.embedded import EmbeddedNeo4j
-
-        settings = Settings()
-        server = await EmbeddedNeo4j.start_or_join(data_dir, settings.cache_dir, mirror=settings.jar_mirror)
-        yield Settings(
-            neo4j_uri=server.info.uri,
-            neo4j_user=server.info.user,
-            neo4j_password=server.info.password,
-            data_dir=data_dir,
-        )
-        await server.stop()
+    settings = Settings()
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "neo4j"
+    server = await EmbeddedNeo4j.start_or_join(shared, settings.cache_dir, mirror=settings.jar_mirror)
+    yield Settings(
+        neo4j_uri=server.info.uri,
+        neo4j_user=server.info.user,
+        neo4j_password=server.info.password,
+        data_dir=data_dir,
+    )
+    await server.stop()
 
 
 @pytest.fixture(scope="session")
@@ -84,6 +98,19 @@ async def embedder(database: Settings) -> AsyncIterator[Embedder]:
     await embedder.open()
     yield embedder
     await embedder.aclose()
+
+
+@pytest.fixture(scope="session")
+async def _models(embedder: Embedder) -> AsyncIterator[ModelServer]:
+    async with serving_models(embedder) as told:
+        yield told
+
+
+@pytest.fixture
+def models(_models: ModelServer) -> ModelServer:
+    """The server of models, with nothing to say."""
+    _models.says = None
+    return _models
 
 
 @pytest.fixture(scope="session")

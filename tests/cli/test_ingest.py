@@ -8,7 +8,8 @@ import pytest
 
 from graphmem.cli.ingest import read_batches
 from graphmem.errors import InvalidInput
-from tests.cli.conftest import Cli, ModelServer
+from tests.cli.conftest import Cli
+from tests.model_server import ModelServer
 
 NOTHING = json.dumps({"skip": True, "reason": "small talk", "keywords": [], "names": [], "candidates": []})
 LINES = "\n".join(

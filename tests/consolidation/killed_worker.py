@@ -68,7 +68,6 @@ async def main() -> None:
     settings = Settings(data_dir=DATA)
     graph = Graph(os.environ["KILLED_URI"], os.environ["KILLED_USER"], os.environ["KILLED_PASSWORD"])
     embedder = from_settings(settings)
-    await embedder.open()
     entities = EntityStore(graph)
     facts = FactStore(graph, entities, lambda: NOON)
     snapshots = SnapshotStore()

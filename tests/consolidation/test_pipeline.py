@@ -34,6 +34,7 @@ from tests.consolidation.conftest import Bench
 from tests.consolidation.test_analyse import action
 from tests.consolidation.test_execute import DIET, current, merge
 from tests.llm.scripted import ScriptedServer, Step, fails, says
+from tests.model_server import ModelServer
 
 PATIENCE = 60
 
@@ -237,12 +238,14 @@ POINTS = [
 
 
 @pytest.fixture
-def killed(database: Settings, tmp_path: Path) -> Iterator[Any]:
+def killed(database: Settings, models: ModelServer, tmp_path: Path) -> Iterator[Any]:
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(query: str, times: int) -> subprocess.Popen[bytes]:
         assert database.neo4j_password
-        environment = os.environ | {
+        environment = {
+            **os.environ,
+            **models.environment,
             "KILLED_URI": str(database.neo4j_uri),
             "KILLED_USER": database.neo4j_user,
             "KILLED_PASSWORD": database.neo4j_password.get_secret_value(),

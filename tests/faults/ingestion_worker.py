@@ -15,6 +15,7 @@ from graphmem.domain.job import JobOutcome
 from graphmem.ingestion.messages import OBSERVATION_JOB
 from graphmem.ingestion.pipeline import JOB, ExtractionJob
 from graphmem.jobs import JobRunner, Steps
+from graphmem.llm.client import LanguageModel
 from graphmem.settings import Settings
 
 
@@ -40,9 +41,8 @@ async def main(data_dir: Path, step: str) -> None:
     settings = Settings(
         data_dir=data_dir,
         neo4j_uri=os.environ["GRAPHMEM_NEO4J_URI"],
-        openai_base_url=os.environ["OPENAI_BASE_URL"],
     )
-    async with open_parts(settings) as parts:
+    async with open_parts(settings) as parts, LanguageModel(base_url=os.environ["MODEL_ADDRESS"]) as model:
         extraction = ExtractionJob(
             graph=parts.graph,
             episodes=parts.episodes,
@@ -51,7 +51,7 @@ async def main(data_dir: Path, step: str) -> None:
             saving=parts.saving,
             policy=parts.policy,
             embedder=parts.embedder,
-            model=parts.model,
+            model=model,
         )
 
         async def handle(payload: dict[str, Any], steps: Steps) -> JobOutcome:

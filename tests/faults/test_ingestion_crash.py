@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -30,6 +31,7 @@ from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from tests.ingestion.conftest import at, candidate, decision, extraction, reconciliation
 from tests.llm.scripted import Exchange, ScriptedServer, says
+from tests.model_server import ModelServer
 
 WORKER = Path(__file__).with_name("ingestion_worker.py")
 ROOT = Path(__file__).parents[2]
@@ -44,7 +46,9 @@ def by_prompt(exchange: Exchange) -> None:
 
 
 @contextmanager
-def worker(settings: Settings, data_dir: Path, address: str, step: str = "") -> Iterator[subprocess.Popen[bytes]]:
+def worker(
+    settings: Settings, models: ModelServer, data_dir: Path, address: str, step: str = ""
+) -> Iterator[subprocess.Popen[bytes]]:
     assert settings.neo4j_uri
     assert settings.neo4j_password
     environment = {
@@ -53,7 +57,8 @@ def worker(settings: Settings, data_dir: Path, address: str, step: str = "") -> 
         "GRAPHMEM_NEO4J_URI": settings.neo4j_uri,
         "GRAPHMEM_NEO4J_USER": settings.neo4j_user,
         "GRAPHMEM_NEO4J_PASSWORD": settings.neo4j_password.get_secret_value(),
-        "OPENAI_BASE_URL": address,
+        **models.environment,
+        "MODEL_ADDRESS": address,
     }
     process = subprocess.Popen([sys.executable, str(WORKER), str(data_dir), step], env=environment)
     try:
@@ -66,7 +71,7 @@ def worker(settings: Settings, data_dir: Path, address: str, step: str = "") -> 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("step", ["extract 1", "link 1", "reconcile 1", "apply 1"])
 async def test_a_worker_killed_at_a_step_is_followed_by_one_that_goes_on_there(
-    step: str, owner: Owner, database: Settings, graph: Graph, embedder: Embedder, tmp_path: Path
+    step: str, owner: Owner, database: Settings, graph: Graph, embedder: Embedder, models: ModelServer, tmp_path: Path
 ) -> None:
     entities, episodes = EntityStore(graph), EpisodeStore(graph, utc_now)
     facts, policy = FactStore(graph, entities, utc_now), SecretPolicy()
@@ -78,10 +83,10 @@ async def test_a_worker_killed_at_a_step_is_followed_by_one_that_goes_on_there(
             batch = MessagesIn.model_validate({"session_id": "s1", "messages": [message]})
             accepted: Accepted = await inbox.add(owner, batch, extract=True)
             assert accepted.job_id
-            with worker(database, tmp_path, server.base_url, step) as doomed:
-                assert doomed.wait(timeout=110) == -9
+            with worker(database, models, tmp_path, server.base_url, step) as doomed:
+                assert await asyncio.to_thread(doomed.wait, 110) == -9
             before = len(server.requests)
-            with worker(database, tmp_path, server.base_url):
+            with worker(database, models, tmp_path, server.base_url):
                 job = await jobs.wait(accepted.job_id, 110)
     assert job.status is JobStatus.SUCCEEDED, job.error
     # A call whose answer was recorded is not repeated; the one the kill fell into is.

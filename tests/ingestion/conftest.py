@@ -55,12 +55,12 @@ async def nothing_to_learn(payload: Json, steps: Steps) -> JobOutcome:
     return JobOutcome()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def relay() -> Relay:
     return Relay()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def jobs(relay: Relay, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JobRunner]:
     settings = Settings(data_dir=tmp_path_factory.mktemp("jobs"))
     handlers = {kind: relay.to(kind) for kind in (JOB, TOOL_JOB, SUMMARY_JOB, CLOSING_JOB, OBSERVATION_JOB)}

@@ -11,6 +11,7 @@ from mcp import Client, StdioServerParameters
 
 from graphmem.settings import Settings
 from tests.mcp.conftest import answer, keep_and_find, refused
+from tests.model_server import ModelServer
 
 SERVE = """
 import asyncio, sys
@@ -31,11 +32,12 @@ graphmem.bootstrap.open_parts = noisy
 """
 
 
-def environment(database: Settings, folder: Path, **changes: str) -> dict[str, str]:
+def environment(database: Settings, models: ModelServer, folder: Path, **changes: str) -> dict[str, str]:
     assert database.neo4j_uri
     assert database.neo4j_password
     return {
         **os.environ,
+        **models.environment,
         "GRAPHMEM_NEO4J_URI": database.neo4j_uri,
         "GRAPHMEM_NEO4J_USER": database.neo4j_user,
         "GRAPHMEM_NEO4J_PASSWORD": database.neo4j_password.get_secret_value(),
@@ -49,8 +51,10 @@ def serving(tenant: str, env: dict[str, str], folder: Path) -> StdioServerParame
     return StdioServerParameters(command=sys.executable, args=["-c", SERVE, "mara", tenant], env=env, cwd=folder)
 
 
-async def test_what_one_session_keeps_the_next_one_finds(database: Settings, tenant: str, tmp_path: Path) -> None:
-    env = environment(database, tmp_path)
+async def test_what_one_session_keeps_the_next_one_finds(
+    database: Settings, models: ModelServer, tenant: str, tmp_path: Path
+) -> None:
+    env = environment(database, models, tmp_path)
     async with Client(serving(tenant, env, tmp_path)) as client:
         await keep_and_find(client)
         await answer(client, "save_memory", content="Mara is allergic to peanuts")
@@ -59,7 +63,9 @@ async def test_what_one_session_keeps_the_next_one_finds(database: Settings, ten
     assert [each["content"] for each in found["memories"]] == ["Mara is allergic to peanuts"]
 
 
-async def test_standard_output_carries_the_protocol_alone(database: Settings, tenant: str, tmp_path: Path) -> None:
+async def test_standard_output_carries_the_protocol_alone(
+    database: Settings, models: ModelServer, tenant: str, tmp_path: Path
+) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -69,7 +75,7 @@ async def test_standard_output_carries_the_protocol_alone(database: Settings, te
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=environment(database, tmp_path),
+        env=environment(database, models, tmp_path),
         cwd=tmp_path,
     )
     assert process.stdin
@@ -92,8 +98,10 @@ async def test_standard_output_carries_the_protocol_alone(database: Settings, te
     assert process.returncode == 0
 
 
-async def test_a_database_that_is_away_is_told_by_the_tools(database: Settings, tenant: str, tmp_path: Path) -> None:
-    env = environment(database, tmp_path, GRAPHMEM_NEO4J_URI="bolt://127.0.0.1:9")
+async def test_a_database_that_is_away_is_told_by_the_tools(
+    database: Settings, models: ModelServer, tenant: str, tmp_path: Path
+) -> None:
+    env = environment(database, models, tmp_path, GRAPHMEM_NEO4J_URI="bolt://127.0.0.1:9")
     async with Client(serving(tenant, env, tmp_path)) as client:
         assert len((await client.list_tools()).tools) == 8
         for _ in range(2):
@@ -104,7 +112,9 @@ def _request(number: int, method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 
-async def test_a_user_that_cannot_be_one_ends_the_server(database: Settings, tmp_path: Path) -> None:
+async def test_a_user_that_cannot_be_one_ends_the_server(
+    database: Settings, models: ModelServer, tmp_path: Path
+) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -112,7 +122,7 @@ async def test_a_user_that_cannot_be_one_ends_the_server(database: Settings, tmp
         " mara",
         "default",
         stderr=asyncio.subprocess.PIPE,
-        env=environment(database, tmp_path),
+        env=environment(database, models, tmp_path),
         cwd=tmp_path,
     )
     _, stderr = await process.communicate()

@@ -195,22 +195,26 @@ class TimeTravel(RuleBasedStateMachine):
         self.world.remember(self.clock_now + timedelta(seconds=1))
 
     def teardown(self) -> None:
-        for valid in [*YEARS[::4], self.clock_now + timedelta(days=1)]:
-            for known in [*(at for at, _ in self.world.past), LATEST]:
-                assert self.listed(valid, known) == self.world.answer(valid, known), (valid, known)
+        grid = [
+            (valid, known)
+            for valid in [*YEARS[::4], self.clock_now + timedelta(days=1)]
+            for known in [*(at for at, _ in self.world.past), LATEST]
+        ]
+        for moment, contents in zip(grid, self.wait(self.answers(grid)), strict=True):
+            assert len(contents) == len(set(contents)), "one current fact a statement"
+            assert set(contents) == self.world.answer(*moment), moment
 
-    def listed(self, valid: datetime, known: datetime) -> set[str]:
-        items, _, _ = self.wait(
-            self.store.page(
+    async def answers(self, grid: list[tuple[datetime, datetime]]) -> list[list[str]]:
+        async def one(valid: datetime, known: datetime) -> list[str]:
+            items, _, _ = await self.store.page(
                 self.owner, valid_at=valid, known_at=known, any_validity=False, types=None, tags=[], not_tags=[],
                 domain=None, scope=None, entity_ids=None, keyword=None, session_id=None, min_importance=None,
                 min_confidence=None, created_after=None, created_before=None, sort="created_at", direction=1,
                 after_key=None, after_id=None, limit=200,
-            )
-        )  # fmt: skip
-        contents = [item.content for item in items]
-        assert len(contents) == len(set(contents)), "one current fact a statement"
-        return set(contents)
+            )  # fmt: skip
+            return [item.content for item in items]
+
+        return await asyncio.gather(*(one(*moment) for moment in grid))
 
 
 @pytest.mark.timeout(400)

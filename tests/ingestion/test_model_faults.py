@@ -8,17 +8,7 @@ import logging
 import pytest
 
 from graphmem.domain.job import JobStatus
-from tests.ingestion.conftest import (  # noqa: F401
-    World,
-    at,
-    candidate,
-    extraction,
-    jobs,
-    lives_in,
-    relay,
-    server,
-    world,
-)
+from tests.ingestion.conftest import World, at, candidate, extraction, lives_in
 from tests.llm.scripted import Step, fails, hangs, says, sends
 
 CUT = json.dumps(extraction(lives_in("Lisbon")))[:-40]
@@ -40,7 +30,7 @@ FAULTS: dict[str, Step] = {
 @pytest.mark.req("UMB-01")
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_broken_answer_fails_the_job_in_sight_and_writes_nothing(
-    world: World,  # noqa: F811
+    world: World,
     fault: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -62,7 +52,7 @@ async def test_a_broken_answer_fails_the_job_in_sight_and_writes_nothing(
     assert await world.contents() == ["User lives in Lisbon"]
 
 
-async def test_a_second_call_that_fails_does_not_repeat_the_first(world: World) -> None:  # noqa: F811
+async def test_a_second_call_that_fails_does_not_repeat_the_first(world: World) -> None:
     await world.save("User loves coffee")
     world.model_answers(extraction(candidate("User is fond of coffee")), fails(500))
     job = await world.tell(at("2026-05-01", "coffee is my jam"))
