@@ -1,0 +1,100 @@
+"""The guard that keeps secrets out of memory: what is one, where it stands, and how it is told without it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from graphmem.domain.secrets.address import find_addresses
+from graphmem.domain.secrets.birth import find_birth_dates
+from graphmem.domain.secrets.contact import find_emails, find_phones
+from graphmem.domain.secrets.credentials import find_passwords
+from graphmem.domain.secrets.finding import SECRET_CLASSES, SecretClass, SecretFinding, Span
+from graphmem.domain.secrets.folding import fold
+from graphmem.domain.secrets.keys import find_api_keys
+from graphmem.domain.secrets.numbers import find_accounts, find_cards, find_ibans, find_ssns
+
+__all__ = ["JSON", "SECRET_CLASSES", "SecretClass", "SecretFinding", "find_secrets", "redact", "scan_value"]
+
+JSON = dict[str, "JSON"] | list["JSON"] | str | int | float | bool | None
+
+_HAS_DIGIT = re.compile(r"\d")
+
+
+def find_secrets(text: str, *, region: str | None = None) -> list[SecretFinding]:
+    """Return the secrets in `text` in reading order; telephone numbers without a country code may be from `region`.
+
+    Offsets are those of `text` itself, although width forms, foreign digits and invisible characters are folded first.
+    Where several classes claim the same characters, the first of `SECRET_CLASSES` has them.
+    """
+    folded = fold(text)
+    taken: list[tuple[SecretClass, Span]] = []
+    for cls, start, end in _detections(folded.text, region):
+        if not any(start >= other_start and end <= other_end for _, (other_start, other_end) in taken):
+            taken.append((cls, (start, end)))
+    findings = [SecretFinding(cls, *folded.original(start, end)) for cls, (start, end) in taken]
+    return sorted(findings, key=lambda finding: (finding.start, finding.end))
+
+
+def _detections(text: str, region: str | None) -> Iterator[tuple[SecretClass, int, int]]:
+    digits = _HAS_DIGIT.search(text) is not None
+    detectors: list[tuple[SecretClass, bool, Callable[[str], Iterable[Span]]]] = [
+        ("card", digits, find_cards),
+        ("iban", digits, find_ibans),
+        ("ssn", digits, find_ssns),
+        ("api_key", True, find_api_keys),
+        ("password", True, find_passwords),
+        ("birth_date", digits or "月" in text, find_birth_dates),
+        ("account_number", digits, find_accounts),
+        ("email", True, find_emails),
+        ("phone", digits, partial(find_phones, region=region)),
+        ("street_address", digits, find_addresses),
+    ]
+    for cls, worthwhile, detector in detectors:
+        if worthwhile:
+            for start, end in detector(text):
+                yield cls, start, end
+
+
+def redact(text: str, *, region: str | None = None) -> str:
+    """Return `text` with its secrets replaced by their classes, for example `[card]`; nothing is left to find."""
+    while findings := find_secrets(text, region=region):
+        parts, at = [], 0
+        for finding in findings:
+            if finding.end <= at:
+                continue
+            if finding.start >= at:
+                parts += [text[at : finding.start], f"[{finding.cls}]"]
+            at = finding.end
+        text = "".join(parts) + text[at:]
+    return text
+
+
+def scan_value(value: JSON, *, region: str | None = None) -> set[SecretClass]:
+    """Return the classes of secrets in the keys and values of a JSON value; a value is also read as told by its key."""
+    found: set[SecretClass] = set()
+    waiting: list[tuple[str, JSON]] = [("", value)]
+    while waiting:
+        key, item = waiting.pop()
+        if isinstance(item, dict):
+            found.update(finding.cls for name in item for finding in find_secrets(str(name), region=region))
+            waiting += [(str(name), part) for name, part in item.items()]
+        elif isinstance(item, list | tuple | set):
+            waiting += [(key, part) for part in item]
+        elif (text := _as_text(item)) is not None:
+            for told in (text, f"{_as_words(key)}: {text}") if key else (text,):
+                found.update(finding.cls for finding in find_secrets(told, region=region))
+    return found
+
+
+def _as_text(item: JSON) -> str | None:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, bool) or not isinstance(item, int | float):
+        return None
+    return str(int(item)) if isinstance(item, int) or item.is_integer() else None
+
+
+def _as_words(key: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[_\-.]+", " ", key)
