@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import neo4j
-from neo4j import READ_ACCESS, AsyncGraphDatabase, AsyncManagedTransaction, AsyncResult, AsyncSession
+from neo4j import READ_ACCESS, AsyncGraphDatabase, AsyncManagedTransaction, AsyncResult, AsyncSession, AsyncTransaction
 from neo4j.exceptions import (
     AuthError,
+    ClientError,
     ConfigurationError,
     DriverError,
     Neo4jError,
@@ -22,6 +23,10 @@ from neo4j.time import DateTime
 
 from graphmem.errors import DatabaseUnavailable, SetupError
 from graphmem.store.queries import catalogue
+
+_MADE_MEANWHILE = {
+    f"Neo.ClientError.Schema.{what}AlreadyExists" for what in ("EquivalentSchemaRule", "Index", "Constraint")
+}
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -54,12 +59,17 @@ def _sent(value: Any) -> Any:
 class Transaction:
     """An open transaction that runs queries of the catalogue by name."""
 
-    def __init__(self, inner: AsyncManagedTransaction | AsyncSession) -> None:
+    def __init__(self, inner: AsyncManagedTransaction | AsyncTransaction | AsyncSession) -> None:
         self._inner = inner
 
     async def run(self, name: str, **parameters: Any) -> list[Row]:
         """Run the query `name` and return its rows as plain dictionaries."""
         return [_plain(record.data()) async for record in await self._ask(name, parameters)]
+
+    async def stream(self, name: str, **parameters: Any) -> AsyncIterator[Row]:
+        """Run the query `name` and yield its rows as they come."""
+        async for record in await self._ask(name, parameters):
+            yield _plain(record.data())
 
     async def value(self, name: str, **parameters: Any) -> Any:
         """Run a query of one row and one column and return its value as the driver decoded it: no time among it.
@@ -134,6 +144,16 @@ class Graph:
         async with _mapped(), self._driver.session(database=self._database) as session:
             return await session.execute_write(lambda inner: work(Transaction(inner)))
 
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Transaction]:
+        """Open a read transaction for what is passed on while it is read; it is not run again."""
+        async with (
+            _mapped(),
+            self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
+            await session.begin_transaction() as inner,
+        ):
+            yield Transaction(inner)
+
     async def fetch(self, name: str, **parameters: Any) -> list[Row]:
         """Run one reading query of the catalogue."""
         return await self.read(lambda transaction: transaction.run(name, **parameters))
@@ -155,10 +175,20 @@ class Graph:
         return await self.write(lambda transaction: transaction.run(name, **parameters))
 
     async def apply_schema(self, statement: str) -> None:
-        """Run one schema statement, which Neo4j wants in a transaction without writes."""
+        """Run one schema statement, which Neo4j wants in a transaction without writes.
+
+        `IF NOT EXISTS` does not hold between two that run at once: the slower one finds it done all the same.
+        """
+
+        async def work(inner: AsyncManagedTransaction) -> None:
+            await (await inner.run(statement)).consume()
+
         async with _mapped(), self._driver.session(database=self._database) as session:
-            result = await session.run(statement)
-            await result.consume()
+            try:
+                await session.execute_write(work)
+            except ClientError as error:
+                if error.code not in _MADE_MEANWHILE:
+                    raise
 
     async def close(self) -> None:
         """Close every connection."""

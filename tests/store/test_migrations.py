@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +23,15 @@ async def test_every_statement_may_be_replayed(graph: Graph, embedder: Embedder)
     for migration in load():
         for statement in migration.statements(embedder.dimension):
             await graph.apply_schema(statement)
+
+
+async def test_processes_that_start_at_once_make_the_schema_together(graph: Graph) -> None:
+    label = f"Race{uuid.uuid4().hex}"
+    made = f"CREATE INDEX {label} IF NOT EXISTS FOR (n:{label}) ON (n.place)"
+    try:
+        await asyncio.gather(*(graph.apply_schema(made) for _ in range(12)))
+    finally:
+        await graph.apply_schema(f"DROP INDEX {label} IF EXISTS")
 
 
 @pytest.mark.parametrize(("model", "dimension"), [("another-model", 384), ("all-MiniLM-L6-v2", 1536)])
