@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from api import guard
-from api.auth import OwnerInPath
+from api.auth import Caller, OwnerInPath
 from api.facade import Memory as Facade
 from graphmem.domain.context import BehaviorPattern, Context, ContextItem, ContextRequest, LearnedPreference
 from graphmem.domain.listing import Page
@@ -18,9 +18,9 @@ USER = "/v1/users/{user_id:segment}"
 
 
 @router.post(USER + "/context", summary="What to put before the model", response_model=Context)
-async def build(owner: OwnerInPath, memory: Facade, body: ContextRequest) -> Context:
+async def build(owner: OwnerInPath, caller: Caller, memory: Facade, body: ContextRequest) -> Context:
     """Build the text to put before the model for a question, within a token budget."""
-    built: Context = await memory.contexts.build(owner, body)
+    built: Context = await memory.contexts.build(owner, body, reinforce=caller.may_write)
     return built
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from api import guard
-from api.auth import OwnerInPath
+from api.auth import Caller, OwnerInPath
 from api.facade import Memory as Facade
 from graphmem.domain.entity import Entity
 from graphmem.domain.listing import Page
@@ -27,12 +27,13 @@ AsOf = Annotated[Instant | None, Query()]
 @router.get(ENTITIES + "/lookup", summary="Memories of the entities named in a text", response_model=LookupAnswer)
 async def lookup(
     owner: OwnerInPath,
+    caller: Caller,
     memory: Facade,
     q: Annotated[str, Query(description="Any text that names entities.")],
     limit: Annotated[int, Query(ge=1, le=100, description="Most memories of each entity.")] = 20,
 ) -> LookupAnswer:
     """Find the entities named in `q` by name or alias and their current memories; no model, no embedding."""
-    return await memory.retrieval.lookup(owner, q, limit)
+    return await memory.retrieval.lookup(owner, q, limit, reinforce=caller.may_write)
 
 
 @router.get(ENTITIES, summary="List entities", response_model=Page[Entity])

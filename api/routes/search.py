@@ -7,7 +7,6 @@ from fastapi import APIRouter
 from api import guard
 from api.auth import Caller, OwnerInPath
 from api.facade import Memory as Facade
-from graphmem.domain.key import Role
 from graphmem.domain.recall import MessageAnswer, MessageQuery, SearchAnswer, SearchQuery
 
 router = APIRouter(route_class=guard.Reading, tags=["search"])
@@ -20,7 +19,7 @@ USER = "/v1/users/{user_id:segment}"
 )
 async def search(owner: OwnerInPath, caller: Caller, memory: Facade, body: SearchQuery) -> SearchAnswer:
     """Search memories; what an analyst reads is not reinforced."""
-    query = body.model_copy(update={"reinforce": False}) if caller.role is Role.ANALYST else body
+    query = body.model_copy(update={"reinforce": False}) if not caller.may_write else body
     return await memory.retrieval.search(owner, query)
 
 

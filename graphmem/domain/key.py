@@ -57,6 +57,11 @@ class Key(BaseModel):
         """Whether the key may administer its tenant."""
         return self.role is Role.ADMIN
 
+    @property
+    def may_write(self) -> bool:
+        """Whether the key may change anything, were it only by counting a retrieval."""
+        return self.role is not Role.ANALYST
+
     def reaches(self, user_id: str | None) -> bool:
         """Return whether a user is in reach; None, the tenant as a whole, is so for keys without `users`."""
         return self.users is None or user_id in self.users

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphmem.domain.identity import Owner, owner_of
-from graphmem.domain.key import Key, Role
+from graphmem.domain.key import Key
 from graphmem.errors import Forbidden
 
 
@@ -35,4 +35,4 @@ def connection_of(key: Key, user_id: str | None) -> Connection:
         user_id = key.users[0]
     if not key.reaches(user_id):
         raise Forbidden("The user is out of this key's reach.")
-    return Connection(owner_of(key.tenant, user_id), actor=key.id, may_write=key.role is not Role.ANALYST)
+    return Connection(owner_of(key.tenant, user_id), actor=key.id, may_write=key.may_write)

@@ -205,7 +205,9 @@ class Tools:
         Use it when a name comes up. It matches names and nicknames, not meanings: for those use search_memory.
         """
         connection = self._connection(call)
-        answer = await (await self._memory()).retrieval.lookup(connection.owner, text, limit)
+        answer = await (await self._memory()).retrieval.lookup(
+            connection.owner, text, limit, reinforce=connection.may_write
+        )
         known = [
             Known(
                 id=each.entity.id,
@@ -233,7 +235,9 @@ class Tools:
         """
         connection = self._connection(call)
         asked = {"question": question, "session_id": session_id, "domain": domain, "token_budget": token_budget}
-        built = await (await self._memory()).contexts.build(connection.owner, checked(ContextRequest, asked))
+        request = checked(ContextRequest, asked)
+        memory = await self._memory()
+        built = await memory.contexts.build(connection.owner, request, reinforce=connection.may_write)
         knowledge = built.personalization_hints.knowledge
         return Preamble(
             preamble=built.preamble,

@@ -63,10 +63,14 @@ class Contexts:
 
     # Reading
 
-    async def build(self, owner: Owner, request: ContextRequest) -> Context:
-        """Return what to put before the model; raise InvalidInput when the question alone is over the budget."""
+    async def build(self, owner: Owner, request: ContextRequest, *, reinforce: bool = True) -> Context:
+        """Return what to put before the model; raise InvalidInput when the question alone is over the budget.
+
+        `reinforce` counts a retrieval of each memory that the question recalled.
+        """
         built = await self._builder.build(owner, request)
-        self._reinforcement.note(owner, built.recalled)
+        if reinforce:
+            self._reinforcement.note(owner, built.recalled)
         return built.context
 
     async def preferences(self, owner: Owner) -> list[LearnedPreference]:

@@ -31,12 +31,12 @@ class Retrieval:
         """Return the messages that answer a query, best first."""
         return await self._search.messages(owner, query)
 
-    async def lookup(self, owner: Owner, text: str, limit: int = 20) -> LookupAnswer:
-        """Return the entities a text names, each with up to `limit` current memories."""
+    async def lookup(self, owner: Owner, text: str, limit: int = 20, *, reinforce: bool = True) -> LookupAnswer:
+        """Return the entities a text names with up to `limit` current memories each; `reinforce` counts them."""
         if not 1 <= limit <= MAX_LOOKUP:
             errors = [{"loc": ["limit"], "msg": f"lies between 1 and {MAX_LOOKUP}"}]
             raise InvalidInput(f"limit lies between 1 and {MAX_LOOKUP}.", errors=errors)
-        return await self._lookup.lookup(owner, text, limit)
+        return await self._lookup.lookup(owner, text, limit, reinforce=reinforce)
 
     async def core(self, owner: Owner) -> list[Memory]:
         """Return what is always worth knowing about a user: profile memories of high importance."""

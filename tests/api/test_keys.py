@@ -7,6 +7,7 @@ import uuid
 import httpx
 import pytest
 
+from graphmem.bootstrap import GraphMemory
 from graphmem.store.driver import Graph
 from tests.api.conftest import FIRST_KEY, Caller
 
@@ -99,6 +100,25 @@ async def test_a_bound_key_reaches_its_users_alone(caller: Caller) -> None:
     assert (await bound.get("/v1/users/omar/memories")).status_code == 403
     elsewhere = {"userId": "omar", "messages": [{"role": "user", "content": "hi"}]}
     assert (await bound.post("/v1/memories", json=elsewhere)).status_code == 403
+
+
+async def test_what_an_analyst_reads_is_not_counted_as_a_retrieval(
+    service: GraphMemory, agent: httpx.AsyncClient, caller: Caller
+) -> None:
+    saved = await agent.post("/v1/users/mara/memories", json=ONE)
+    one = f"/v1/users/mara/memories/{saved.json()['results'][0]['memory']['id']}"
+
+    async def read_by(client: httpx.AsyncClient) -> int:
+        for question in ({"query": "tea"}, {"query": "tea", "reinforce": True}):
+            assert (await client.post("/v1/users/mara/search", json=question)).json()["results"]
+        assert (await client.get("/v1/users/mara/entities/lookup", params={"q": "mara"})).json()["entities"]
+        assert (await client.post("/v1/users/mara/context", json={"question": "Which tea?"})).json()["memories"]
+        await service.retrieval.flush()
+        count: int = (await agent.get(one)).json()["access_count"]
+        return count
+
+    assert await read_by(await caller("analyst")) == 0
+    assert await read_by(agent) == 4
 
 
 async def test_an_analyst_reads_and_does_not_write(agent: httpx.AsyncClient, caller: Caller) -> None:

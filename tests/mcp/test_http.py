@@ -10,6 +10,7 @@ import uvicorn
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
+from graphmem.domain.memory import MemoryIn
 from graphmem.mcp import make_app
 from graphmem.settings import Settings
 from tests.mcp.conftest import Keys, answer, connected, keep_and_find, refused, with_tools
@@ -67,10 +68,20 @@ async def test_a_request_without_a_user_or_a_key_that_reaches_it_is_refused(
         assert (await http.get("/mcp", headers=ACCEPT)).status_code == 405
 
 
-async def test_an_analyst_reads_and_does_not_write(service: GraphMemory, settings: Settings, keys: Keys) -> None:
+async def test_an_analyst_reads_and_does_not_write(
+    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
+) -> None:
     key = await keys("analyst", ["mara"])
     async with with_tools(service, settings) as address, connected(f"{address}/mcp", key) as client:
         assert "hint" in await answer(client, "search_memory", query="tea")
+        owner = Owner(tenant, "mara")
+        [saved] = await service.memories.save(owner, [MemoryIn(content="Mara likes tea")])
+        assert (await answer(client, "search_memory", query="tea"))["memories"]
+        assert (await answer(client, "lookup_entity", text="mara"))["entities"]
+        assert "likes tea" in (await answer(client, "get_context", question="Which tea?"))["preamble"]
+        await service.retrieval.flush()
+        assert saved.memory
+        assert (await service.memories.get(owner, saved.memory.id)).access_count == 0
         assert "analyst" in await refused(client, "save_memory", content="Mara likes tea")
 
 
