@@ -101,7 +101,7 @@ async def main(size: int) -> None:
     try:
         ids = await fill(facts, owner, size, embedder.dimension)
         started = time.perf_counter()
-        batches = await Discovery(graph, batch_size=25, max_batches=400).batches(owner, utc_now())
+        batches = (await Discovery(graph, batch_size=25, max_batches=400).find(owner, utc_now())).batches
         note("discovery_s", started)
         analyst, step = Analyst(graph, None, load_prompts()), time.perf_counter()
         judged = [

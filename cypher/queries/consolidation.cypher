@@ -73,7 +73,8 @@ CALL () {
   MATCH ()-[r:RELATES_TO {group_id: e.group_id, memory_id: id}]->() RETURN r
 }
 WITH DISTINCT r WHERE r.group_id = $group_id
-RETURN r {.*, fact_embedding: null} AS fact, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+RETURN r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null} AS fact,
+       startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 
 // name: mentioning(group_id, entity_id)
 // Find the messages that mention an entity.
@@ -140,13 +141,15 @@ RETURN r.memory_id AS memory_id, s.uuid AS subject_id, r.scope AS scope, r.domai
        size(r.associations) AS associations, r.first_created_at AS created_at, r.access_count AS access_count,
        r.consolidated_at IS NULL AS fresh, r.compressed_at IS NOT NULL AS weighed, r.fact_embedding AS vector
 
-// name: owners_with_fresh(tenant, now)
-// Find the users who have memories that no run has looked at; without a tenant, of all tenants.
+// name: owners_with_work(tenant, now, old, seldom)
+// Find the users with memories that no run has looked at, or that have become old and seldom read since.
 MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> ''
   AND EXISTS {
     MATCH ()-[r:RELATES_TO {group_id: u.group_id}]->()
-    WHERE r.expired_at IS NULL AND r.consolidated_at IS NULL AND r.scope <> 'global' AND NOT r.immutable
+    WHERE r.expired_at IS NULL AND r.scope <> 'global' AND NOT r.immutable AND r.fact_embedding IS NOT NULL
       AND r.valid_from <= $now AND r.valid_to > $now
+      AND (r.consolidated_at IS NULL
+        OR r.compressed_at IS NULL AND r.first_created_at < $old AND r.access_count < $seldom)
   }
 RETURN u.tenant AS tenant, u.user_id AS user_id ORDER BY tenant, user_id
 
@@ -164,7 +167,8 @@ RETURN r.proposals AS proposals
 // name: note_weighed(group_id, memory_ids, run_id, now)
 // Remember which old memories were weighed for compression.
 UNWIND $memory_ids AS id
-MATCH ()-[r:RELATES_TO {memory_id: id}]->() WHERE r.group_id = $group_id AND r.expired_at IS NULL
+MATCH ()-[r:RELATES_TO {memory_id: id}]->()
+WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.compressed_at IS NULL
 SET r.compressed_at = $now, r.compressed_by = $run_id
 
 // name: alike_facts(group_id, ids, least)

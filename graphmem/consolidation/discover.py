@@ -56,9 +56,9 @@ class Candidate:
         return (self.scope, self.domain or "", self.subject_id)
 
     def is_compressible(self, now: datetime) -> bool:
-        """Return whether the memory is old and seldom read (UMB-17) and has not been weighed for compression yet."""
+        """Return whether the memory is old and seldom read (UMB-17) and no longer new to consolidation."""
         old = self.created_at < now - COMPRESSIBLE_AGE
-        return old and self.access_count < COMPRESSIBLE_ACCESSES and not self.weighed
+        return old and self.access_count < COMPRESSIBLE_ACCESSES and not self.fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,14 @@ class Batch:
     old: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is to be analysed, and the old memories that resemble no other and so need no analysis."""
+
+    batches: list[Batch]
+    alone: list[str]
+
+
 class Discovery:
     """Finds what is to be analysed for one user."""
 
@@ -77,13 +85,25 @@ class Discovery:
         self._batch_size = batch_size
         self._max_batches = max_batches
 
-    async def batches(self, owner: Owner, now: datetime) -> list[Batch]:
-        """Return the batches of one run: what no run has looked at, the best first, then what may be compressed."""
+    async def find(self, owner: Owner, now: datetime) -> Found:
+        """Return what one run is to analyse: what no run has looked at, the best first, then what may be compressed."""
         rows = await self._graph.fetch("consolidation.candidates", group_id=owner.group_id, now=now)
         return plan([_candidate(row) for row in rows], now, self._batch_size, self._max_batches)
 
 
-def plan(candidates: Sequence[Candidate], now: datetime, batch_size: int, max_batches: int) -> list[Batch]:
+async def users_with_work(graph: Graph, tenant: str | None, now: datetime) -> list[Owner]:
+    """Return the users with memories that no run has looked at or weighed for compression, of one tenant or of all."""
+    rows = await graph.fetch(
+        "consolidation.owners_with_work",
+        tenant=tenant,
+        now=now,
+        old=now - COMPRESSIBLE_AGE,
+        seldom=COMPRESSIBLE_ACCESSES,
+    )
+    return [Owner(row["tenant"], row["user_id"]) for row in rows]
+
+
+def plan(candidates: Sequence[Candidate], now: datetime, batch_size: int, max_batches: int) -> Found:
     """Return batches of at most `batch_size` memories, like beside like; never more than `max_batches`."""
     nearest = neighbours(candidates)
     fresh = [index for index, each in enumerate(candidates) if each.fresh]
@@ -95,7 +115,8 @@ def plan(candidates: Sequence[Candidate], now: datetime, batch_size: int, max_ba
         for start in range(0, len(ordered), batch_size)
     ][:max_batches]
     taken = {key for batch in batches for key in batch.memory_ids}
-    return batches + _compression(candidates, nearest, taken, now, batch_size, max_batches - len(batches))
+    old, alone = _compression(candidates, nearest, taken, now, batch_size, max_batches - len(batches))
+    return Found(batches + old, alone)
 
 
 def score(candidates: Sequence[Candidate], index: int, near: Sequence[tuple[int, float]], now: datetime) -> float:
@@ -171,22 +192,26 @@ def _compression(
     now: datetime,
     batch_size: int,
     max_batches: int,
-) -> list[Batch]:
-    """Return batches of old, seldom read memories that resemble one another; one alone has nothing to merge with."""
-    old = {
-        index
-        for index, each in enumerate(candidates)
-        if each.memory_id not in taken and not each.fresh and each.is_compressible(now)
-    }
+) -> tuple[list[Batch], list[str]]:
+    """Return batches of old, seldom read memories with what resembles them, and those that resemble none.
+
+    Each is weighed once; one that was weighed before comes along as the company of another.
+    """
+    old = {index for index, each in enumerate(candidates) if each.memory_id not in taken and each.is_compressible(now)}
     ordered: dict[int, None] = {}
+    alone = []
     for index in sorted(old, key=lambda each: candidates[each].created_at):
+        if candidates[index].weighed:
+            continue
         alike = [other for other, cosine in nearest[index] if other in old and cosine >= ALIKE]
         if alike:
             ordered |= dict.fromkeys([index, *alike])
+        else:
+            alone.append(candidates[index].memory_id)
     found = list(ordered)
     starts = range(0, len(found), batch_size)
     chunks = [found[start : start + batch_size] for start in starts][: max(0, max_batches)]
-    return [Batch([candidates[index].memory_id for index in chunk], old=True) for chunk in chunks]
+    return [Batch([candidates[index].memory_id for index in chunk], old=True) for chunk in chunks], alone
 
 
 def _candidate(row: dict[str, Any]) -> Candidate:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from graphmem.consolidation.analyse import Analyst
-from graphmem.consolidation.discover import Batch, Discovery
+from graphmem.consolidation.discover import Batch, Discovery, users_with_work
 from graphmem.consolidation.execute import Executor
 from graphmem.domain.identity import Owner, owner_of
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
@@ -95,8 +95,11 @@ class Consolidator:
     async def _discover(self, owner: Owner, run_id: str) -> list[dict[str, Any]]:
         run = await self._get(owner, run_id)
         if run.phase is Phase.NEW:
-            batches = await self._discovery.batches(owner, self._clock())
-            await self._runs.set_batches(run_id, [asdict(batch) for batch in batches])
+            found = await self._discovery.find(owner, self._clock())
+            if found.alone and not run.dry_run:
+                weighed = {"group_id": owner.group_id, "run_id": run_id, "memory_ids": found.alone}
+                await self._graph.execute("consolidation.note_weighed", **weighed, now=self._clock())
+            await self._runs.set_batches(run_id, [asdict(batch) for batch in found.batches])
         elif not run.status.is_final or run.status is RunStatus.FAILED:
             await self._runs.update(run_id, status=RunStatus.RUNNING.value, reason=None)
         return await self._runs.batches(run_id, owner.tenant)
@@ -191,8 +194,7 @@ class Consolidator:
         return JobOutcome(actions=[{"action": stage.value, "runs": len(found)}])
 
     async def _find_users(self, tenant: str | None) -> list[str]:
-        rows = await self._graph.fetch("consolidation.owners_with_fresh", tenant=tenant, now=self._clock())
-        return [Owner(row["tenant"], row["user_id"]).group_id for row in rows]
+        return [owner.group_id for owner in await users_with_work(self._graph, tenant, self._clock())]
 
     async def _find_runs(self, tenant: str | None) -> list[list[str]]:
         rows = await self._graph.fetch("consolidation.nightly_open", tenant=tenant)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from graphmem.consolidation.discover import users_with_work
 from graphmem.consolidation.execute import Executor
 from graphmem.consolidation.pipeline import KIND, Stage
 from graphmem.consolidation.rollback import Rollbacks
@@ -54,7 +54,7 @@ class Consolidations:
         proposals: Sequence[Proposal | dict[str, Any]] | None = None,
         actor: str | None = None,
     ) -> Run | str:
-        """Queue a run of one user, or of all users with memories that no run has looked at, and return its id.
+        """Queue a run of one user, or of all users with memories to look at, and return its id.
 
         With `proposals`, curated by hand for one user, nothing is discovered or analysed. With `wait` the finished run
         is returned. Raises InvalidInput for proposals without a user.
@@ -124,10 +124,8 @@ class Consolidations:
         now = self._clock()
         run_id = str(uuid.uuid4())
         await self._runs.create(run_id, tenant, None, Trigger.ON_DEMAND, now, dry_run=dry_run, actor=actor)
-        rows = await self._graph.fetch("consolidation.owners_with_fresh", tenant=tenant, now=now)
-        parts = [
-            await self._start_one(owner_of(row["tenant"], row["user_id"]), dry_run, actor, None, run_id) for row in rows
-        ]
+        owners = await users_with_work(self._graph, tenant, now)
+        parts = [await self._start_one(owner, dry_run, actor, None, run_id) for owner in owners]
         # The whole has no work of its own: its status is what its parts come to.
         await self._runs.update(run_id, status=RunStatus.SUCCEEDED.value, phase=Phase.DONE.value, finished_at=now)
         return run_id, parts
@@ -142,15 +140,15 @@ def _place(cursor: str) -> tuple[datetime, str]:
 
 
 async def schedule_nights(jobs: JobRunner, settings: Settings) -> None:
-    """Keep the three stages of the night in the configured zone."""
+    """Keep the three stages of the night in the configured zone; without `nightly`, keep none."""
     nights = {
         Stage.DISCOVERY: settings.consolidation_discovery,
         Stage.ANALYSIS: settings.consolidation_analysis,
         Stage.EXECUTION: settings.consolidation_execution,
     }
-    await asyncio.gather(
-        *(
-            jobs.schedule(f"consolidation-{stage.value}", cron, settings.timezone, KIND, {"stage": stage.value})
-            for stage, cron in nights.items()
-        )
-    )
+    for stage, cron in nights.items():
+        name = f"consolidation-{stage.value}"
+        if settings.nightly:
+            await jobs.schedule(name, cron, settings.timezone, KIND, {"stage": stage.value})
+        else:
+            await jobs.unschedule(name)

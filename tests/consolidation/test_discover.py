@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.consolidation.discover import Candidate, Discovery, neighbours, plan, score
+from graphmem.consolidation.discover import Candidate, Discovery, Found, neighbours, plan, score, users_with_work
 from tests.consolidation.conftest import Bench
 
 NOW = datetime(2026, 6, 1, 2, tzinfo=UTC)
@@ -32,8 +32,8 @@ def candidate(memory_id: str, direction: float = 0.0, **fields: Any) -> Candidat
     return Candidate(memory_id=memory_id, vector=vector, **{**known, **fields})
 
 
-def ids(batches: Any) -> list[list[str]]:
-    return [batch.memory_ids for batch in batches]
+def ids(found: Found) -> list[list[str]]:
+    return [batch.memory_ids for batch in found.batches]
 
 
 @pytest.mark.req("UMB-11")
@@ -89,14 +89,21 @@ def test_a_new_memory_brings_what_it_resembles_of_earlier_nights() -> None:
 def test_old_and_seldom_read_memories_may_be_compressed(days: int, accesses: int, chosen: bool) -> None:
     pair = [candidate(key, fresh=False, created_at=NOW - timedelta(days=days), access_count=accesses) for key in "ab"]
     found = plan(pair, NOW, 25, 400)
-    assert [(set(batch.memory_ids), batch.old) for batch in found] == ([({"a", "b"}, True)] if chosen else [])
+    assert [(set(batch.memory_ids), batch.old) for batch in found.batches] == ([({"a", "b"}, True)] if chosen else [])
 
 
 @pytest.mark.req("UMB-17")
 def test_an_old_memory_with_nothing_like_it_is_left_alone_and_none_is_weighed_twice() -> None:
     old = {"fresh": False, "created_at": NOW - timedelta(days=30)}
-    assert plan([candidate("a", 0.0, **old), candidate("b", 2.0, **old)], NOW, 25, 400) == []
-    assert plan([candidate(key, weighed=True, **old) for key in "ab"], NOW, 25, 400) == []
+    assert plan([candidate("a", 0.0, **old), candidate("b", 2.0, **old)], NOW, 25, 400) == Found([], ["a", "b"])
+    assert plan([candidate(key, weighed=True, **old) for key in "ab"], NOW, 25, 400) == Found([], [])
+
+
+@pytest.mark.req("UMB-17")
+def test_what_was_weighed_before_comes_along_with_what_resembles_it_now() -> None:
+    old = {"fresh": False, "created_at": NOW - timedelta(days=30)}
+    found = plan([candidate("before", weighed=True, **old), candidate("now", 0.1, **old)], NOW, 25, 400)
+    assert ids(found) == [["now", "before"]]
 
 
 @given(
@@ -108,7 +115,7 @@ def test_every_new_memory_is_looked_at_once(rows: list[tuple[float, bool, str, i
         candidate(f"m{n}", direction, fresh=fresh, subject_id=who, created_at=NOW - timedelta(days=days))
         for n, (direction, fresh, who, days) in enumerate(rows)
     ]
-    batches = plan(found, NOW, size, 400)
+    batches = plan(found, NOW, size, 400).batches
     seen = [key for batch in batches for key in batch.memory_ids]
     assert len(seen) == len(set(seen))
     assert {each.memory_id for each in found if each.fresh} <= set(seen)
@@ -120,11 +127,28 @@ async def test_discovery_finds_what_no_run_has_looked_at(bench: Bench) -> None:
     memories = await bench.save("User likes tea", "User likes jazz", "User likes maps")
     await bench.save("User is allergic to nuts", immutable=True)
     discovery = Discovery(bench.graph, batch_size=25, max_batches=400)
-    (batch,) = await discovery.batches(bench.owner, bench.clock())
+    (batch,) = (await discovery.find(bench.owner, bench.clock())).batches
     assert set(batch.memory_ids) == {each.id for each in memories}
 
     run_id, judged = await bench.propose({"action": "ASSOCIATE", "memory_ids": batch.memory_ids[:2]})
     await bench.executor.execute(bench.owner, run_id, judged, considered=batch.memory_ids)
-    assert await discovery.batches(bench.owner, bench.clock()) == []
+    assert await discovery.find(bench.owner, bench.clock()) == Found([], [])
     await bench.undo(run_id)
-    assert await discovery.batches(bench.owner, bench.clock()) == [batch]
+    assert await discovery.find(bench.owner, bench.clock()) == Found([batch], [])
+
+
+@pytest.mark.req("UMB-17")
+async def test_old_memories_bring_a_user_back_into_the_night_once(bench: Bench) -> None:
+    tenant = bench.owner.tenant
+    memories = await bench.save("User likes tea", "User likes green tea")
+    assert await users_with_work(bench.graph, tenant, bench.clock()) == [bench.owner]
+    run_id, judged = await bench.propose({"action": "ASSOCIATE", "memory_ids": [each.id for each in memories]})
+    ids = [each.id for each in memories]
+    await bench.executor.execute(bench.owner, run_id, judged, considered=ids)
+    bench.clock.advance(timedelta(days=7))
+    assert await users_with_work(bench.graph, tenant, bench.clock()) == []
+    bench.clock.advance(timedelta(days=1))
+    assert await users_with_work(bench.graph, tenant, bench.clock()) == [bench.owner]
+    run_id, judged = await bench.propose({"action": "ASSOCIATE", "memory_ids": ids})
+    await bench.executor.execute(bench.owner, run_id, judged, considered=ids, weighed=ids)
+    assert await users_with_work(bench.graph, tenant, bench.clock()) == []

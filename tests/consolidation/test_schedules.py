@@ -1,0 +1,46 @@
+"""The hours of the night, kept as schedules of the job store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphmem.jobs import JobRunner
+from graphmem.service.consolidations import schedule_nights
+from graphmem.service.maintenance import schedule_upkeep
+from graphmem.settings import Settings
+
+
+async def kept(settings: Settings) -> dict[str, tuple[str, str | None, object]]:
+    """The schedules that a worker with these settings keeps: cron, zone, and the stage they are for."""
+    async with await JobRunner.open(settings, {}, worker=False) as jobs:
+        await schedule_nights(jobs, settings)
+        await schedule_upkeep(jobs, settings)
+        found = jobs._store.client.list_schedules()
+    return {
+        each["schedule_name"]: (
+            each["schedule"],
+            each["cron_timezone"],
+            each["context"]["payload"].get("stage"),
+        )
+        for each in found
+    }
+
+
+@pytest.mark.req("UMB-10", "UMB-11", "UMB-12")
+async def test_the_night_begins_at_two_in_the_configured_zone(tmp_path: Path) -> None:
+    assert await kept(Settings(data_dir=tmp_path)) == {
+        "consolidation-discovery": ("0 2 * * *", "UTC", "discovery"),
+        "consolidation-analysis": ("5 2 * * *", "UTC", "analysis"),
+        "consolidation-execution": ("30 2 * * *", "UTC", "execution"),
+        "maintenance": ("0 3 * * *", "UTC", None),
+    }
+    moved = await kept(Settings(data_dir=tmp_path, timezone="Europe/Berlin", consolidation_discovery="15 1 * * *"))
+    assert {zone for _, zone, _ in moved.values()} == {"Europe/Berlin"}
+    assert moved["consolidation-discovery"][0] == "15 1 * * *"
+
+
+async def test_nights_that_are_switched_off_are_no_longer_kept(tmp_path: Path) -> None:
+    assert len(await kept(Settings(data_dir=tmp_path))) == 4
+    assert await kept(Settings(data_dir=tmp_path, nightly=False)) == {}
