@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from graphmem.consolidation.analyse import Analyst
@@ -17,6 +18,7 @@ from graphmem.consolidation.pipeline import Consolidator
 from graphmem.consolidation.rollback import Rollbacks
 from graphmem.consolidation.upkeep import KIND as UPKEEP
 from graphmem.consolidation.upkeep import UpkeepJob
+from graphmem.domain.job import JobOutcome
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.times import Clock, utc_now
 from graphmem.embedding import Embedder
@@ -26,7 +28,7 @@ from graphmem.ingestion.pipeline import JOB as EXTRACTION
 from graphmem.ingestion.pipeline import TOOL_JOB, ExtractionJob
 from graphmem.ingestion.saving import Saving
 from graphmem.ingestion.summary import CLOSING_JOB, SUMMARY_JOB, SummaryJob
-from graphmem.jobs import JobHandler, JobRunner
+from graphmem.jobs import JobHandler, JobRunner, Steps
 from graphmem.llm.client import LanguageModel
 from graphmem.llm.prompts import load_prompts
 from graphmem.retrieval.entities import NamesAtHand
@@ -37,7 +39,7 @@ from graphmem.retrieval.search import Search
 from graphmem.service.consolidations import Consolidations, schedule_nights
 from graphmem.service.context import Contexts
 from graphmem.service.entities import Entities
-from graphmem.service.jobs import Jobs
+from graphmem.service.jobs import ERASURE_JOB, Jobs
 from graphmem.service.keys import Keys
 from graphmem.service.maintenance import Maintenance, schedule_upkeep
 from graphmem.service.memories import Memories
@@ -153,6 +155,10 @@ class Queue:
         """Queue a job."""
         return await self.jobs.enqueue(kind, partition, payload, job_id)
 
+    async def erase_late(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        """Handle a job of kind `erasure`."""
+        return await Jobs(self.jobs).erase_late(payload, steps)
+
 
 @dataclass(frozen=True, slots=True)
 class Consolidation:
@@ -225,6 +231,7 @@ class GraphMemory(Verbs):
         self.parts = parts
         self.inbox = Inbox(episodes, parts.embedder, parts.policy, jobs, summaries=parts.model is not None)
         self.idempotency = IdempotencyStore(graph, clock, settings.idempotency_days)
+        self.jobs = Jobs(jobs)
         snapshots = consolidation.snapshots
         self.memories = Memories(
             parts.saving,
@@ -233,12 +240,12 @@ class GraphMemory(Verbs):
             clock,
             settings.max_memories_per_save,
             [snapshots.erase_memory, self.idempotency.forget_memory],
+            self.jobs.forget_memory,
         )
         self.entities = Entities(entities, facts, reading.store, clock)
         self.retrieval = Retrieval(reading.search, reading.lookup, reading.reinforcement)
         self.contexts = reading.contexts
         self.messages = Conversations(self.inbox, episodes, jobs, settings.extraction)
-        self.jobs = Jobs(jobs)
         erasures = [self.idempotency.forget_within, snapshots.forget]
         rollbacks = Rollbacks(graph, facts, snapshots, consolidation.runs, clock, settings.rollback_days)
         self.consolidations = Consolidations(graph, consolidation.runs, consolidation.executor, rollbacks, jobs, clock)
@@ -263,7 +270,7 @@ class GraphMemory(Verbs):
                 memory = cls(parts, jobs, reading, consolidation)
                 try:
                     await memory.inbox.resume()
-                    if worker and parts.settings.nightly:
+                    if worker:
                         await schedule_nights(jobs, parts.settings)
                         await schedule_upkeep(jobs, parts.settings)
                     yield memory
@@ -293,27 +300,40 @@ def _handlers(parts: Parts, queue: Queue, reading: Reading, consolidation: Conso
         model=parts.model,
         zone=parts.settings.timezone,
     )
-    upkeep = UpkeepJob(
-        Upkeep(
-            parts.graph,
-            parts.facts,
-            consolidation.snapshots,
-            parts.clock,
-            archive_days=parts.settings.archive_days,
-            compress_days=parts.settings.compress_days,
-            rollback_days=parts.settings.rollback_days,
-        ),
-        queue.enqueue,
-        summary_kind=SUMMARY_JOB if parts.model else None,
-        prune_user=[reading.contexts.prune],
-        prune_all={"requests": IdempotencyStore(parts.graph, parts.clock, parts.settings.idempotency_days).prune},
-    )
     return {
         EXTRACTION: extraction.run,
         TOOL_JOB: extraction.run_tools,
         SUMMARY_JOB: summaries.run,
         CLOSING_JOB: summaries.close,
         OBSERVATION_JOB: reading.contexts.observe,
-        UPKEEP: upkeep.handle,
+        UPKEEP: upkeep_of(parts, queue, reading, consolidation).handle,
         CONSOLIDATION: consolidation.consolidator.handle,
+        ERASURE_JOB: queue.erase_late,
     }
+
+
+def upkeep_of(parts: Parts, queue: Queue, reading: Reading, consolidation: Consolidation) -> UpkeepJob:
+    """Return the upkeep of all rooms."""
+    settings, clock = parts.settings, parts.clock
+
+    async def prune_jobs() -> int:
+        return await queue.jobs.prune(clock() - timedelta(days=settings.jobs_days))
+
+    return UpkeepJob(
+        Upkeep(
+            parts.graph,
+            parts.facts,
+            consolidation.snapshots,
+            clock,
+            archive_days=settings.archive_days,
+            compress_days=settings.compress_days,
+            rollback_days=settings.rollback_days,
+        ),
+        queue.enqueue,
+        summary_kind=SUMMARY_JOB if parts.model else None,
+        prune_user=[reading.contexts.prune],
+        prune_all={
+            "requests": IdempotencyStore(parts.graph, clock, settings.idempotency_days).prune,
+            "jobs": prune_jobs,
+        },
+    )

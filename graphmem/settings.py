@@ -133,6 +133,7 @@ class Settings(BaseSettings):
 
     # Retention, in days
     rollback_days: int = Field(30, ge=1, description="How long a consolidation run can be rolled back.")
+    jobs_days: int = Field(30, ge=1, description="How long finished jobs are kept.")
     idempotency_days: int = Field(30, ge=1, description="How long an idempotency key is remembered.")
 
     @field_validator("allowed_secret_classes", mode="before")

@@ -43,7 +43,7 @@ class UpkeepJob:
         self._enqueue = enqueue
         self._summary_kind = summary_kind
         self._prune_user = prune_user
-        self._prune_all = {"images": upkeep.prune_images, **(prune_all or {})}
+        self.prune_all = {"images": upkeep.prune_images, **(prune_all or {})}
 
     async def handle(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
         """Handle a job of kind `maintain`: tasks for a tenant or everybody, or one session's old messages."""
@@ -73,7 +73,7 @@ class UpkeepJob:
             total.update(await self._upkeep.prune(owner))
             for prune in self._prune_user:
                 total.update(await prune(owner))
-        for name, prune_all in self._prune_all.items():
+        for name, prune_all in self.prune_all.items():
             total[name] += await prune_all()
         return dict(total)
 

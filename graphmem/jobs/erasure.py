@@ -1,4 +1,4 @@
-"""Forgetting: the removal of everything the job store holds of a user, or of what is old."""
+"""Forgetting: the removal of everything the job store holds of a user, of one memory, or of what is old."""
 
 from __future__ import annotations
 
@@ -44,6 +44,24 @@ class Erasure:
             raise JobsUnavailable("Jobs of this user came in while it was being forgotten; forget it again.")
         return len(jobs)
 
+    def erase_records(self, within: str, words: Sequence[str]) -> None:
+        """Remove what the steps of finished jobs recorded where a job holds one of some texts.
+
+        `within` is how the jobs' partitions begin. The jobs stay, with what came of them; a failed one begins anew when
+        it is retried.
+        """
+        named = sorted({job_id for word in words for job_id in self._quoting(word)})
+        found: set[str] = set()
+        for start in range(0, len(named), BATCH):
+            batch = self._store.statuses(workflow_ids=named[start : start + BATCH], status=FINISHED)
+            found |= {each.workflow_id for each in batch if (each.authenticated_user or "").startswith(within)}
+        if not found:
+            return
+        steps = self._texts["operation_outputs"]
+        with self._store.reached(), self._store.engine.begin() as connection:
+            connection.execute(sa.delete(steps).where(steps.c.workflow_uuid.in_(sorted(found))))
+        self._compact()
+
     def prune(self, before: datetime) -> int:
         """Remove what was finished before that time."""
         old = self._store.statuses(
@@ -65,14 +83,17 @@ class Erasure:
             for status in self._store.statuses(name=[JOB_WORKFLOW, TICK_WORKFLOW], status=FINISHED)
             if status.name == TICK_WORKFLOW or (status.authenticated_user or "").startswith(SYSTEM_PARTITION)
         }
-        quoted = json.dumps(partition, ensure_ascii=False)
+        return self._quoting(partition) & system
+
+    def _quoting(self, text: str) -> set[str]:
+        quoted = json.dumps(text, ensure_ascii=False)
         found: set[str] = set()
         with self._store.reached(), self._store.engine.connect() as connection:
             for table in self._texts.values():
                 columns = [column for column in table.c if column.name != "workflow_uuid"]
                 named = sa.or_(*(column.contains(quoted, autoescape=True) for column in columns))
                 found.update(connection.scalars(sa.select(table.c.workflow_uuid).where(named)))
-        return found & system
+        return found
 
     def _holding(self, ids: Collection[str]) -> bool:
         ordered: Sequence[str] = sorted(ids)

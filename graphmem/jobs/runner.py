@@ -145,6 +145,17 @@ class JobRunner:
                 self._worker.abort(job_id)
         return self._roster.in_hand(ids)
 
+    async def erase_records(self, within: str, words: Sequence[str]) -> None:
+        """Erase what the steps of finished jobs recorded where a job holds one of some texts.
+
+        `within` is how their partitions begin. The jobs stay, with what came of them.
+        """
+        await asyncio.to_thread(self._erasure.erase_records, within, words)
+
+    async def is_busy(self, partition: str) -> bool:
+        """Whether a job of a partition is queued or running."""
+        return await asyncio.to_thread(self._store.is_busy, partition)
+
     async def prune(self, before: datetime) -> int:
         """Erase the jobs that were finished before that time, and answer how many."""
         return await asyncio.to_thread(self._erasure.prune, before)
@@ -159,6 +170,10 @@ class JobRunner:
         InvalidInput for a cron or zone that cannot be read.
         """
         await asyncio.to_thread(self._store.schedule, name, cron, timezone, kind, payload or {})
+
+    async def unschedule(self, name: str) -> None:
+        """End a schedule; what it has queued stays. Without one of that name nothing happens."""
+        await asyncio.to_thread(self._store.unschedule, name)
 
     async def _found(self, job_id: str) -> Job:
         job = await self.get(job_id)

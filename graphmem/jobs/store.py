@@ -192,6 +192,11 @@ class JobStore:
             except dbos_error.DBOSException as error:
                 raise InvalidInput(f"Schedule {name!r} cannot be kept: {error.message}.") from error
 
+    def unschedule(self, name: str) -> None:
+        """Remove a schedule, where there is one."""
+        with self.reached():
+            self.client.delete_schedule(name)
+
     # Reading
 
     def get(self, job_id: str) -> Job | None:
@@ -210,6 +215,11 @@ class JobStore:
             if len(jobs) == limit:
                 break
         return jobs
+
+    def is_busy(self, partition: str) -> bool:
+        """Whether a job of the partition is queued or running."""
+        with self.reached():
+            return bool(self.client.list_workflows(user=partition, name=JOB_WORKFLOW, status=UNFINISHED, limit=1))
 
     def _pages(self, **filters: Any) -> Iterator[WorkflowStatus]:
         offset = 0

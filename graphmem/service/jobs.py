@@ -1,11 +1,17 @@
-"""Jobs: how a background task stands, and another try for one that failed."""
+"""Jobs: how a background task stands, another try for one that failed, and what they recorded of an erased memory."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import Job
+from graphmem.domain.job import Job, JobOutcome
 from graphmem.errors import NotFound
-from graphmem.jobs import JobRunner
+from graphmem.jobs import JobRunner, Steps
+
+ERASURE_JOB = "erasure"
+"""The kind of the job that erases what jobs unfinished at the time recorded of an erased memory."""
 
 
 class Jobs:
@@ -28,6 +34,19 @@ class Jobs:
     async def list(self, owner: Owner, limit: int = 50) -> list[Job]:
         """Return a user's jobs, the newest first."""
         return await self._jobs.list(owner.group_id, limit=limit)
+
+    async def forget_memory(self, owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
+        """Erase what jobs recorded of an erased memory, by its id and texts; of those still at work once they end."""
+        await self._jobs.erase_records(owner.group_id, [memory_id, *texts])
+        if await self._jobs.is_busy(owner.group_id):
+            payload = {"tenant": owner.tenant, "user_id": owner.user_id, "memory_id": memory_id}
+            await self._jobs.enqueue(ERASURE_JOB, owner.group_id, payload)
+
+    async def erase_late(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        """Handle a job of kind `erasure`: in its user's queue it runs after all that were at work."""
+        owner, memory_id = Owner(payload["tenant"], payload["user_id"]), payload["memory_id"]
+        await steps.run("erase", lambda: self._jobs.erase_records(owner.group_id, [memory_id]))
+        return JobOutcome()
 
     async def wait(self, job_id: str, seconds: float) -> Job:
         """Return a job once it is final, or as it stands after `seconds`."""

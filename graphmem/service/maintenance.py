@@ -12,6 +12,7 @@ from graphmem.errors import GraphmemError, JobsUnavailable
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
 
+NAME = "maintenance"
 WAIT_SECONDS = 900.0
 
 
@@ -36,5 +37,8 @@ class Maintenance:
 
 
 async def schedule_upkeep(jobs: JobRunner, settings: Settings) -> None:
-    """Keep the nightly upkeep in the configured zone."""
-    await jobs.schedule("maintenance", settings.maintenance_schedule, settings.timezone, KIND, {})
+    """Keep the nightly upkeep in the configured zone; without `nightly`, keep none."""
+    if settings.nightly:
+        await jobs.schedule(NAME, settings.maintenance_schedule, settings.timezone, KIND, {})
+    else:
+        await jobs.unschedule(NAME)

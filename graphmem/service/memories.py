@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from graphmem.domain.belief import Ledger
 from graphmem.domain.fact import Fact
@@ -15,9 +15,15 @@ from graphmem.ingestion.saving import Saving
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import ErasesMemory, FactStore, known_at
 
+Forgets = Callable[[Owner, str, Sequence[str]], Awaitable[None]]
+"""What another store erases of a memory that is erased, given its owner, id and texts."""
+
 
 class Memories:
-    """The verbs of one memory or a list of them."""
+    """The verbs of one memory or a list of them.
+
+    `erasures` are what other rooms erase with a memory in its transaction, `forget_elsewhere` what follows it.
+    """
 
     def __init__(
         self,
@@ -27,6 +33,7 @@ class Memories:
         clock: Clock,
         max_save: int,
         erasures: Sequence[ErasesMemory] = (),
+        forget_elsewhere: Forgets | None = None,
     ) -> None:
         self._saving = saving
         self._facts = facts
@@ -34,6 +41,7 @@ class Memories:
         self._clock = clock
         self._max_save = max_save
         self._erasures = erasures
+        self._forget_elsewhere = forget_elsewhere
 
     async def save(
         self, owner: Owner, memories: Sequence[MemoryIn], *, actor: str | None = None, kind: str = "api"
@@ -109,7 +117,12 @@ class Memories:
 
     async def erase(self, owner: Owner, memory_id: str) -> int:
         """Erase a memory everywhere; return how many versions there were."""
-        return await self._facts.erase(owner, memory_id, self._erasures)
+        versions = await self._facts.history(owner, memory_id)
+        erased = await self._facts.erase(owner, memory_id, self._erasures)
+        if self._forget_elsewhere:
+            owned = owner if versions[0].user_id else owner.everyone
+            await self._forget_elsewhere(owned, memory_id, list({each.content for each in versions}))
+        return erased
 
     async def history(self, owner: Owner, memory_id: str) -> list[HistoryRow]:
         """Return every version, oldest first, with why it ended and what replaced it."""

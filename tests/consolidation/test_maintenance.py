@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graphmem.bootstrap import Consolidation, GraphMemory, Queue, Reading, upkeep_of
 from graphmem.consolidation.discover import Discovery
 from graphmem.consolidation.maintenance import Upkeep, faded_importance
 from graphmem.consolidation.upkeep import KIND, NO_MODEL, UpkeepJob
@@ -25,6 +27,7 @@ from graphmem.llm.client import LanguageModel
 from graphmem.service.maintenance import Maintenance
 from graphmem.settings import Settings
 from graphmem.store.episodes import EpisodeStore, Turn
+from tests.conftest import FakeClock
 from tests.consolidation.conftest import Bench
 from tests.consolidation.test_execute import DIET, current, merge
 from tests.llm.scripted import ScriptedServer, says
@@ -102,10 +105,10 @@ async def test_feedback_is_put_before_consolidation_again(bench: Bench, upkeep: 
     discovery = Discovery(bench.graph, batch_size=25, max_batches=9)
     run_id, judged = await bench.propose({"action": "ASSOCIATE", "memory_ids": [each.id for each in memories]})
     await bench.executor.execute(bench.owner, run_id, judged, considered=[each.id for each in memories])
-    assert await discovery.batches(bench.owner, bench.clock()) == []
+    assert (await discovery.find(bench.owner, bench.clock())).batches == []
     bench.clock.advance(8 * DAY)
     assert (await upkeep.expire(bench.owner))["feedback_to_review"] == 2
-    assert len(await discovery.batches(bench.owner, bench.clock())) == 1
+    assert len((await discovery.find(bench.owner, bench.clock())).batches) == 1
     assert (await upkeep.expire(bench.owner))["feedback_to_review"] == 0
 
 
@@ -262,6 +265,23 @@ async def test_images_past_their_retention_are_erased(bench: Bench, upkeep: Upke
     bench.clock.advance(31 * DAY)
     await upkeep.prune_images()
     assert (await bench.runs.get(bench.owner.tenant, run.id)).changes == []
+
+
+async def test_upkeep_prunes_the_jobs_that_finished_long_ago(memory: GraphMemory, clock: FakeClock) -> None:
+    asked: list[datetime] = []
+
+    class Old(JobRunner):
+        def __init__(self) -> None: ...
+
+        async def prune(self, before: datetime) -> int:
+            asked.append(before)
+            return 3
+
+    parts, queue = replace(memory.parts, clock=clock), Queue()
+    queue.jobs = Old()
+    upkeep = upkeep_of(parts, queue, Reading.of(parts), Consolidation.of(parts, queue))
+    assert await upkeep.prune_all["jobs"]() == 3
+    assert asked == [clock() - 30 * DAY]
 
 
 def test_importance_never_rises_by_fading() -> None:

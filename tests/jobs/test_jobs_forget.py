@@ -126,3 +126,35 @@ async def test_what_the_job_of_a_schedule_recorded_of_the_user_goes_too(open_run
     assert held_of(settings, "alice:group")
     assert await runner.forget("alice:group") == 0
     assert held_of(settings, "alice:group") == []
+
+
+@both_stores
+async def test_what_finished_jobs_recorded_of_one_memory_goes_and_the_jobs_stay(
+    open_runner: Open, settings: Settings
+) -> None:
+    async def extract(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        async def read() -> list[str]:
+            return [payload["says"]]
+
+        async def apply() -> dict[str, str]:
+            return {"memory_id": payload["as"]}
+
+        await steps.run("read", read)
+        return JobOutcome(actions=[await steps.run("apply", apply)])
+
+    runner = await open_runner({"extract": extract})
+    told = [("t:mara", "one", SECRET), ("t:mara", "two", "tea"), ("other:mara", "one", "rain"), ("t:mara", "3", SECRET)]
+    jobs = [
+        await runner.enqueue("extract", who, {"user_id": "mara", "as": memory_id, "says": text * 300})
+        for who, memory_id, text in told
+    ]
+    for job_id in jobs:
+        await runner.wait(job_id, PATIENCE)
+    await runner.erase_records("t:mara", ["one"])
+    await runner.erase_records("t:", ["3", SECRET])
+    for job_id, (_, memory_id, _) in zip(jobs, told, strict=True):
+        job = await runner.get(job_id)
+        assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"memory_id": memory_id}])
+    steps = {job_id: runner._store.client.list_workflow_steps(job_id) for job_id in jobs}
+    assert [len(steps[job_id]) for job_id in jobs] == [0, 2, 2, 0]
+    assert not await runner.is_busy("t:mara")
