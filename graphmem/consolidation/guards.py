@@ -110,6 +110,8 @@ def _one_place(proposal: Merge, scene: Scene) -> str | None:
 
 def _one_time(proposal: Merge, scene: Scene) -> str | None:
     facts = [scene.facts[key] for key in proposal.memory_ids]
+    if len({fact.valid_at for fact in facts if fact.valid_at}) > 1:
+        return "contradictory validity: the memories begin at different times"
     if len({fact.invalid_at for fact in facts}) > 1:
         return "contradictory validity: the memories end at different times"
     if len({fact.expires_at is None for fact in facts}) > 1:

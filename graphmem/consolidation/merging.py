@@ -21,8 +21,8 @@ MAX_TAGS = 50
 def merged(sources: Sequence[Fact], content: str) -> Fact:
     """Return the first version of the memory that stands for `sources` from now on.
 
-    It holds from the earliest of their starts (an unknown one is the earliest), is as sure as the least sure and as
-    important as the most important of them, and keeps the provenance of all. Its place in the graph is that of the
+    It holds since they do, or always where the start of one is unknown, is as sure as the least sure and as important
+    as the most important of them, and keeps the provenance of all. Its place in the graph is that of the
     single-valued source, else of the most important one; other objects are mentioned.
     """
     lead = max(sources, key=lambda fact: (fact.single_valued, fact.object_id is not None, fact.importance))
@@ -52,7 +52,7 @@ def merged(sources: Sequence[Fact], content: str) -> Fact:
         decay_rate=DECAY_RATES[kind],
         access_count=sum(fact.access_count for fact in sources),
         last_accessed_at=_latest(fact.last_accessed_at for fact in sources),
-        valid_at=None if None in starts else min(start for start in starts if start),
+        valid_at=None if None in starts else lead.valid_at,
         invalid_at=lead.invalid_at,
         claimed_invalid_at=lead.claimed_invalid_at,
         expires_at=_latest(fact.expires_at for fact in sources),

@@ -87,12 +87,15 @@ async def test_a_merge_keeps_the_messages_of_all_its_sources(bench: Bench) -> No
     assert edges[0] & edges[1], "both messages are tied to the merged fact"
 
 
-async def test_a_merged_memory_holds_from_the_earliest_start(bench: Bench) -> None:
-    start, later = bench.clock().replace(year=2020), bench.clock().replace(year=2023)
-    first = await bench.save("User plays chess", valid_at=later)
-    second = await bench.save("User plays chess on Sundays", valid_at=start)
-    await bench.execute(merge([*first, *second], "User plays chess on Sundays"))
-    assert (await current(bench))["User plays chess on Sundays"].valid_at == start
+async def test_a_merged_memory_holds_since_its_sources_do(bench: Bench) -> None:
+    start = bench.clock().replace(year=2020)
+    chess, sunday = await bench.save("User plays chess", "User plays on Sundays", valid_at=start)
+    await bench.execute(merge([chess, sunday], "User plays chess on Sundays"))
+    merged = (await current(bench))["User plays chess on Sundays"]
+    assert merged.valid_at == start
+    earlier = await bench.save("User plays chess in a club")
+    await bench.execute(merge([merged, *earlier], "User plays chess on Sundays in a club"))
+    assert (await current(bench))["User plays chess on Sundays in a club"].valid_at is None
 
 
 async def test_a_merged_memory_is_not_reverted_one_by_one(bench: Bench) -> None:

@@ -155,6 +155,11 @@ ADVERSARIAL = {
         fact("a", "User likes tea", immutable=True),
         fact("b", "User likes jazz"),
     ),
+    "two starts": (
+        "User plays chess and the piano",
+        fact("a", "User plays chess", valid_at=NOW),
+        fact("b", "User plays the piano", valid_at=LATER),
+    ),
     "contradictory validity": (
         "User lives in Berlin and rents a flat",
         fact("a", "User lives in Berlin", invalid_at=LATER),
