@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from api import problems
 from api.observing import Observed
 from api.openapi import describe
+from api.rate import RateLimit
 from api.routes import ROUTERS
 from graphmem.bootstrap import GraphMemory
 from graphmem.settings import Settings
@@ -27,6 +28,7 @@ def create_app(memory: GraphMemory, settings: Settings) -> FastAPI:
     )
     app.state.memory = memory
     app.state.settings = settings
+    app.state.rate = RateLimit(settings.rate_limit, settings.cache_url)
     app.add_middleware(Observed)
     problems.install(app)
     for router in ROUTERS:

@@ -21,9 +21,10 @@ class Demand(Enum):
 
 
 async def admit(request: Request, demand: Demand) -> Key:
-    """Return the key of a request after checking its role and the user in its path."""
+    """Return the key of a request after checking how often it asks, its role and the user in its path."""
     caller: Key = await request.app.state.memory.keys.authenticate(_bearer(request))
     request.state.caller = caller
+    await request.app.state.rate.count(caller)
     if caller.role not in demand.value:
         raise Forbidden(f"A key of role {caller.role.value} may not do this.")
     if "user_id" in request.path_params:

@@ -82,6 +82,9 @@ class Settings(BaseSettings):
     api_key: SecretStr | None = Field(None, description="A first admin key of tenant `default`.")
     host: str = Field("127.0.0.1", description="Address the API listens on.")
     port: int = Field(8321, ge=0, le=65535, description="Port the API listens on.")
+    rate_limit: str | None = Field(
+        None, description="Requests a key may make in a moving window, such as `600/minute`; absent: no limit."
+    )
     max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="Largest request body, in bytes.")
     max_import_bytes: int = Field(512 * 1024 * 1024, ge=1024, description="Largest import, in bytes.")
     max_memories_per_save: int = Field(500, ge=1, description="Most memories one save may carry.")
@@ -140,6 +143,15 @@ class Settings(BaseSettings):
     @classmethod
     def _split_at_commas(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("rate_limit")
+    @classmethod
+    def _is_rate(cls, value: str | None) -> str | None:
+        from limits import parse
+
+        if value is not None:
+            parse(value)
+        return value
 
     @property
     def has_model(self) -> bool:

@@ -58,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["GRAPHMEM_TEST_NEO4J_PASSWORD"] = container.password
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a room together: they share a worker of jobs, of which a process has one."""
     for item in items:

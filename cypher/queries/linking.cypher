@@ -57,8 +57,11 @@ CALL () {
 WITH DISTINCT r
 WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid_to
   AND (r.valid_to > $valid_after OR r.content_hash IN $hashes)
-RETURN r {.*, fact_embedding: null} AS fact, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id,
-       [vector IN $vectors | 2 * vector.similarity.cosine(r.fact_embedding, vector) - 1] AS similarities
+RETURN collect([
+  r.memory_id, r.fact, r.content_hash, r.name, startNode(r).uuid, endNode(r).uuid, r.entity_ids,
+  r.first_created_at.epochSeconds * 1000000 + r.first_created_at.microsecond,
+  [vector IN $vectors | 2 * vector.similarity.cosine(r.fact_embedding, vector) - 1]
+]) AS found
 
 // name: rename_entity(group_id, entity_id, proper_name, name_key, vector, now)
 // Give an entity its proper name.

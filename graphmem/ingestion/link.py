@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 
 from pydantic import BaseModel, Field
 
 from graphmem.domain.entity import EntityIn
-from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.text import content_hash, name_key
 from graphmem.domain.times import LATEST
 from graphmem.ingestion.claims import Alias, Claim
 from graphmem.ingestion.likeness import Likeness, likeness
 from graphmem.store.driver import Graph, Transaction
-from graphmem.store.rows import group_key, read_fact
+from graphmem.store.rows import group_key
 
 POOL = 60
 """Facts each channel brings: three times what is used, for the quantized index."""
@@ -73,10 +72,25 @@ class Linked(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A known fact with its nearness to each claim."""
+    """A known fact as comparing needs it; `told` is when it was first told, in microseconds since 1970.
 
-    fact: Fact
-    similarities: list[float]
+    `object_id` is the subject's where the fact is about the subject alone; `similarities` are cosines with each claim.
+    """
+
+    memory_id: str
+    content: str
+    content_hash: str
+    predicate: str
+    subject_id: str
+    object_id: str
+    entity_ids: Sequence[str]
+    told: int
+    similarities: Sequence[float]
+
+    @property
+    def age(self) -> tuple[int, str]:
+        """What puts facts in the order in which they were learnt."""
+        return self.told, self.content
 
 
 class Linker:
@@ -173,7 +187,7 @@ class Linker:
         keywords: Sequence[str],
     ) -> list[Found]:
         contents = [claim.memory.content for claim in claims]
-        rows = await transaction.run(
+        found = await transaction.value(
             "linking.related_facts",
             group_id=owner.group_id,
             vectors=[vectors[content] for content in contents],
@@ -187,7 +201,7 @@ class Linker:
             known_at=LATEST,
             limit=POOL,
         )
-        return [Found(read_fact(row), row["similarities"]) for row in rows]
+        return [Found(*each) for each in found]
 
 
 def names_of(claims: Sequence[Claim], aliases: Sequence[Alias]) -> dict[str, EntityIn]:
@@ -221,37 +235,33 @@ def select(
 
     The order is that in which they were learnt: unlike a ranking it is the same on every machine.
     """
-    chosen: list[list[Fact]] = []
+    chosen: list[list[Found]] = []
     for index, claim in enumerate(claims):
-        scored = [(nearness(each, index, claim, entities), each.fact) for each in found]
+        scored = [(nearness(each, index, claim, entities), each) for each in found]
         scored = [(score, fact) for score, fact in scored if score > 0]
-        scored.sort(key=lambda pair: (-round(pair[0], 4), _age(pair[1])))
+        scored.sort(key=lambda pair: (-round(pair[0], 4), pair[1].age))
         chosen.append([fact for _, fact in scored[:RELATED]])
     best = {fact.memory_id: fact for rank in range(RELATED) for facts in chosen for fact in facts[rank : rank + 1]}
-    kept = sorted(list(best.values())[:ALL_RELATED], key=_age)
+    kept = sorted(list(best.values())[:ALL_RELATED], key=lambda fact: fact.age)
     place = {fact.memory_id: index for index, fact in enumerate(kept)}
     near = [sorted(place[fact.memory_id] for fact in facts if fact.memory_id in place) for facts in chosen]
     return [fact.memory_id for fact in kept], near
 
 
-def nearness(found: Found, index: int, claim: Claim, entities: Mapping[str, str]) -> float:
+def nearness(fact: Found, index: int, claim: Claim, entities: Mapping[str, str]) -> float:
     """Return how much a known fact has to do with a claim: above 1 in the same place, its cosine where near, else 0."""
-    fact, similarity = found.fact, found.similarities[index]
+    similarity = fact.similarities[index]
     subject = entities.get(subject_key(claim))
     if fact.content_hash == content_hash(claim.memory.content) and fact.subject_id == subject:
         return 3.0
     if subject == fact.subject_id and fact.predicate == claim.memory.predicate and claim.memory.single_valued:
         return 2.0
     target = entities.get(name_key(claim.memory.object.name)) if claim.memory.object else None
-    if subject == fact.subject_id and target and target == fact.object_id:
+    if subject == fact.subject_id != fact.object_id == target:
         return 1.0 + max(similarity, 0.0)
     shared = {entities.get(key) for key in keys_of(claim) if key} & set(fact.entity_ids)
     same_place = subject == fact.subject_id and fact.predicate == claim.memory.predicate
     return similarity if similarity >= (SHARING if shared or same_place else SIMILAR) else 0.0
-
-
-def _age(fact: Fact) -> tuple[datetime, str]:
-    return fact.first_created_at, fact.content
 
 
 def full_text(owner: Owner, text: str) -> str:

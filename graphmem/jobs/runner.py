@@ -111,7 +111,7 @@ class JobRunner:
             if job.status.is_final or left <= 0:
                 return job
             await asyncio.sleep(min(pause, left))
-            pause = min(pause * 2, 0.25)
+            pause = min(pause * 1.2, 0.25)
 
     async def retry(self, job_id: str) -> Job:
         """Queue a failed job again from the step it failed at; raise NotFound, and Conflict when it has not failed."""

@@ -1,0 +1,37 @@
+"""A key that asks too often is told when to come back; others are not held up by it."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from pydantic import ValidationError
+
+from api.app import create_app
+from graphmem.bootstrap import GraphMemory
+from graphmem.domain.key import KeyIn, Role
+from graphmem.settings import Settings
+from tests.api.conftest import served
+
+
+async def test_the_request_over_the_limit_is_answered_429_with_when_to_come_back(
+    service: GraphMemory, settings: Settings, tenant: str
+) -> None:
+    keys = [(await service.keys.create(tenant, KeyIn(name=name, role=Role.AGENT))).key for name in ("busy", "calm")]
+    limited = create_app(service, settings.model_copy(update={"rate_limit": "3/minute"}))
+    async with served(limited) as address, httpx.AsyncClient(base_url=address) as client:
+        busy = [await client.get("/v1/users/mara/memories", headers=_bearer(keys[0])) for _ in range(4)]
+        calm = await client.get("/v1/users/mara/memories", headers=_bearer(keys[1]))
+    assert [each.status_code for each in busy] == [200, 200, 200, 429]
+    assert 1 <= int(busy[3].headers["Retry-After"]) <= 60
+    assert busy[3].headers["content-type"] == "application/problem+json"
+    assert busy[3].json()["title"] == "Too many requests"
+    assert calm.status_code == 200
+
+
+def test_a_rate_that_cannot_be_read_is_refused_when_settings_are() -> None:
+    with pytest.raises(ValidationError, match="rate limit"):
+        Settings(rate_limit="often")
+
+
+def _bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
