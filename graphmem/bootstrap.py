@@ -39,6 +39,7 @@ from graphmem.retrieval.search import Search
 from graphmem.service.consolidations import Consolidations, schedule_nights
 from graphmem.service.context import Contexts
 from graphmem.service.entities import Entities
+from graphmem.service.importing import Arrivals
 from graphmem.service.jobs import ERASURE_JOB, Jobs
 from graphmem.service.keys import Keys
 from graphmem.service.maintenance import Maintenance, schedule_upkeep
@@ -250,7 +251,10 @@ class GraphMemory(Verbs):
         rollbacks = Rollbacks(graph, facts, snapshots, consolidation.runs, clock, settings.rollback_days)
         self.consolidations = Consolidations(graph, consolidation.runs, consolidation.executor, rollbacks, jobs, clock)
         self.maintenance = Maintenance(jobs)
-        self.transfer = Transfer(TransferStore(graph, facts, clock), graph, parts.embedder, erasures, jobs.forget)
+        arrivals = Arrivals(parts.saving, self.messages, clock, settings.max_memories_per_save)
+        self.transfer = Transfer(
+            TransferStore(graph, facts, clock), graph, parts.embedder, arrivals, erasures, jobs.forget
+        )
         self.keys = Keys(KeyStore(graph), clock, settings.api_key)
         self.readiness = Readiness(graph, jobs)
 

@@ -18,6 +18,7 @@ ROUTERS = (
     context.router,
     transfer.reading,
     transfer.writing,
+    transfer.formats,
     transfer.forgetting,
     keys.reading,
     keys.writing,

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 
 from api import guard
 from api.auth import Caller, OwnerInPath
+from api.bodies import parse
 from api.facade import Memory as Facade
 from api.openapi import Responses
 from graphmem.domain.export import Forgotten, Imported
+from graphmem.domain.export_schema import schema_of_export
+from graphmem.domain.formats.document import Format, lines_of
 
 reading = APIRouter(route_class=guard.Reading, tags=["transfer"])
 writing = APIRouter(route_class=guard.Writing, tags=["transfer"])
+formats = APIRouter(route_class=guard.Reading, tags=["transfer"])
 forgetting = APIRouter(route_class=guard.Forgetting, tags=["transfer"])
 
 USER = "/v1/users/{user_id:segment}"
@@ -28,7 +34,11 @@ EXPORTED: Responses = {
 IMPORTED = {
     "requestBody": {
         "required": True,
-        "content": {"application/json": {"schema": DOCUMENT}, "application/yaml": {"schema": DOCUMENT}},
+        "content": {
+            "application/json": {"schema": {"type": ["object", "array"]}},
+            "application/jsonl": {"schema": {"type": "string"}},
+            "application/yaml": {"schema": DOCUMENT},
+        },
     }
 }
 
@@ -37,16 +47,47 @@ IMPORTED = {
 async def export(
     owner: OwnerInPath, memory: Facade, format: Annotated[Literal["json", "yaml"], Query()] = "json"
 ) -> Response:
-    """Write everything of a user, losslessly."""
-    return Response(await memory.transfer.export(owner, format), media_type=f"application/{format}")
+    """Write everything of a user, losslessly, while it is read."""
+    chunks = memory.transfer.stream(owner, format)
+    first = await anext(chunks)
+    return StreamingResponse(_joined(first, chunks), media_type=f"application/{format}")
+
+
+async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield chunks of which the first has been read already: by then it is known that the rest can be."""
+    yield first
+    async for chunk in rest:
+        yield chunk
 
 
 @writing.post(USER + "/import", summary="Import a user", response_model=Imported, openapi_extra=IMPORTED)
-async def import_(owner: OwnerInPath, caller: Caller, memory: Facade, request: Request) -> Imported:
-    """Read an export back; ids stay when they are free, else the answer maps old to new."""
+async def import_(
+    owner: OwnerInPath,
+    caller: Caller,
+    memory: Facade,
+    request: Request,
+    format: Annotated[Format, Query(description="Absent: told by the document's shape.")] = Format.AUTO,
+) -> Imported:
+    """Read an export back, or take what one of mem0, of Graphiti or a chat log (JSON or JSONL) holds.
+
+    Ids stay when they are free; `ids` maps those of the document to those here. `refused` says what was not taken.
+    """
+    body = await request.body()
     if "json" in request.headers.get("content-type", ""):
-        await request.json()
-    return await memory.transfer.import_(owner, await request.body(), actor=caller.id)
+        await asyncio.to_thread(_check_json, body)
+    return await memory.transfer.import_(owner, body, form=format, actor=caller.id)
+
+
+def _check_json(body: bytes) -> None:
+    """Raise InvalidInput unless a body is JSON, or lines of JSON, that mean one thing."""
+    for line in lines_of(body) or [body]:
+        parse(line)
+
+
+@formats.get("/v1/schema/export", summary="JSON Schema of an export")
+async def export_schema() -> dict[str, Any]:
+    """Tell the form of an export: what stands in it and of which kind each value is."""
+    return schema_of_export()
 
 
 @forgetting.delete(USER, summary="Forget a user", response_model=Forgotten)

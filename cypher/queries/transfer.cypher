@@ -15,11 +15,25 @@ RETURN r {.*, fact_embedding: null} AS fact, r.fact_embedding AS vector,
        startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 ORDER BY r.memory_id, r.version
 
-// name: records(group_id)
-// Fetch every other node of the user that outlives an export: messages, sessions, what was learned.
+// name: record_heads(group_id)
+// Find every other node of the user that outlives an export: messages, sessions, what was learned; whole where it has no id.
 MATCH (n) WHERE n.group_id = $group_id
   AND none(label IN labels(n) WHERE label IN ['User', 'Entity', 'ConsolidationRun', 'Change', 'Extraction', 'IdempotentRequest'])
-RETURN elementId(n) AS element_id, labels(n) AS labels, properties(n) AS properties
+WITH n, CASE WHEN n:Session THEN 'session:' + n.session_id ELSE coalesce(n.uuid, n.id) END AS key
+RETURN elementId(n) AS element_id, labels(n) AS labels, key, CASE WHEN key IS NULL THEN properties(n) END AS properties
+
+// name: records(element_ids)
+// Fetch some of those nodes with their vectors, in the order asked for.
+UNWIND range(0, size($element_ids) - 1) AS place
+MATCH (n) WHERE elementId(n) = $element_ids[place]
+RETURN properties(n) AS properties, labels(n) AS labels, elementId(n) AS element_id ORDER BY place
+
+// name: size(group_id)
+// Count what an export of a user holds beside its links.
+RETURN COUNT { MATCH (e:Entity {group_id: $group_id}) }
+     + COUNT { MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() }
+     + COUNT { MATCH (n) WHERE n.group_id = $group_id AND none(label IN labels(n)
+               WHERE label IN ['User', 'Entity', 'ConsolidationRun', 'Change', 'Extraction', 'IdempotentRequest']) } AS size
 
 // name: links(group_id)
 // Fetch every relationship between nodes of the user but the facts.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import sys
 from collections import Counter
@@ -93,6 +92,7 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
     """Yield the session and the message of each line."""
     from pydantic import ValidationError
 
+    from graphmem.domain.formats.chat import turn_id
     from graphmem.domain.session import MessageIn
 
     said: Counter[str] = Counter()
@@ -112,15 +112,8 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
         except ValidationError as error:
             raise InvalidInput(f"Line {number}: {refusal(error)}.") from error
         if message.get("id") is None:
-            message["id"] = _id_of(session, message, said)
+            message["id"] = turn_id(session, message, said)
         yield session, message
-
-
-def _id_of(session: str, message: dict[str, Any], said: Counter[str]) -> str:
-    """Return an id made of a message's content and place; what is said twice in a session is counted."""
-    content = json.dumps([session, message], sort_keys=True, ensure_ascii=False)
-    said[content] += 1
-    return "line-" + hashlib.sha256(f"{said[content]}{content}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 async def ingest_batches(
@@ -134,12 +127,12 @@ async def ingest_batches(
         accepted = await memory.messages.add(owner, batch)
         job_id = accepted.id if isinstance(accepted, Job) else accepted.job_id
         if job_id is not None:
-            jobs.append(await _finished(memory, job_id))
+            jobs.append(await finished(memory, job_id))
         advance(len(batch.messages))
     return jobs
 
 
-async def _finished(memory: GraphMemory, job_id: str) -> Job:
+async def finished(memory: GraphMemory, job_id: str) -> Job:
     """Wait for a job; one that failed in an earlier run is tried once more."""
     job = await memory.jobs.wait(job_id, 0)
     if job.status == "failed":

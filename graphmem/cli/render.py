@@ -230,6 +230,8 @@ def rollback(done: Rollback) -> list[Drawn]:
 def imported(done: Imported) -> Table:
     """Draw what an import brought in."""
     counts = {**done.imported, **{f"{kind}, there already": count for kind, count in done.unchanged.items()}}
+    if done.format != "graphmem":
+        return pairs({**counts, "not taken": len(done.refused)})
     return pairs({**counts, "ids changed": len(done.ids), "vectors": "made anew" if done.vectors_remade else "kept"})
 
 

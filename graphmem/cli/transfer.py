@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -29,31 +31,48 @@ async def export(
 
     owner = owner_of(tenant, user)
     async with opened(output) as memory:
-        raw = await memory.transfer.export(owner, format)
-    if file == "-":
-        sys.stdout.buffer.write(raw)
-        return
-    await asyncio.to_thread(_write, Path(file), raw)
-    output.show({"file": file, "bytes": len(raw)}, f"Exported {len(raw)} bytes to {file}.")
+        with progress(output, "Exporting") as advance:
+            chunks = memory.transfer.stream(owner, format, progress=advance)
+            if file == "-":
+                async for chunk in chunks:
+                    sys.stdout.buffer.write(chunk)
+                return
+            size = await _write(Path(file), chunks)
+    output.show({"file": file, "bytes": size}, f"Exported {size} bytes to {file}.")
 
 
 @command(app, "import")
 async def import_(
     output: Output,
     user: User,
-    file: Annotated[str, typer.Argument(help="An export; - reads standard input.")] = "-",
+    file: Annotated[str, typer.Argument(help="An export or a chat log; - reads standard input.")] = "-",
     tenant: Tenant = "default",
+    format: Annotated[
+        Literal["auto", "graphmem", "mem0", "graphiti", "openai"],
+        typer.Option(help="Whose format it has; auto: told by its shape."),
+    ] = "auto",
 ) -> None:
-    """Read an export back; ids stay when they are free."""
+    """Read an export back, or take what one of mem0, of Graphiti or a chat log in OpenAI's form holds.
+
+    The messages of a chat log are read in this process, as with `graphmem ingest`.
+    """
     from graphmem.cli import render
-    from graphmem.cli.ingest import read_input
+    from graphmem.cli.ingest import finished, read_input
+    from graphmem.domain.formats.document import Format, read_document
     from graphmem.domain.identity import owner_of
 
     owner = owner_of(tenant, user)
     text = await asyncio.to_thread(read_input, file)
-    async with opened(output) as memory:
-        done = await memory.transfer.import_(owner, text.encode(), actor="cli")
-    output.show(done, render.imported(done))
+    form, document = read_document(text.encode(), Format(format))
+    async with opened(output, worker=form is Format.OPENAI) as memory:
+        with progress(output, "Importing") as advance:
+            done = await memory.transfer.take(owner, form, document, actor="cli", progress=advance)
+        jobs = [await finished(memory, job_id) for job_id in done.jobs]
+    output.show(done, render.imported(done), *([render.jobs(jobs)] if jobs else []))
+    for each in done.refused:
+        output.note(f"not taken: {'.'.join(map(str, each.loc))}: {each.reason}")
+    if any(job.status == "failed" for job in jobs):
+        stop("Some of the messages could not be read: run the same command again to retry them.")
 
 
 @command(app, "forget")
@@ -79,13 +98,29 @@ async def forget(
         stop(f"{done.residue} traces of the user are left: run the same command again.")
 
 
-def _write(path: Path, raw: bytes) -> None:
-    """Put a file into place as a whole, readable by its owner only."""
+@contextmanager
+def progress(output: Output, what: str) -> Iterator[Callable[[int, int], None]]:
+    """Give a callback `(entries done, entries in all)` that draws a bar on standard error."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("entries"), TimeElapsedColumn())
+    with Progress(*columns, console=output.notes) as bar:
+        task = bar.add_task("entries", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+async def _write(path: Path, chunks: AsyncIterator[bytes]) -> int:
+    """Put a file into place as a whole, readable by its owner only; return its size in bytes."""
     draft = path.with_name(f".{path.name}.part")
     try:
         draft.touch(mode=0o600)
-        draft.write_bytes(raw)
+        with draft.open("wb") as file:
+            async for chunk in chunks:
+                file.write(chunk)
+            size = file.tell()
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise InvalidInput(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return size

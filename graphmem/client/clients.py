@@ -93,6 +93,7 @@ class Verbs:
     revoke_key = Verb(operations.revoke_key)
 
     export = Verb(operations.export)
+    export_schema = Verb(operations.export_schema)
     import_ = Verb(operations.import_)
     forget = Verb(operations.forget)
 

@@ -18,6 +18,7 @@ from graphmem.domain.context import (
 )
 from graphmem.domain.entity import Entity
 from graphmem.domain.export import Forgotten, Imported
+from graphmem.domain.formats.document import Format, read_format
 from graphmem.domain.job import Job
 from graphmem.domain.key import CreatedKey, Key, KeyIn, Role
 from graphmem.domain.listing import ListFilters, Page, Sort
@@ -368,11 +369,28 @@ def export(user_id: str, *, format: Literal["json", "yaml"] = "json") -> Call[by
     return Call("GET", route, lambda answer: answer.content, params={"format": format}, patient=True)
 
 
-def import_(user_id: str, document: bytes) -> Call[Imported]:
-    """Read an export back; ids stay when they are free, else the answer maps old to new."""
-    media_type = "application/json" if document.lstrip().startswith(b"{") else "application/yaml"
-    route = user(user_id, "import")
-    return Call("POST", route, one(Imported), content=document, media_type=media_type, writes=True, patient=True)
+def export_schema() -> Call[dict[str, Any]]:
+    """Return the JSON Schema of an export."""
+    return Call("GET", "/v1/schema/export", lambda answer: dict(answer.json()))
+
+
+def import_(
+    user_id: str,
+    document: bytes,
+    *,
+    format: Format | Literal["auto", "graphmem", "mem0", "graphiti", "openai"] = "auto",
+) -> Call[Imported]:
+    """Read an export back, or take what one of mem0, of Graphiti or a chat log holds; `ids` maps old to new."""
+    return Call(
+        "POST",
+        user(user_id, "import"),
+        one(Imported),
+        params={"format": read_format(format).value},
+        content=document,
+        media_type="application/json" if document.lstrip().startswith((b"{", b"[")) else "application/yaml",
+        writes=True,
+        patient=True,
+    )
 
 
 def forget(user_id: str) -> Call[Forgotten]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from graphmem.domain.decay import reinforced
 from graphmem.domain.fact import Fact
+from graphmem.domain.formats.told import Told
 from graphmem.domain.memory import Action, Status
 from graphmem.errors import Conflict, ImmutableMemory, InvalidInput, NotFound, VersionConflict
 
@@ -92,6 +93,32 @@ class Ledger:
         if follower:
             return Outcome(Action.INSERT, draft, (), f"arrived late: {follower.memory_id} follows it")
         return Outcome(Action.INSERT, draft)
+
+    def bring(self, draft: Fact, told: Told) -> Outcome:
+        """Place a statement of another memory with the time that memory knew it; nothing known here is closed by it.
+
+        A belief that ended there ends here: with the end of the statement where that became known, else as deleted.
+        """
+        now = self._tick()
+        began = told.created_at or now
+        updated = max(began, told.updated_at or began)
+        draft = replace(draft, created_at=began, first_created_at=began, updated_at=updated, actor=self._actor)
+        ended = told.expired_at
+        if (ended is None or draft.invalid_at) and draft.holds_at(now) and (known := self._same_statement(draft, now)):
+            return Outcome(Action.REINFORCE, self._reinforce(known, draft, now), (), "the same statement is known")
+        if ended is None or (draft.invalid_at and ended <= began):
+            return Outcome(Action.INSERT, self._add(draft, None))
+        if draft.invalid_at is None:
+            ended = max(ended, began + ONE_TICK)
+            gone = replace(draft, expired_at=ended, end_status=Status.DELETED, ended_reason="no longer believed")
+            self.created[gone.uuid] = gone
+            return Outcome(Action.INSERT, gone)
+        open_ended = replace(
+            draft, invalid_at=None, claimed_invalid_at=None, expired_at=ended, ended_reason="its end became known"
+        )
+        self._add(open_ended, None)
+        following = replace(draft, uuid=str(uuid.uuid4()), version=2, created_at=ended, updated_at=ended)
+        return Outcome(Action.INSERT, self._add(following, open_ended.uuid))
 
     def _same_statement(self, draft: Fact, now: datetime) -> Fact | None:
         same = [fact for fact in self._latest.values() if fact.identity == draft.identity and not fact.never_valid]

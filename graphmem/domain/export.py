@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
@@ -11,13 +10,12 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from graphmem.domain.entity import RECORD_LABELS, RESERVED_LABELS
+from graphmem.domain.formats.document import Format, refuse
+from graphmem.domain.formats.told import Refused
 from graphmem.errors import InvalidInput
 
 TIME = "$time"
 """Key that marks a time among the free properties of a node."""
-
-MAX_DEPTH = 64
-"""Levels an import in YAML may be nested."""
 
 
 class Embedding(BaseModel):
@@ -89,13 +87,23 @@ class Export(BaseModel):
         return nodes
 
 
-class Imported(BaseModel):
-    """What an import brought in: counts, what was there already, and the ids that had to change."""
+SECTIONS = ("entities", "memories", "records", "links")
+"""The lists of an export, in the order they are written."""
 
+
+class Imported(BaseModel):
+    """What an import brought in and what it did not: `ids` leads from ids of the document to those they got here.
+
+    `jobs` are those that read the messages of a chat log.
+    """
+
+    format: Format = Format.GRAPHMEM
     imported: dict[str, int]
     unchanged: dict[str, int]
-    ids: dict[str, str]
-    vectors_remade: bool
+    refused: list[Refused] = Field(default_factory=list)
+    ids: dict[str, str] = Field(default_factory=dict)
+    jobs: list[str] = Field(default_factory=list)
+    vectors_remade: bool = False
 
 
 class Forgotten(BaseModel):
@@ -137,44 +145,70 @@ def _read_time(text: Any) -> datetime:
     return moment
 
 
-def render(export: Export, form: Literal["json", "yaml"]) -> bytes:
-    """Return an export as JSON or as equivalent YAML, in UTF-8."""
-    if form == "json":
-        return export.model_dump_json().encode()
+class ExportText:
+    """An export as text, written entry by entry: JSON, or equivalent YAML."""
+
+    def __init__(self, form: Literal["json", "yaml"], head: Export) -> None:
+        """Begin with what stands before the entries; `head` has none."""
+        self._json = form == "json"
+        told = head.model_dump(mode="json", exclude=set(SECTIONS))
+        self._pieces = [head.model_dump_json(exclude=set(SECTIONS))[:-1] if self._json else _as_yaml(told)]
+        self._size = len(self._pieces[0])
+        self._ahead = list(SECTIONS)
+        self._open = ""
+
+    def add(self, section: str, entry: Node | Version | Link) -> None:
+        """Write an entry; the sections come in the order of `SECTIONS`."""
+        if section != self._open:
+            self._begin(section)
+        elif self._json:
+            self._write(",")
+        self._write(entry.model_dump_json() if self._json else _as_yaml([entry.model_dump(mode="json")]))
+
+    def end(self) -> None:
+        """Write what stands after the last entry."""
+        self._close_and_skip(None)
+        self._write("}" if self._json else "")
+
+    def take(self, at_least: int = 0) -> bytes:
+        """Return what is written and not yet taken, in UTF-8, where that is so many characters; else nothing."""
+        if self._size < at_least:
+            return b""
+        text = "".join(self._pieces)
+        self._pieces, self._size = [], 0
+        return text.encode()
+
+    def _write(self, piece: str) -> None:
+        self._pieces.append(piece)
+        self._size += len(piece)
+
+    def _begin(self, section: str) -> None:
+        self._close_and_skip(section)
+        self._write(f',"{section}":[' if self._json else f"{section}:\n")
+        self._open = section
+
+    def _close_and_skip(self, until: str | None) -> None:
+        if self._open and self._json:
+            self._write("]")
+        while self._ahead:
+            section = self._ahead.pop(0)
+            if section == until:
+                return
+            self._write(f',"{section}":[]' if self._json else f"{section}: []\n")
+
+
+def _as_yaml(value: Any) -> str:
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(
-        export.model_dump(mode="json"), Dumper=dumper, allow_unicode=True, sort_keys=False, width=10**6
-    )
-    return text.encode()
+    text: str = yaml.dump(value, Dumper=dumper, allow_unicode=True, sort_keys=False, width=10**6)
+    return text
 
 
-def _read_yaml(text: str) -> Any:
-    """Read YAML of few levels and without aliases: either can make a small text too much for the reader."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    depth = 0
-    for event in yaml.parse(text, loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH or isinstance(event, yaml.AliasEvent):
-            raise InvalidInput(f"The import has aliases or more than {MAX_DEPTH} levels.")
-    return yaml.load(text, loader)
-
-
-def parse(raw: bytes) -> Export:
-    """Read an export in JSON or YAML; raise InvalidInput where it is neither or lacks something."""
+def read_export(document: Any) -> Export:
+    """Return a document as an export; raise InvalidInput where it lacks something."""
     try:
-        text = raw.decode()
-        data = json.loads(text) if text.lstrip().startswith("{") else _read_yaml(text)
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise InvalidInput("The import is neither JSON nor YAML.") from error
-    if not isinstance(data, dict) or data.get("format") != "graphmem-export":
-        raise InvalidInput("The import is no export of graphmem: it lacks `format: graphmem-export`.")
-    try:
-        export = Export.model_validate(data)
+        export = Export.model_validate(document)
     except ValidationError as error:
-        errors: list[dict[str, object]] = [
-            {"loc": list(each["loc"]), "msg": each["msg"]} for each in error.errors()[:20]
-        ]
-        raise InvalidInput("The import does not have the form of an export.", errors=errors) from error
+        raise refuse(error, (), "an export") from error
     _require_whole(export)
     return export
 

@@ -195,6 +195,7 @@ class Accepted(BaseModel):
     job_id: str | None
     session_id: str
     message_ids: list[str]
+    new_ids: list[str] = Field(default_factory=list, exclude=True)
 
 
 class Triggered(BaseModel):

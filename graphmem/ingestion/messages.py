@@ -64,7 +64,9 @@ class Inbox:
             job_id = stored.waiting_jobs[-1] if extract and stored.waiting_jobs else None
         if self._summaries and stored.new_ids:
             await self._compress(owner, stored.session_id)
-        return Accepted(job_id=job_id, session_id=stored.session_id, message_ids=stored.message_ids)
+        return Accepted(
+            job_id=job_id, session_id=stored.session_id, message_ids=stored.message_ids, new_ids=stored.new_ids
+        )
 
     async def read_rest(self, owner: Owner, session_id: str) -> str | None:
         """Queue a job for what nobody has read of a session; return its id, or None when all has been."""

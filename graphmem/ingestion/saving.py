@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from graphmem.domain.formats.told import Told
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MIN_CONFIDENCE, Action, MemoryIn, MemoryPatch, SaveResult
 from graphmem.domain.policy import SecretPolicy
@@ -25,12 +27,23 @@ class Saving:
         self._policy = policy
 
     async def save(
-        self, owner: Owner, memories: Sequence[MemoryIn], *, actor: str | None, kind: str
+        self,
+        owner: Owner,
+        memories: Sequence[MemoryIn],
+        *,
+        actor: str | None,
+        kind: str,
+        told: Sequence[Told] | None = None,
     ) -> list[SaveResult]:
-        """Save what the policy lets through, all of it or nothing; the results are in the order given."""
+        """Save what the policy lets through, all of it or nothing; the results are in the order given.
+
+        `told` says of each when another memory knew it.
+        """
         reasons = [self.refusal(owner, memory) for memory in memories]
-        kept = [memory for memory, reason in zip(memories, reasons, strict=True) if reason is None]
-        statements, names = await self.prepare(owner, kept, kind)
+        kept = [place for place, reason in enumerate(reasons) if reason is None]
+        statements, names = await self.prepare(owner, [memories[place] for place in kept], kind)
+        if told is not None:
+            statements = [replace(each, told=told[place]) for each, place in zip(statements, kept, strict=True)]
         saved = iter(await self._facts.save(owner, statements, names, actor) if statements else [])
         return [
             next(saved) if reason is None else SaveResult(action=Action.SKIP, memory=None, reason=reason)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from graphmem.domain.context import Context, ContextRequest
 from graphmem.domain.export import Forgotten, Imported
+from graphmem.domain.formats.document import Format, read_format
 from graphmem.domain.identity import DEFAULT_TENANT, owner_of
 from graphmem.domain.job import Job
 from graphmem.domain.memory import HistoryRow, MemoryIn, MemoryType, SaveResult, Scope
@@ -165,9 +166,16 @@ class Verbs:
         """Return everything of a user, history and vectors included."""
         return await self.transfer.export(owner_of(tenant, user_id), format)
 
-    async def import_(self, user_id: str, document: bytes, *, tenant: str = DEFAULT_TENANT) -> Imported:
-        """Read an export back; ids stay when they are free, else the answer maps old to new."""
-        return await self.transfer.import_(owner_of(tenant, user_id), document)
+    async def import_(
+        self,
+        user_id: str,
+        document: bytes,
+        *,
+        format: Format | Literal["auto", "graphmem", "mem0", "graphiti", "openai"] = "auto",
+        tenant: str = DEFAULT_TENANT,
+    ) -> Imported:
+        """Read an export back, or take what one of mem0, of Graphiti or a chat log holds; `ids` maps old to new."""
+        return await self.transfer.import_(owner_of(tenant, user_id), document, form=read_format(format))
 
 
 def memories_of(given: Memorable | Sequence[Memorable]) -> list[MemoryIn]:

@@ -12,7 +12,7 @@ from graphmem.domain.belief import ONE_TICK, Ledger, Outcome
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import HistoryRow, Memory, SaveResult, Scope
+from graphmem.domain.memory import Action, HistoryRow, Memory, SaveResult, Scope
 from graphmem.domain.text import content_hash
 from graphmem.domain.times import LATEST, Clock
 from graphmem.errors import EndedMemory, NotFound
@@ -103,12 +103,14 @@ class FactStore:
             ),
             {draft.uuid: statement.vector for draft, statement in zip(drafts, statements, strict=True)},
         )
+        brought = await self._brought_before(transaction, owner, drafts, statements)
         outcomes = [
-            write.ledger.save(draft, statement.memory.supersedes, statement.reason)
+            brought.get(draft.memory_id) or _place(write.ledger, draft, statement)
             for draft, statement in zip(drafts, statements, strict=True)
         ]
         await self.commit(write)
-        await self.link(transaction, owner, [outcome.fact for outcome in outcomes], now)
+        placed = [outcome.fact for outcome in outcomes if outcome.action is not Action.SKIP]
+        await self.link(transaction, owner, placed, now)
         refs = await self._entities.refs(transaction, owner, _touched(outcome.fact for outcome in outcomes))
         return [_result(outcome, refs, write.ledger.now) for outcome in outcomes]
 
@@ -301,6 +303,17 @@ class FactStore:
         fact = await self._latest(transaction, owner, memory_id)
         return owner if fact.group_id == owner.group_id else owner.everyone
 
+    async def _brought_before(
+        self, transaction: Transaction, owner: Owner, drafts: Sequence[Fact], statements: Sequence[Statement]
+    ) -> dict[str, Outcome]:
+        """Return what is not taken again, by memory id: statements of another memory that came in an earlier import."""
+        wanted = [draft.memory_id for draft, one in zip(drafts, statements, strict=True) if one.told]
+        if not wanted:
+            return {}
+        rows = await transaction.run("facts.latest", group_ids=[owner.group_id], memory_ids=wanted)
+        facts = map(read_fact, rows)
+        return {fact.memory_id: Outcome(Action.SKIP, fact, (), "it was imported before") for fact in facts}
+
     async def _message_texts(
         self, transaction: Transaction, owner: Owner, statements: Sequence[Statement]
     ) -> dict[str, Row]:
@@ -335,6 +348,12 @@ def known_at(moment: datetime | None) -> datetime:
 
 def _touched(facts: Iterable[Fact]) -> list[str]:
     return sorted({key for fact in facts for key in (fact.subject_id, fact.object_id, *fact.entity_ids) if key})
+
+
+def _place(ledger: Ledger, draft: Fact, statement: Statement) -> Outcome:
+    if statement.told:
+        return ledger.bring(draft, statement.told)
+    return ledger.save(draft, statement.memory.supersedes, statement.reason)
 
 
 def _result(outcome: Outcome, refs: Mapping[str, EntityRef], now: datetime) -> SaveResult:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from graphmem.domain.decay import DECAY_RATES
 from graphmem.domain.entity import EntityIn, EntityRef
 from graphmem.domain.fact import Fact
+from graphmem.domain.formats.told import Told
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import FEELING_DAYS, MemoryIn, MemoryType, Scope
 from graphmem.domain.text import content_hash, name_key
@@ -18,15 +19,28 @@ from graphmem.store.driver import Row
 INITIAL_STRENGTH = 0.5
 Vector = list[float]
 
+_OTHERS = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
+"""Namespace of the ids of memories that come from other memories."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement ready to be saved: its vector is computed, its source is known; `reason` is why it supersedes."""
+    """A statement ready to be saved: its vector is computed, its source is known; `reason` is why it supersedes.
+
+    One of another memory has been `told` there.
+    """
 
     memory: MemoryIn
     vector: Vector
     source_kind: str = "api"
     reason: str = "superseded"
+    told: Told | None = None
+
+    def memory_id(self, owner: Owner) -> str:
+        """Return an id for its memory: a new one, or that which the same statement of the other memory always gets."""
+        if self.told is None:
+            return str(uuid.uuid4())
+        return str(uuid.uuid5(_OTHERS, f"{owner.group_id} {self.told.key}"))
 
 
 def entities_in(statements: Iterable[Statement]) -> list[EntityIn]:
@@ -54,7 +68,7 @@ def draft_of(
         expires_at = max(now, memory.valid_at or now) + timedelta(days=FEELING_DAYS)
     return Fact(
         uuid=str(uuid.uuid4()),
-        memory_id=str(uuid.uuid4()),
+        memory_id=statement.memory_id(owner),
         version=1,
         group_id=owner.group_id,
         subject_id=subject.id,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from neo4j.exceptions import ClientError
 from pydantic import TypeAdapter
 
-from graphmem.domain.export import Embedding, Export, Imported, Link, Node, Version, read_back, written
+from graphmem.domain.export import Export, Imported, Link, Node, Version, read_back, written
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
+from graphmem.domain.progress import Tally
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput
 from graphmem.store.driver import Graph, Row, Transaction
@@ -28,6 +29,12 @@ DERIVED = frozenset({"group_id", "group_key"})
 SHADOWS = frozenset({"valid_from", "valid_to", "known_from", "known_to", "fact_embedding"})
 PASSING = frozenset({"group_id", "tenant", "user_id", "write_version", "last_write_at", "pending_job"})
 """Properties of the user's node and of messages that describe this database, not the user."""
+
+BATCH = 500
+"""Nodes or edges read or written at a time."""
+
+Section = tuple[str, Any]
+"""The name of a part of an export, and an entry of it."""
 
 VECTORS = {"Entity": "name_embedding", "Episodic": "content_embedding"}
 
@@ -49,79 +56,57 @@ class TransferStore:
         self._facts = facts
         self._clock = clock
 
-    async def export(self, owner: Owner, embedding: Embedding) -> Export:
-        """Return everything of a user in a stable order, read in one transaction."""
+    async def entries(self, owner: Owner) -> AsyncIterator[Section]:
+        """Yield what belongs to a user, section by section in a stable order, as it is read in one transaction.
 
-        async def work(transaction: Transaction) -> Export:
-            group = {"group_id": owner.group_id}
+        First comes how many entries there are beside the links, then the properties of the user's own node.
+        """
+        group = {"group_id": owner.group_id}
+        async with self._graph.reading() as transaction:
+            yield "size", await transaction.value("transfer.size", **group)
             users = await transaction.run("transfer.user", **group)
-            entities = await transaction.run("transfer.entities", **group)
-            facts = await transaction.run("transfer.facts", **group)
-            records = await transaction.run("transfer.records", **group)
-            links = await transaction.run("transfer.links", **group)
-            keys = _record_keys(records)
-            return Export(
-                user_id=owner.user_id,
-                embedding=embedding,
-                user=_kept(users[0]["user"], PASSING) if users else {},
-                entities=[
-                    Node(key=row["node"]["uuid"], labels=sorted(row["labels"]), properties=_kept(row["node"], DERIVED))
-                    for row in entities
-                ],
-                memories=[
-                    Version(
-                        subject_id=row["subject_id"],
-                        object_id=row["object_id"],
-                        properties=_kept(row["fact"], DERIVED | SHADOWS),
-                        vector=row["vector"],
+            yield "user", _kept(users[0]["user"], PASSING) if users else {}
+            async for row in transaction.stream("transfer.entities", **group):
+                properties = _kept(row["node"], DERIVED)
+                yield "entities", Node(key=row["node"]["uuid"], labels=sorted(row["labels"]), properties=properties)
+            async for row in transaction.stream("transfer.facts", **group):
+                yield "memories", _version(row)
+            keys = _record_keys(await transaction.run("transfer.record_heads", **group))
+            places = list(keys)
+            for start in range(0, len(places), BATCH):
+                part = places[start : start + BATCH]
+                for row in await transaction.run("transfer.records", element_ids=part):
+                    properties = _kept(row["properties"], DERIVED | PASSING)
+                    yield (
+                        "records",
+                        Node(key=keys[row["element_id"]], labels=sorted(row["labels"]), properties=properties),
                     )
-                    for row in facts
-                ],
-                records=sorted(
-                    (
-                        Node(
-                            key=keys[row["element_id"]],
-                            labels=sorted(row["labels"]),
-                            properties=_kept(row["properties"], DERIVED | PASSING),
-                        )
-                        for row in records
-                    ),
-                    key=lambda node: (node.labels, node.key),
-                ),
-                links=sorted(
-                    (
-                        Link(
-                            type=row["type"],
-                            start=keys.get(row["start"], row["start_uuid"]),
-                            end=keys.get(row["end"], row["end_uuid"]),
-                            properties=_kept(row["properties"], DERIVED),
-                        )
-                        for row in links
-                    ),
-                    key=lambda link: (link.type, link.start, link.end),
-                ),
-            )
+            for link in _links(await transaction.run("transfer.links", **group), keys):
+                yield "links", link
 
-        return await self._graph.read(work)
-
-    async def import_(self, owner: Owner, export: Export, vectors_remade: bool) -> Imported:
+    async def import_(self, owner: Owner, export: Export, vectors_remade: bool, tally: Tally) -> Imported:
         """Write an export into a user's graph, whole or not at all; what is there already stays as it is."""
 
         async def work(transaction: Transaction) -> Imported:
             now = await self._facts.lock(transaction, owner)
             plan = await self._plan(transaction, owner, export)
             nodes = [each for each in (*export.entities, *export.records) if each.key not in plan.known_nodes]
-            created = await transaction.run(
-                "transfer.create_nodes", rows=[_node_row(owner, each, plan.ids) for each in nodes]
-            )
-            places = {row["key"]: row["element_id"] for row in created}
+            tally.add(len(plan.known_nodes) + len(plan.known_memories))
+            places: dict[str, str] = {}
+            for part in _parts([_node_row(owner, each, plan.ids) for each in nodes]):
+                created = await transaction.run("transfer.create_nodes", rows=part)
+                places |= {row["key"]: row["element_id"] for row in created}
+                tally.add(len(part))
             for row in await transaction.run("transfer.nodes", group_id=owner.group_id):
                 places.setdefault(row["key"], row["element_id"])
             versions = [each for each in export.memories if each.properties.get("memory_id") not in plan.known_memories]
             rows = [_version_row(owner, each, plan.ids) for each in versions]
-            if rows:
-                await transaction.run("facts.create_rows", rows=rows)
-            await transaction.run("transfer.create_links", rows=_link_rows(owner, export, plan, places))
+            for part in _parts(rows):
+                await transaction.run("facts.create_rows", rows=part)
+                tally.add(len(part))
+            for part in _parts(_link_rows(owner, export, plan, places)):
+                await transaction.run("transfer.create_links", rows=part)
+                tally.add(len(part))
             await transaction.run(
                 "transfer.set_user", group_id=owner.group_id, properties=read_back(export.user, plan.ids)
             )
@@ -207,18 +192,41 @@ def _kept(properties: Mapping[str, Any], without: frozenset[str]) -> dict[str, A
     }
 
 
-def _record_keys(records: list[Row]) -> dict[str, str]:
-    """Return what names each record in an export: its own id, or its place among those of its kind."""
-    keys: dict[str, str] = {}
-    for row in sorted(
-        records, key=lambda each: (sorted(each["labels"]), repr(sorted(each["properties"].items(), key=str)))
-    ):
-        properties = row["properties"]
-        if "Session" in row["labels"]:
-            keys[row["element_id"]] = f"session:{properties['session_id']}"
-        else:
-            keys[row["element_id"]] = str(properties.get("uuid") or properties.get("id") or f"record:{len(keys)}")
-    return keys
+def _version(row: Row) -> Version:
+    return Version(
+        subject_id=row["subject_id"],
+        object_id=row["object_id"],
+        properties=_kept(row["fact"], DERIVED | SHADOWS),
+        vector=row["vector"],
+    )
+
+
+def _record_keys(heads: list[Row]) -> dict[str, str]:
+    """Return what names each record in an export, in the order they are written: its own id, else its place."""
+    unnamed = [row for row in heads if row["key"] is None]
+    unnamed.sort(key=lambda row: (sorted(row["labels"]), repr(sorted(row["properties"].items(), key=str))))
+    for place, row in enumerate(unnamed):
+        row["key"] = f"record:{place}"
+    heads.sort(key=lambda row: (sorted(row["labels"]), row["key"]))
+    return {row["element_id"]: row["key"] for row in heads}
+
+
+def _links(rows: list[Row], keys: Mapping[str, str]) -> list[Link]:
+    links = [
+        Link(
+            type=row["type"],
+            start=keys.get(row["start"], row["start_uuid"]),
+            end=keys.get(row["end"], row["end_uuid"]),
+            properties=_kept(row["properties"], DERIVED),
+        )
+        for row in rows
+    ]
+    return sorted(links, key=lambda link: (link.type, link.start, link.end))
+
+
+def _parts(rows: list[Row]) -> Iterator[list[Row]]:
+    for start in range(0, len(rows), BATCH):
+        yield rows[start : start + BATCH]
 
 
 def _text(properties: Mapping[str, Any], name: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 
 import httpx
+import jsonschema
 import pytest
+import yaml
 
 from graphmem.service.keys import digest
 
@@ -25,6 +28,116 @@ async def test_an_export_is_read_back_as_it_was_sent(agent: httpx.AsyncClient, f
     assert answer.status_code == 200, answer.text
     items = (await agent.get("/v1/users/omar/memories")).json()["items"]
     assert [item["content"] for item in items] == [saved["memory"]["content"]]
+
+
+MEM0 = {"results": [{"id": "m1", "memory": "Mara lives in Lisbon", "created_at": "2025-01-01T00:00:00Z"}]}
+GRAPHITI = {
+    "nodes": [{"uuid": "n1", "name": "Mara", "labels": ["Entity"]}, {"uuid": "n2", "name": "Lisbon"}],
+    "edges": [
+        {
+            "uuid": "e1",
+            "fact": "Mara lives in Lisbon",
+            "name": "LIVES_IN",
+            "source_node_uuid": "n1",
+            "target_node_uuid": "n2",
+            "created_at": "2025-01-01T00:00:00Z",
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(("form", "document"), [("mem0", MEM0), ("graphiti", GRAPHITI)])
+@pytest.mark.parametrize("told", [True, False])
+async def test_an_export_of_another_memory_is_taken_with_its_times(
+    agent: httpx.AsyncClient, form: str, document: dict[str, object], told: bool
+) -> None:
+    query = {"format": form} if told else {}
+    answer = await agent.post("/v1/users/mara/import", json=document, params=query)
+    assert answer.status_code == 200, answer.text
+    done = answer.json()
+    assert (done["format"], done["imported"], done["refused"]) == (form, {"memories": 1}, [])
+    [kept] = (await agent.get(MEMORIES)).json()["items"]
+    assert kept["id"] in done["ids"].values()
+    assert (kept["content"], kept["created_at"]) == ("Mara lives in Lisbon", "2025-01-01T00:00:00Z")
+    assert kept["source"]["kind"] == form
+
+
+LOG = [{"role": "user", "content": "I live in Lisbon."}, {"role": "assistant", "content": "Noted."}]
+LINES = "\n".join(json.dumps(turn) for turn in LOG)
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type"),
+    [
+        (json.dumps(LOG), "application/json"),
+        (json.dumps({"messages": LOG}), "application/json"),
+        (LINES, "application/jsonl"),
+        (LINES, "application/json"),
+        (LINES, "text/plain"),
+    ],
+)
+async def test_a_chat_log_is_taken_as_messages_and_once(agent: httpx.AsyncClient, body: str, media_type: str) -> None:
+    headers = {"content-type": media_type}
+    done = (await agent.post("/v1/users/mara/import", content=body, headers=headers)).json()
+    assert (done["format"], done["imported"], len(done["jobs"])) == ("openai", {"messages": 2}, 1)
+    assert (await agent.get(f"/v1/jobs/{done['jobs'][0]}")).status_code == 200
+    [session] = (await agent.get("/v1/users/mara/sessions")).json()["items"]
+    turns = (await agent.get(f"/v1/users/mara/sessions/{session['session_id']}/messages")).json()["items"]
+    assert [(turn["role"], turn["content"]) for turn in turns] == [tuple(turn.values()) for turn in LOG]
+    again = (await agent.post("/v1/users/mara/import", content=body, headers=headers)).json()
+    assert (again["imported"], again["unchanged"]) == ({"messages": 0}, {"messages": 2})
+
+
+NOT_OF_THE_FORMAT = [
+    ("mem0", {"results": [{"id": "m1"}]}, ["results", 0, "memory"]),
+    ("graphiti", {**GRAPHITI, "edges": [{"uuid": "e1"}]}, ["edges", 0, "fact"]),
+    ("openai", [{"role": "user", "content": "Hi"}, {"role": "judge", "content": "Guilty."}], [1, "role"]),
+    ("graphmem", MEM0, ["user_id"]),
+]
+
+
+@pytest.mark.parametrize(("form", "document", "place"), NOT_OF_THE_FORMAT)
+async def test_a_document_that_has_not_the_form_is_422_and_leaves_nothing(
+    agent: httpx.AsyncClient, form: str, document: object, place: list[object]
+) -> None:
+    answer = await agent.post("/v1/users/mara/import", json=document, params={"format": form})
+    assert answer.status_code == 422
+    assert place in [each["loc"] for each in answer.json()["errors"]]
+    assert (await agent.get("/v1/users/mara/export")).json()["entities"] == []
+    assert (await agent.post("/v1/users/mara/import", json=document, params={"format": "zep"})).status_code == 422
+
+
+@pytest.mark.req("QUINN-12", "QUINN-15", "QUINN-16")
+async def test_an_export_has_the_form_that_is_published(agent: httpx.AsyncClient) -> None:
+    schema = (await agent.get("/v1/schema/export")).json()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    valid = jsonschema.Draft202012Validator(schema)
+    told = {"content": "Mara lives in Lisbon", "valid_at": "2025-01-01T00:00:00Z", "tags": ["home"], "domain": "home"}
+    [saved] = (await agent.post(MEMORIES, json={"memories": [told]})).json()["results"]
+    await agent.patch(f"{MEMORIES}/{saved['memory']['id']}", json={"content": "Mara lives in Porto"})
+    await agent.post("/v1/users/mara/messages", json={"messages": LOG, "extract": False})
+    export = (await agent.get("/v1/users/mara/export")).json()
+    assert len(export["memories"]) == 2
+    assert [each.json_path for each in valid.iter_errors(export)] == []
+    as_yaml = yaml.safe_load((await agent.get("/v1/users/mara/export?format=yaml")).text)
+    assert as_yaml == export
+
+    version = export["memories"][0]["properties"]
+    for broken in ({"type": "rumour"}, {"confidence": 2}, {"created_at": "2025-01-01"}, {"colour": "red"}):
+        export["memories"][0]["properties"] = version | broken
+        assert not valid.is_valid(export), broken
+    export["memories"][0]["properties"] = {name: version[name] for name in version if name != "memory_id"}
+    assert not valid.is_valid(export)
+
+
+async def test_an_export_is_sent_while_it_is_read(agent: httpx.AsyncClient) -> None:
+    saves = [{"content": f"Mara keeps the key number {number} in a box"} for number in range(60)]
+    await agent.post(MEMORIES, json={"memories": saves})
+    async with agent.stream("GET", "/v1/users/mara/export") as answer:
+        assert "content-length" not in answer.headers
+        sizes = [len(chunk) async for chunk in answer.aiter_raw()]
+    assert len(sizes) > 2
+    assert max(sizes) < sum(sizes) / 2
 
 
 BOMB = b"a: &a [x,x,x,x,x,x,x,x]\n" + b"".join(

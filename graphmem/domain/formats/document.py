@@ -1,0 +1,103 @@
+"""A document on its way in: its text as a value, and which format the value has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from graphmem.errors import InvalidInput
+
+MAX_DEPTH = 64
+"""Levels a document in YAML may be nested."""
+
+_MOST_ERRORS = 20
+
+
+class Format(StrEnum):
+    """Whose format a document has; `auto` tells it by its shape."""
+
+    AUTO = "auto"
+    GRAPHMEM = "graphmem"
+    MEM0 = "mem0"
+    GRAPHITI = "graphiti"
+    OPENAI = "openai"
+
+
+def read_document(raw: bytes, form: Format = Format.AUTO) -> tuple[Format, Any]:
+    """Return the format of a text and its value; raise InvalidInput where it has none."""
+    document = read_value(raw)
+    return (format_of(document) if form is Format.AUTO else form), document
+
+
+def read_value(raw: bytes) -> Any:
+    """Return the value of a text in JSON, JSONL (as a list) or YAML; raise InvalidInput where it is none of them."""
+    try:
+        text = raw.decode("utf-8-sig")
+        if lines := lines_of(raw):
+            return [json.loads(line) for line in lines]
+        return json.loads(text) if text.lstrip().startswith(("{", "[")) else _read_yaml(text)
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise InvalidInput("The import is neither JSON nor JSONL nor YAML.") from error
+
+
+def read_format(name: str) -> Format:
+    """Return the format of a name; raise InvalidInput for an unknown one."""
+    try:
+        return Format(name)
+    except ValueError:
+        raise InvalidInput(f"An import is of the format {', '.join(Format)}.") from None
+
+
+def lines_of(raw: bytes) -> list[bytes]:
+    """Return the lines of a JSONL text; none for any other: there the first line is no object of its own."""
+    first, _, rest = raw.strip().partition(b"\n")
+    if not (first.startswith(b"{") and first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")):
+        return []
+    return [line for line in raw.split(b"\n") if line.strip()]
+
+
+def format_of(document: Any) -> Format:
+    """Return the format a document has by its shape; raise InvalidInput when it has none that is known."""
+    if isinstance(document, dict):
+        if document.get("format") == "graphmem-export":
+            return Format.GRAPHMEM
+        if "edges" in document:
+            return Format.GRAPHITI
+        if "messages" in document or "role" in document:
+            return Format.OPENAI
+        if "results" in document:
+            return Format.MEM0
+    if isinstance(document, list) and document and isinstance(document[0], dict):
+        if "memory" in document[0]:
+            return Format.MEM0
+        if {"role", "messages"} & document[0].keys():
+            return Format.OPENAI
+    raise InvalidInput(
+        "The import is of no known format: give an export of graphmem (`format: graphmem-export`), of mem0 (`results`) "
+        "or of Graphiti (`nodes` and `edges`), or a chat log (`role` and `content`)."
+    )
+
+
+def refuse(error: ValidationError, place: Sequence[str | int], what: str) -> InvalidInput:
+    """Return what is wrong with a part of a document as an error of ours; values are not quoted."""
+    errors: list[dict[str, object]] = [
+        {"loc": [*place, *each["loc"]], "msg": each["msg"].removeprefix("Value error, ")}
+        for each in error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_ERRORS]
+    ]
+    return InvalidInput(f"The import does not have the form of {what}.", errors=errors)
+
+
+def _read_yaml(text: str) -> Any:
+    """Read YAML of few levels and without aliases: either can make a small text too much for the reader."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    depth = 0
+    for event in yaml.parse(text, loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH or isinstance(event, yaml.AliasEvent):
+            raise InvalidInput(f"The import has aliases or more than {MAX_DEPTH} levels.")
+    return yaml.load(text, loader)

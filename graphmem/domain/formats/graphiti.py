@@ -1,0 +1,90 @@
+"""Exports of Graphiti: `{"nodes": [{uuid, name, labels}], "edges": [{uuid, fact, name, source_node_uuid, …}]}`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from graphmem.domain.entity import read_entity_type
+from graphmem.domain.formats.document import Format, refuse
+from graphmem.domain.formats.told import Statements, Told
+from graphmem.domain.times import Instant
+
+_NO_NAME = re.compile(r"[^A-Z0-9]+")
+
+
+class _Node(BaseModel):
+    uuid: str = Field(min_length=1)
+    name: str
+    labels: list[str] = Field(default_factory=list)
+
+
+class _Edge(BaseModel):
+    uuid: str = Field(min_length=1)
+    fact: str
+    name: str = ""
+    source_node_uuid: str
+    target_node_uuid: str
+    valid_at: Instant | None = None
+    invalid_at: Instant | None = None
+    created_at: Instant | None = None
+    expired_at: Instant | None = None
+    episodes: list[str] | None = None
+    attributes: dict[str, Any] | None = None
+
+
+class _Graph(BaseModel):
+    nodes: list[_Node]
+    edges: list[_Edge]
+
+
+def read_graphiti(document: Any) -> Statements:
+    """Return the facts of an export of Graphiti with both their times; raise InvalidInput where it has not that form.
+
+    A node comes with the facts at it. The episodes a fact rests on are kept as the ids of its messages.
+    """
+    try:
+        graph = _Graph.model_validate(document)
+    except ValidationError as error:
+        raise refuse(error, (), "an export of Graphiti") from None
+    nodes = {node.uuid: node for node in graph.nodes}
+    statements = Statements()
+    for index, edge in enumerate(graph.edges):
+        place = ("edges", index)
+        if not {edge.source_node_uuid, edge.target_node_uuid} <= nodes.keys():
+            statements.refuse(place, edge.uuid, "it lies between nodes that the export does not hold")
+            continue
+        told = Told(f"{Format.GRAPHITI}:{edge.uuid}", edge.created_at, edge.created_at, edge.expired_at)
+        statements.add(place, edge.uuid, told, _statement(edge, nodes))
+    return statements
+
+
+def _statement(edge: _Edge, nodes: dict[str, _Node]) -> dict[str, Any]:
+    subject, target = nodes[edge.source_node_uuid], nodes[edge.target_node_uuid]
+    return {
+        "content": edge.fact,
+        "subject": _entity(subject),
+        "object": None if target is subject else _entity(target),
+        "predicate": _predicate(edge.name),
+        "valid_at": edge.valid_at,
+        "invalid_at": edge.invalid_at,
+        "metadata": edge.attributes or {},
+        "source": {"message_ids": edge.episodes} if edge.episodes else None,
+    }
+
+
+def _entity(node: _Node) -> dict[str, Any]:
+    kinds = [label for label in node.labels if label != "Entity"]
+    try:
+        kind = read_entity_type(kinds[0]) if kinds else None
+    except ValueError:
+        kind = None
+    return {"name": node.name, "type": kind}
+
+
+def _predicate(name: str) -> str | None:
+    """Return a relation's name as a predicate; None where nothing of it can be one."""
+    word = _NO_NAME.sub("_", name.upper()).strip("_0123456789")
+    return word[:64] or None

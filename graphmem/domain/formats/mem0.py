@@ -1,0 +1,82 @@
+"""Exports of mem0: `{"results": [{id, memory, created_at, updated_at, user_id, categories, …}]}`, or the list alone."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, time, timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+
+from graphmem.domain.formats.document import Format, refuse
+from graphmem.domain.formats.told import Statements, Told
+from graphmem.domain.times import Instant
+
+_NO_TAG = re.compile(r"[^\w:./-]+")
+
+
+def _read_day(value: object) -> object:
+    """Return the end of a day in UTC; anything else as it is."""
+    try:
+        day = datetime.strptime(value, "%Y-%m-%d") if isinstance(value, str) else None
+    except ValueError:
+        day = None
+    return datetime.combine(day, time(), UTC) + timedelta(days=1) if day else value
+
+
+class _Memory(BaseModel):
+    id: str = Field(min_length=1)
+    memory: str
+    metadata: dict[str, Any] | None = None
+    categories: list[str] | None = None
+    created_at: Instant | None = None
+    updated_at: Instant | None = None
+    expiration_date: Annotated[Instant | None, BeforeValidator(_read_day)] = None
+    user_id: str | None = None
+    run_id: str | None = None
+    immutable: bool | None = None
+
+
+_MEMORIES: TypeAdapter[list[_Memory]] = TypeAdapter(list[_Memory])
+
+
+def read_mem0(document: Any, user_id: str) -> Statements:
+    """Return the memories of an export of mem0 for one user; raise InvalidInput where it has not that form.
+
+    An export of several users gives the one of that id only: nothing crosses from one user to another.
+    """
+    place: tuple[str | int, ...] = () if isinstance(document, list) else ("results",)
+    try:
+        memories = _MEMORIES.validate_python(document if isinstance(document, list) else _results(document))
+    except ValidationError as error:
+        raise refuse(error, place, "an export of mem0") from None
+    statements = Statements()
+    users = {memory.user_id for memory in memories if memory.user_id is not None}
+    for index, memory in enumerate(memories):
+        at = (*place, index)
+        if len(users) > 1 and memory.user_id != user_id:
+            statements.refuse(at, memory.id, "it is another user's")
+            continue
+        told = Told(f"{Format.MEM0}:{memory.id}", memory.created_at, memory.updated_at)
+        statements.add(at, memory.id, told, _statement(memory))
+    relations = document.get("relations") if isinstance(document, dict) else None
+    for index, _ in enumerate(relations if isinstance(relations, list) else []):
+        statements.refuse(("relations", index), None, "a relation has no sentence and no time; the memories tell it")
+    return statements
+
+
+def _results(document: Any) -> Any:
+    return document.get("results") if isinstance(document, dict) else document
+
+
+def _statement(memory: _Memory) -> dict[str, Any]:
+    statement: dict[str, Any] = {
+        "content": memory.memory,
+        "metadata": memory.metadata or {},
+        "tags": [tag for each in memory.categories or [] if (tag := _NO_TAG.sub("-", each).strip("-"))],
+        "expires_at": memory.expiration_date,
+        "immutable": bool(memory.immutable),
+    }
+    if memory.run_id:
+        statement["source"] = {"session_id": memory.run_id}
+    return statement
