@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -22,24 +24,38 @@ async def consolidate(
     output: Output,
     user: AnyUser = None,
     tenant: Tenant = "default",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only propose, change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would change.")] = False,
     proposals: Annotated[
         str | None, typer.Option(help="A JSON file of proposals curated by hand, for one user; - reads standard input.")
     ] = None,
 ) -> None:
     """Merge, link and tidy what has been learned, and keep how to undo it."""
     from graphmem.cli import render
+    from graphmem.cli.diff import difference
     from graphmem.domain.proposals import RunStatus, read_proposals
 
     curated = read_proposals(_read_list(proposals)) if proposals else None
     async with opened(output, worker=True) as memory:
-        started = await memory.consolidations.start(
-            tenant, user_id=user, dry_run=dry_run, wait=True, proposals=curated, actor="cli"
-        )
-        run = await memory.consolidations.get(tenant, started) if isinstance(started, str) else started
-    output.show(run, *render.run(run))
+        verbs = memory.consolidations
+        run_id = str(await verbs.start(tenant, user_id=user, dry_run=dry_run, proposals=curated, actor="cli"))
+        with _analysing(output) as show:
+            async for each in verbs.follow(tenant, run_id):
+                show(each.batches_done, each.batches)
+        run = await verbs.get(tenant, run_id)
+    output.show(run, *render.run(run), *difference(run.changes))
     if run.status in (RunStatus.FAILED, RunStatus.ABORTED):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _analysing(output: Output) -> Iterator[Callable[[int, int], None]]:
+    """Draw a bar of the batches analysed; the callback takes how many are done of how many there are."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("Analysing"), BarColumn(), MofNCompleteColumn(), TextColumn("batches"), TimeElapsedColumn())
+    with Progress(*columns, console=output.notes) as bar:
+        task = bar.add_task("batches", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _read_list(file: str) -> list[Any]:
@@ -63,11 +79,12 @@ async def runs(
 ) -> None:
     """List consolidation runs, the latest first, or show one."""
     from graphmem.cli import render
+    from graphmem.cli.diff import difference
 
     async with opened(output) as memory:
         if run_id is not None:
             run = await memory.consolidations.get(tenant, run_id)
-            output.show(run, *render.run(run))
+            output.show(run, *render.run(run), *difference(run.changes))
             return
         page = await memory.consolidations.page(tenant, user_id=user, limit=limit, cursor=None)
     output.show(page, render.runs(page.items))

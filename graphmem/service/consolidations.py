@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +23,7 @@ from graphmem.store.driver import Graph
 from graphmem.store.runs import RunStore
 
 WAIT_SECONDS = 3600.0
+FOLLOW_SECONDS = 0.5
 
 
 class Consolidations:
@@ -74,6 +75,14 @@ class Consolidations:
         for job_id in jobs:
             await self._jobs.wait(job_id, max(0.0, deadline - time.monotonic()))
         return await self._runs.get(tenant, run_id)
+
+    async def follow(self, tenant: str, run_id: str) -> AsyncIterator[Run]:
+        """Yield a run without its changes as it stands from moment to moment, until its jobs have ended."""
+        run = await self._runs.get(tenant, run_id, with_changes=False)
+        for job_id in [run_id] if run.user_id is not None else run.parts:
+            while not (await self._jobs.wait(job_id, FOLLOW_SECONDS)).status.is_final:
+                yield await self._runs.get(tenant, run_id, with_changes=False)
+        yield await self._runs.get(tenant, run_id, with_changes=False)
 
     async def page(
         self, tenant: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
