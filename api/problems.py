@@ -21,10 +21,14 @@ _LONGEST_NAME = 64
 
 
 class FieldProblem(BaseModel):
-    """Where in the request something is wrong, and what."""
+    """Where in the request something is wrong, and what; of a conflict, also what is in the way."""
 
     loc: list[str | int]
     msg: str
+    kind: str | None = None
+    id: str | None = None
+    memory_id: str | None = None
+    fields: list[str] | None = None
 
 
 class Problem(BaseModel):
@@ -47,7 +51,7 @@ def problem(
     errors: Sequence[Mapping[str, Any]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Return a problem document as a response; `errors` holds `{loc, msg}`."""
+    """Return a problem document as a response; `errors` holds `{loc, msg}` and what else tells of each."""
     document: dict[str, Any] = {
         "type": "urn:graphmem:problem:" + re.sub(r"[^a-z]+", "-", title.lower()).strip("-"),
         "title": title,
@@ -56,7 +60,7 @@ def problem(
         "instance": instance,
     }
     if errors:
-        document["errors"] = [{"loc": _location(each["loc"]), "msg": each["msg"]} for each in errors]
+        document["errors"] = [{**each, "loc": _location(each["loc"])} for each in errors]
     return JSONResponse(document, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 

@@ -93,7 +93,10 @@ class Rollbacks:
     async def _refuse_collisions(self, found: Iterable[list[Collision]]) -> None:
         collisions = [each for part in found for each in part]
         if collisions:
-            errors = [{"loc": [each.kind, each.id], "msg": each.detail, **each.model_dump()} for each in collisions]
+            errors = [
+                {"loc": [each.kind, each.id], "msg": each.detail, **each.model_dump(exclude={"detail"})}
+                for each in collisions
+            ]
             told = f"{len(collisions)} things were written to since this run: see the list, or overwrite with force."
             raise Conflict(told, errors=errors)
 
