@@ -301,7 +301,7 @@ async def test_sampling_a_model_refuses_is_left_out_for_that_model_only() -> Non
         assert [name in request for request in server.requests] == [True, False, False, True]
 
 
-@pytest.mark.req("GO-14")
+@pytest.mark.req("GO-03", "GO-14")
 async def test_gate_and_main_calls_use_their_own_model_and_effort() -> None:
     with ScriptedServer(says(GOOD)) as server:
         settings = Settings(
