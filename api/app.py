@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
 
 from api import problems
 from api.observing import Observed
@@ -16,6 +17,10 @@ API_VERSION = "1.0.0"
 """Version of what is promised to callers, not of the package."""
 
 
+SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "operation_spans": False}
+"""FastAPI's own spans and logs hold query strings and refused input; `graphmem.tracing` has ours."""
+
+
 def create_app(memory: GraphMemory, settings: Settings) -> FastAPI:
     """Return the application for an open memory; it neither opens nor closes it."""
     app = FastAPI(
@@ -25,6 +30,7 @@ def create_app(memory: GraphMemory, settings: Settings) -> FastAPI:
         version=API_VERSION,
         redoc_url=None,
         redirect_slashes=False,
+        telemetry=SILENT,
     )
     app.state.memory = memory
     app.state.settings = settings

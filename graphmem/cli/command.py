@@ -150,9 +150,11 @@ def _run(work: Callable[..., Awaitable[None]], output: Output, options: dict[str
     from pydantic import ValidationError
 
     from graphmem.logs import configure_logs
+    from graphmem.tracing import traced
 
     async def once() -> None:
-        await work(output, **options)
+        with traced():
+            await work(output, **options)
 
     configure_logs(logging.INFO if output.flags.debug else logging.ERROR)
     if not (output.flags.debug or sys.warnoptions):

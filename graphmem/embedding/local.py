@@ -12,6 +12,7 @@ from typing import Any
 
 from graphmem.embedding.cache import VectorCache
 from graphmem.errors import ModelUnavailable, SetupError
+from graphmem.tracing import span
 
 BUILT_IN = "all-MiniLM-L6-v2"
 """The model whose weights come as a package; it reads 256 tokens."""
@@ -71,7 +72,8 @@ class LocalEmbedder:
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of unit length a text; the event loop stays free meanwhile."""
         await self.open()
-        return await self._cache.through(texts, self._request)
+        with span("embed", graphmem__texts=len(texts)):
+            return await self._cache.through(texts, self._request)
 
     async def aclose(self) -> None:
         """End the worker thread; callers still waiting are told so."""

@@ -25,6 +25,7 @@ from graphmem.domain.tokens import truncate_to_tokens
 from graphmem.embedding.cache import VectorCache
 from graphmem.errors import GraphmemError, ModelUnavailable, SetupError
 from graphmem.settings import Settings
+from graphmem.tracing import span
 
 DEFAULT_MODEL = "text-embedding-3-small"
 DEFAULT_ADDRESS = "https://api.openai.com/v1"
@@ -98,7 +99,8 @@ class OpenAIEmbedder:
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of unit length a text; a text over 8,000 tokens is embedded by its beginning."""
         await self.open()
-        return await self._cache.through(texts, self._embed_all)
+        with span("embed", graphmem__texts=len(texts)):
+            return await self._cache.through(texts, self._embed_all)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,8 @@ from graphmem.jobs.store import JobStore
 from graphmem.jobs.worker import Worker
 from graphmem.jobs.workers import Roster
 from graphmem.settings import Settings
+
+log = logging.getLogger(__name__)
 
 CONCURRENCY = 8
 DEAD_AFTER = 30.0
@@ -95,6 +98,7 @@ class JobRunner:
             raise InvalidInput("A job needs a partition.")
         job_id = job_id or str(uuid.uuid4())
         await asyncio.to_thread(self._store.enqueue, job_id, kind, partition, payload)
+        log.info("job queued", extra={"kind": kind, "job_id": job_id})
         return job_id
 
     async def get(self, job_id: str) -> Job | None:

@@ -19,6 +19,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
 from graphmem.errors import GraphmemError, SetupError, Unavailable
+from graphmem.tracing import span
 
 log = logging.getLogger(__name__)
 
@@ -211,7 +212,8 @@ class JobRun:
             async for attempt in retrying:
                 with attempt:
                     self._repeats += attempt.retry_state.attempt_number > 1
-                    value = await call.fn()
+                    with span(f"step {call.name}"):
+                        value = await call.fn()
             return {"value": _as_json(call.name, value)}
         except Exception as error:
             call.cause = error

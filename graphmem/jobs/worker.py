@@ -11,12 +11,14 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from dbos import DBOS
+from structlog.contextvars import bound_contextvars
 
 from graphmem.errors import JobsUnavailable, SetupError
 from graphmem.jobs.steps import Interrupted, JobHandler, JobRun
 from graphmem.jobs.store import APPLICATION, JOB_WORKFLOW, SYSTEM_PARTITION, TICK_WORKFLOW, VERSION, JobStore
 from graphmem.jobs.watch import Watch
 from graphmem.jobs.workers import Roster, WorkerProcess
+from graphmem.tracing import span
 
 log = logging.getLogger(__name__)
 
@@ -107,11 +109,17 @@ class Worker:
             if self._closing:
                 raise Interrupted
             self._runs[job_id] = run
-        try:
-            self._roster.take(job_id, self.process.id)
-            return run.drive()
-        finally:
-            self._put_down(job_id)
+        # The handler runs on the event loop with a copy of what is bound here.
+        with bound_contextvars(job_id=job_id), span(f"job {kind}", graphmem__job_id=job_id) as current:
+            try:
+                self._roster.take(job_id, self.process.id)
+                result = run.drive()
+                current.set_attribute("graphmem.job_status", result["status"])
+                seconds = result["receipt"]["seconds"]
+                log.info("job", extra={"kind": kind, "status": result["status"], "seconds": seconds})
+                return result
+            finally:
+                self._put_down(job_id)
 
     def _put_down(self, job_id: str) -> None:
         try:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from openai import APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
 from openai.types.chat import ChatCompletion
+from opentelemetry.trace import SpanKind
 from pydantic import BaseModel, SecretStr
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
@@ -40,6 +41,7 @@ from graphmem.llm.failures import (
 from graphmem.llm.prompts import Message, Prompt
 from graphmem.llm.structured import AnswerError, read_answer
 from graphmem.settings import Settings
+from graphmem.tracing import span
 
 DEFAULT_MODEL = "gpt-4.1-mini"
 DEFAULT_ADDRESS = "https://api.openai.com/v1"
@@ -164,20 +166,30 @@ class LanguageModel:
         self, model: str, use: Use, request: Callable[[Format], dict[str, Any]]
     ) -> tuple[ChatCompletion, LlmReceipt]:
         """Send the request in the model's dialect, giving up refused parameters one by one."""
-        dialect = self._dialects.setdefault(model, Dialect())
         started = time.monotonic()
+        with span(
+            f"chat {model}", kind=SpanKind.CLIENT, gen_ai__operation__name="chat", gen_ai__request__model=model
+        ) as current:
+            asked, completion = await self._converse(model, use, request)
+            receipt = replace(receipt_of(asked, completion), seconds=time.monotonic() - started)
+            current.set_attribute("gen_ai.usage.input_tokens", receipt.prompt_tokens)
+            current.set_attribute("gen_ai.usage.output_tokens", receipt.completion_tokens)
+        log.debug("model %s answered: %s", model, receipt)
+        return completion, receipt
+
+    async def _converse(
+        self, model: str, use: Use, request: Callable[[Format], dict[str, Any]]
+    ) -> tuple[dict[str, Any], ChatCompletion]:
+        """Return what was asked in the end, and the answer."""
+        dialect = self._dialects.setdefault(model, Dialect())
         while True:
             asked = {**request(dialect.format), **self._sampling(use, dialect)}
             try:
-                completion = await self._send(model, use, asked)
-                break
+                return asked, await self._send(model, use, asked)
             except APIStatusError as error:
                 if not dialect.learn(error, asked):
                     raise self._unavailable(error, model, use) from None
                 log.info("model %s refuses %s: going on without", model, refused_parameter(error, asked))
-        receipt = replace(receipt_of(asked, completion), seconds=time.monotonic() - started)
-        log.debug("model %s answered: %s", model, receipt)
-        return completion, receipt
 
     async def _send(self, model: str, use: Use, asked: Mapping[str, Any]) -> ChatCompletion:
         """One request with retries; refusals of the request itself (4xx) are left to the caller."""

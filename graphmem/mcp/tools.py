@@ -18,6 +18,7 @@ from graphmem.mcp import arguments as given
 from graphmem.mcp.answers import Found, Known, LookedUp, Preamble, Remembered, Saved, Version, Versions
 from graphmem.mcp.connection import Connection
 from graphmem.service.verbs import checked
+from graphmem.tracing import span
 
 if TYPE_CHECKING:
     from graphmem.bootstrap import GraphMemory
@@ -39,7 +40,8 @@ def _told(
     @functools.wraps(tool)
     async def run(self: Tools, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return await tool(self, *args, **kwargs)
+            with span(f"tool {tool.__name__}"):
+                return await tool(self, *args, **kwargs)
         except GraphmemError as error:
             later = f" Try again in {error.retry_after} s." if error.retry_after else ""
             raise ToolError(f"{error.title}: {error.detail}{later}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -20,9 +20,11 @@ from neo4j.exceptions import (
     TransientError,
 )
 from neo4j.time import DateTime
+from opentelemetry.trace import Span, SpanKind
 
 from graphmem.errors import DatabaseUnavailable, SetupError
 from graphmem.store.queries import catalogue
+from graphmem.tracing import span
 
 _MADE_MEANWHILE = {
     f"Neo.ClientError.Schema.{what}AlreadyExists" for what in ("EquivalentSchemaRule", "Index", "Constraint")
@@ -56,6 +58,10 @@ def _sent(value: Any) -> Any:
     return value
 
 
+def _timed(name: str) -> AbstractContextManager[Span]:
+    return span(f"neo4j {name}", kind=SpanKind.CLIENT, db__system__name="neo4j", db__operation__name=name)
+
+
 class Transaction:
     """An open transaction that runs queries of the catalogue by name."""
 
@@ -64,7 +70,8 @@ class Transaction:
 
     async def run(self, name: str, **parameters: Any) -> list[Row]:
         """Run the query `name` and return its rows as plain dictionaries."""
-        return [_plain(record.data()) async for record in await self._ask(name, parameters)]
+        with _timed(name):
+            return [_plain(record.data()) async for record in await self._ask(name, parameters)]
 
     async def stream(self, name: str, **parameters: Any) -> AsyncIterator[Row]:
         """Run the query `name` and yield its rows as they come."""
@@ -76,7 +83,8 @@ class Transaction:
 
         Many rows collected into one value are read several times faster than as rows.
         """
-        record = await (await self._ask(name, parameters)).single(strict=True)
+        with _timed(name):
+            record = await (await self._ask(name, parameters)).single(strict=True)
         return record[0]
 
     async def _ask(self, name: str, parameters: dict[str, Any]) -> AsyncResult:

@@ -1,0 +1,89 @@
+"""Spans for OpenTelemetry: what was done, how often and how long it took, never what anybody said.
+
+They are ours alone: the libraries below write queries and invalid input into theirs, so that no provider is set for
+them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from opentelemetry.trace import NoOpTracer, Span, SpanKind, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from graphmem.errors import SetupError
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_tracer: Tracer = NoOpTracer()
+
+
+def wanted(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the standard variables ask for traces: an OTLP endpoint, and nothing that switches them off."""
+    off = (
+        environment.get("OTEL_SDK_DISABLED", "").lower() == "true" or environment.get("OTEL_TRACES_EXPORTER") == "none"
+    )
+    return not off and any(environment.get(name) for name in _ENDPOINTS)
+
+
+@contextmanager
+def traced() -> Iterator[None]:
+    """Send spans over OTLP while the block lasts, where the standard `OTEL_…` variables ask for it."""
+    global _tracer
+    if not wanted():
+        yield
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise SetupError(
+            "OTEL_EXPORTER_OTLP_ENDPOINT asks for traces: pip install 'graphmem[otel]', or set OTEL_SDK_DISABLED=true."
+        ) from error
+    provider = TracerProvider(
+        resource=Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "graphmem")})
+    )
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    _tracer = provider.get_tracer("graphmem")
+    try:
+        yield
+    finally:
+        _tracer = NoOpTracer()
+        provider.shutdown()
+
+
+@contextmanager
+def span(
+    name: str,
+    *,
+    kind: SpanKind = SpanKind.INTERNAL,
+    caller: Mapping[str, str] | None = None,
+    **attributes: str | int | float,
+) -> Iterator[Span]:
+    """Time a block as a span; one that fails tells the kind of the error alone, whose text may quote a message.
+
+    `caller` are the headers of a request, which may name a trace to go on with. An attribute's `__` stands for a dot.
+    """
+    context = TraceContextTextMapPropagator().extract(caller) if caller is not None else None
+    with _tracer.start_as_current_span(
+        name,
+        context,
+        kind,
+        {key.replace("__", "."): value for key, value in attributes.items()},
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as current:
+        try:
+            yield current
+        except BaseException as error:
+            failed(current, type(error).__qualname__)
+            raise
+
+
+def failed(current: Span, why: str) -> None:
+    """Mark a span as failed for a reason that is no text of anybody's."""
+    current.set_attribute("error.type", why)
+    current.set_status(StatusCode.ERROR)
