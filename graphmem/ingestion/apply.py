@@ -74,7 +74,11 @@ class Applier:
         self, transaction: Transaction, owner: Owner, linked: Linked, claims: Sequence[Claim]
     ) -> tuple[dict[str, Fact], dict[str, EntityRef]]:
         """Return the believed versions of related facts and of single-valued rivals, and the entities they touch."""
-        pairs = {(linked.entities.get(subject_key(claim)), claim.memory.predicate) for claim in claims}
+        pairs = {
+            (linked.entities.get(subject_key(claim)), claim.memory.predicate)
+            for claim in claims
+            if claim.memory.single_valued
+        }
         rows = await transaction.run(
             "facts.touched_by",
             group_id=owner.group_id,
@@ -280,10 +284,8 @@ def texts_of(claims: Sequence[Claim], aliases: Sequence[Alias], own_name: str) -
     return list(dict.fromkeys([*(claim.memory.content for claim in claims), *names, own_name]))
 
 
-def reinforced_texts(answer: Reconciliation | None, linked: Linked, facts: Mapping[str, Fact]) -> list[str]:
+def reinforced_texts(answer: Reconciliation, linked: Linked, facts: Mapping[str, Fact]) -> list[str]:
     """Return the contents of known facts an answer refers to."""
-    if answer is None:
-        return []
     numbers = {number for decision in answer.decisions for number in decision.known}
     ids = [linked.related[number - 1] for number in sorted(numbers) if 1 <= number <= len(linked.related)]
     return [facts[each].content for each in ids if each in facts and facts[each].status is Status.ACTIVE]

@@ -117,7 +117,7 @@ class ExtractionJob:
         """Link names and fetch what is related; `ask` says whether a model must decide about it."""
         await vectors.add(texts_of(claims, aliases, owner.user_id))
         linked = await self._linker.link(owner, claims, aliases, vectors.known, keywords)
-        facts, _ = await self._current(owner, linked, claims)
+        facts, _ = await self._current(owner, linked, claims) if linked.related else ({}, {})
         return {"linked": linked.model_dump(mode="json"), "ask": needs_model(claims, linked, facts)}
 
     async def reconcile(
@@ -134,9 +134,10 @@ class ExtractionJob:
     async def apply(self, owner: Owner, part: Part, vectors: Vectors, actor: str) -> list[Entry]:
         """Write what was decided; the vectors come first."""
         if part.claims:
+            await vectors.add(texts_of(part.claims, part.aliases, owner.user_id))
+        if part.answer and any(decision.known for decision in part.answer.decisions):
             facts, _ = await self._current(owner, part.linked, part.claims)
-            repeated = reinforced_texts(part.answer, part.linked, facts)
-            await vectors.add([*texts_of(part.claims, part.aliases, owner.user_id), *repeated])
+            await vectors.add(reinforced_texts(part.answer, part.linked, facts))
         return await self._applier.apply(owner, part, vectors.known, actor)
 
     def vectors(self) -> Vectors:
