@@ -241,7 +241,7 @@ class GraphMemory(Verbs):
             clock,
             settings.max_memories_per_save,
             [snapshots.erase_memory, self.idempotency.forget_memory],
-            self.jobs.forget_memory,
+            [self.jobs.forget_memory, reading.contexts.forget_memory],
         )
         self.entities = Entities(entities, facts, reading.store, clock)
         self.retrieval = Retrieval(reading.search, reading.lookup, reading.reinforcement)

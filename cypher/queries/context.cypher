@@ -205,6 +205,11 @@ CALL (u) {
 }
 RETURN count(*) AS kept
 
+// name: drop_goals(group_id, keys)
+// Delete what is kept of goals that may no longer be told.
+MATCH (p:BehaviorPattern {group_id: $group_id, pattern_type: 'goal_focus'}) WHERE p.pattern_key IN $keys
+DETACH DELETE p
+
 // name: interaction(group_id, message_id)
 // Fetch a rated message with its session's neighbours: the question before a reply, or the reply after a question.
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})

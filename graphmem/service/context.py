@@ -28,6 +28,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import Message, Role
+from graphmem.domain.text import normalise
 from graphmem.domain.times import Clock
 from graphmem.jobs import Steps
 from graphmem.metrics import CONTEXT_EXTRACTION_TIME, MEMORY_SIZE_BYTES, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
@@ -156,6 +157,10 @@ class Contexts:
             "context_items": await self._store.drop_expired(owner),
             "preferences": await self._store.drop_preferences(owner, lambda current: faded(current, now)),
         }
+
+    async def forget_memory(self, owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
+        """Erase the goals that an erased memory is told by, or was, as a pattern."""
+        await self._store.drop_goals(owner, [normalise(each) for each in texts])
 
     async def measure(self) -> int:
         """Return, and set as a metric, about how many bytes messages and memories of all users take."""

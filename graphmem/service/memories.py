@@ -16,13 +16,13 @@ from graphmem.store.entities import EntityStore
 from graphmem.store.facts import ErasesMemory, FactStore, known_at
 
 Forgets = Callable[[Owner, str, Sequence[str]], Awaitable[None]]
-"""What another store erases of a memory that is erased, given its owner, id and texts."""
+"""What is erased beside a memory that was erased, given its owner, id and texts."""
 
 
 class Memories:
     """The verbs of one memory or a list of them.
 
-    `erasures` are what other rooms erase with a memory in its transaction, `forget_elsewhere` what follows it.
+    `erasures` are what other rooms erase with a memory in its transaction, `forgets` what follows it.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Memories:
         clock: Clock,
         max_save: int,
         erasures: Sequence[ErasesMemory] = (),
-        forget_elsewhere: Forgets | None = None,
+        forgets: Sequence[Forgets] = (),
     ) -> None:
         self._saving = saving
         self._facts = facts
@@ -41,7 +41,7 @@ class Memories:
         self._clock = clock
         self._max_save = max_save
         self._erasures = erasures
-        self._forget_elsewhere = forget_elsewhere
+        self._forgets = forgets
 
     async def save(
         self, owner: Owner, memories: Sequence[MemoryIn], *, actor: str | None = None, kind: str = "api"
@@ -119,9 +119,9 @@ class Memories:
         """Erase a memory everywhere; return how many versions there were."""
         versions = await self._facts.history(owner, memory_id)
         erased = await self._facts.erase(owner, memory_id, self._erasures)
-        if self._forget_elsewhere:
-            owned = owner if versions[0].user_id else owner.everyone
-            await self._forget_elsewhere(owned, memory_id, list({each.content for each in versions}))
+        owned = owner if versions[0].user_id else owner.everyone
+        for forget in self._forgets:
+            await forget(owned, memory_id, list({each.content for each in versions}))
         return erased
 
     async def history(self, owner: Owner, memory_id: str) -> list[HistoryRow]:

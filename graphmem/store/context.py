@@ -220,6 +220,10 @@ class ContextStore:
 
         await self._graph.write(work)
 
+    async def drop_goals(self, owner: Owner, keys: Sequence[str]) -> None:
+        """Delete the patterns of goals by their keys, whether they hold or not."""
+        await self._graph.execute("context.drop_goals", group_id=owner.group_id, keys=list(keys))
+
     async def learn(
         self, owner: Owner, message_id: str, score: int, text: str | None, decide: Callable[[Rated], Lesson]
     ) -> tuple[Rated, Lesson | None]:

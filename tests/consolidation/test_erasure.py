@@ -24,7 +24,7 @@ from tests.jobs.test_jobs_forget import held_of
 def memories_of(bench: Bench, jobs: JobRunner) -> Memories:
     saving = Saving(bench.facts, bench.embedder, SecretPolicy([]))
     erasures = [bench.snapshots.erase_memory]
-    return Memories(saving, bench.facts, bench.entities, bench.clock, 500, erasures, Jobs(jobs).forget_memory)
+    return Memories(saving, bench.facts, bench.entities, bench.clock, 500, erasures, [Jobs(jobs).forget_memory])
 
 
 @pytest.mark.req("QUINN-25")

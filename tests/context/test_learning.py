@@ -71,9 +71,11 @@ async def test_a_plan_that_rests_on_three_messages_is_a_goal_focus(ground: Groun
         "type": "plan",
         "source": {"message_ids": [m.id for m in messages]},
     }
-    await ground.save(MemoryIn(**plan))
+    (memory,) = await ground.save(MemoryIn(**plan))
     (found,) = await ground.contexts.detect_patterns(ground.owner)
     assert (found.pattern_type, found.pattern_data["goal"]) == ("goal_focus", "Mara saves for a flat in Porto")
+    await ground.contexts.forget_memory(ground.owner, memory.id, [memory.content])
+    assert await _run(ground, "MATCH (p:BehaviorPattern {group_id: $group}) RETURN p.name AS name") == []
 
 
 @pytest.mark.req("TRUE-13")
