@@ -1,0 +1,124 @@
+"""What is put before the model and what it is made of, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from graphmem.domain.times import utc_now
+
+USER = "/v1/users/mara"
+KEYS = {
+    "preamble", "token_count", "conversation_summary", "recent_messages", "active_contexts", "user_preferences",
+    "behavioral_patterns", "related_sessions", "personalization_hints", "memories",
+}  # fmt: skip
+PREFERENCE = {
+    "id", "user_id", "preference_type", "preference_key", "preference_value", "confidence_score", "learned_from",
+    "frequency", "last_observed", "created_at", "updated_at",
+}  # fmt: skip
+PATTERN = {
+    "id", "user_id", "pattern_type", "pattern_description", "pattern_data", "confidence_score", "occurrence_count",
+    "first_detected", "last_detected", "is_active",
+}  # fmt: skip
+ITEM = {
+    "id", "session_id", "user_id", "context_type", "context_key", "context_value", "relevance_score", "expires_at",
+    "created_at",
+}  # fmt: skip
+
+
+async def listed(client: httpx.AsyncClient, what: str) -> list[dict[str, Any]]:
+    """What is learned, once the worker has learned something: it does so behind the reply."""
+    for _ in range(100):
+        items: list[dict[str, Any]] = (await client.get(f"{USER}/{what}")).json()["items"]
+        if items:
+            return items
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"there are no {what}")
+
+
+@pytest.mark.req("TRUE-04", "TRUE-05", "TRUE-06", "TRUE-09")
+async def test_a_week_of_talk_is_learned_from_and_put_before_the_model(agent: httpx.AsyncClient) -> None:
+    now = utc_now()
+    turns: list[dict[str, Any]] = [
+        {
+            "role": "user", "content": f"What did I spend on food, week {day}?", "intent": "spending_analysis",
+            "entities": {"category": "food"}, "timestamp": (now - timedelta(days=day)).isoformat(),
+        }
+        for day in range(6, 0, -1)
+    ]  # fmt: skip
+    turns.append({"role": "user", "content": "Please answer in Spanish. My budget is $400."})
+    await agent.post(f"{USER}/memories", json={"memories": [{"content": "Mara is vegetarian"}]})
+    told = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
+    assert (told.status_code, told.json()["job_id"]) == (202, None)
+
+    (preference,) = await listed(agent, "preferences")
+    assert preference.keys() == PREFERENCE
+    assert preference["preference_value"] == {"language": "Spanish"}
+    patterns = {each["pattern_type"]: each for each in await listed(agent, "patterns")}
+    assert patterns.keys() >= {"query_frequency", "spending_concern"}
+    assert all(each.keys() == PATTERN for each in patterns.values())
+    items = await listed(agent, "contexts")
+    assert all(each.keys() == ITEM for each in items)
+    assert (await agent.get(f"{USER}/contexts", params={"session_id": "another"})).json()["items"] == []
+
+    asked = {"question": "What shall we cook?", "session_id": "s", "token_budget": 300, "top": 3, "sources": True}
+    answer = await agent.post(f"{USER}/context", json=asked)
+    context = answer.json()
+    assert (answer.status_code, context.keys()) == (200, KEYS)
+    assert context["token_count"] <= 300
+    assert context["preamble"].startswith(
+        "## Information about this user from past conversations:\n- Mara is vegetarian"
+    )
+    assert "Answer in Spanish." in context["preamble"]
+    assert [each["content"] for each in context["recent_messages"]] == [each["content"] for each in turns[-5:]]
+    assert context["conversation_summary"]["message_count"] == 7
+    assert {each["id"] for each in context["active_contexts"]} == {each["id"] for each in items}
+
+
+@pytest.mark.req("TRUE-12")
+async def test_a_question_over_the_budget_and_one_that_says_nothing_are_422(agent: httpx.AsyncClient) -> None:
+    for wrong in (
+        {"question": "word " * 100, "token_budget": 50},
+        {"question": " "},
+        {"question": "x", "token_budget": 0},
+        {"question": "x", "top": 51},
+        {},
+    ):
+        refused = await agent.post(f"{USER}/context", json=wrong)
+        assert (refused.status_code, bool(refused.json()["errors"])) == (422, True), wrong
+
+
+@pytest.mark.req("TRUE-22")
+async def test_a_verdict_is_kept_and_learned_from(agent: httpx.AsyncClient) -> None:
+    turns = [
+        {"role": "user", "content": "Could you please chart it?", "intent": "trend"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    told = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
+    rated = f"{USER}/messages/{told.json()['message_ids'][1]}/feedback"
+    for score, status in ((0, 422), (6, 422), (5, 200)):
+        assert (await agent.post(rated, json={"score": score})).status_code == status
+    learned = {each["preference_type"] for each in await listed(agent, "preferences")}
+    assert learned == {"communication", "visualization", "topics"}
+
+
+@pytest.mark.req("TRUE-26")
+async def test_all_eight_measures_of_memory_are_scraped(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+    await agent.post(f"{USER}/messages", json={"messages": [{"role": "user", "content": "Hi"}], "extract": False})
+    await agent.post(f"{USER}/search", json={"query": "tea"})
+    text = (await admin.get("/metrics")).text
+    for name, kind in {
+        "message_storage_time_seconds": "histogram",
+        "context_extraction_time_seconds": "histogram",
+        "semantic_search_latency_seconds": "histogram",
+        "pattern_detection_count_total": "counter",
+        "preference_updates_total": "counter",
+        "cache_hit_rate": "gauge",
+        "memory_size_bytes": "gauge",
+        "compression_ratio": "gauge",
+    }.items():
+        assert f"# TYPE graphmem_{name} {kind}" in text, name
