@@ -74,10 +74,10 @@ def _read(text: str, known_names: frozenset[str]) -> Wording:
     leading, roles = _leading(text, known), _roles(words)
     names = _names(text, known, leading)
     months = {word for word, plain in zip(folded, words, strict=True) if _month(plain)}
-    content = {_stem(word) for word in folded if word not in FILLERS}
+    content = {stem(word) for word in folded if word not in FILLERS}
     stance = NEGATORS | AGAINST | FOR
     skeleton = {
-        _stem(word)
+        stem(word)
         for word in folded
         if word not in FILLERS | stance | NUMBER_WORDS.keys() | WEEKDAYS | months and not _is_name(word, names)
     }
@@ -202,7 +202,8 @@ def _number(text: str) -> str:
     return text.lstrip("0") or "0"
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """Return what the forms of a word have in common."""
     word = re.sub(r"['’]s$", "", word)
     return word[:5] if word.isascii() or len(word) > 5 else word
 

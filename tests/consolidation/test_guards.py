@@ -130,6 +130,16 @@ ADVERSARIAL = {
         fact("a", "User does not eat meat"),
         fact("b", "User does not eat dairy"),
     ),
+    "a denial moved to the other matter": (
+        "User does not like coffee and likes tea",
+        fact("a", "User likes coffee"),
+        fact("b", "User does not like tea"),
+    ),
+    "a dislike turned round": (
+        "User hates swimming and enjoys running",
+        fact("a", "User enjoys swimming"),
+        fact("b", "User hates running"),
+    ),
     "an invented name": (
         "User works at Acme in Berlin as an engineer",
         fact("a", "User works at Acme"),
@@ -205,6 +215,16 @@ SOUND = {
         "User is vegetarian and does not eat dairy",
         fact("a", "User is vegetarian"),
         fact("b", "User does not eat dairy"),
+    ),
+    "a like and a dislike, in either order": (
+        "User hates running and enjoys swimming",
+        fact("a", "User enjoys swimming"),
+        fact("b", "User hates running"),
+    ),
+    "two denials": (
+        "User does not eat meat or dairy",
+        fact("a", "User does not eat meat"),
+        fact("b", "User doesn't eat dairy"),
     ),
     "the same said twice": ("Loves tea very much", fact("a", "Likes tea"), fact("b", "Loves tea very much")),
     "number words and digits": (
