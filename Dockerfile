@@ -8,7 +8,7 @@ COPY cypher cypher
 ARG TORCH_INDEX=""
 RUN python -m venv /opt/graphmem \
  && if [ -n "$TORCH_INDEX" ]; then /opt/graphmem/bin/pip install --no-cache-dir --index-url "$TORCH_INDEX" torch; fi \
- && /opt/graphmem/bin/pip install --no-cache-dir -c constraints.txt ".[local]"
+ && /opt/graphmem/bin/pip install --no-cache-dir -c constraints.txt ".[local,otel]"
 
 FROM python:3.12-slim
 RUN useradd --create-home --uid 10001 graphmem && mkdir /data && chown graphmem /data

@@ -1,8 +1,12 @@
-"""Write `docs/reference.md` from the code: settings, routes, commands, tools. Run as `make reference`."""
+"""Write `docs/reference.md` from the code: settings, routes, commands, tools; and `docs/export.schema.json`.
+
+Run as `make reference`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -12,10 +16,12 @@ import typer.main
 from api.app import create_app
 from graphmem.bootstrap import GraphMemory
 from graphmem.cli.app import app as command_line
+from graphmem.domain.export_schema import schema_of_export
 from graphmem.mcp.server import make_server
 from graphmem.settings import Settings
 
 TARGET = Path(__file__).with_name("reference.md")
+SCHEMA = Path(__file__).with_name("export.schema.json")
 
 
 def settings() -> Iterator[str]:
@@ -85,5 +91,11 @@ def render() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def schema() -> str:
+    """Return the JSON Schema of an export."""
+    return json.dumps(schema_of_export(), indent=2, ensure_ascii=False) + "\n"
+
+
 if __name__ == "__main__":
     TARGET.write_text(render(), "utf-8")
+    SCHEMA.write_text(schema(), "utf-8")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from graphmem.resources import cypher_root
+
 if TYPE_CHECKING:
     from graphmem.cli.checks import Check
     from graphmem.domain.export import Forgotten, Imported
@@ -133,7 +135,8 @@ def pairs(values: Mapping[str, object]) -> Table:
 
 def browser(info: ServerInfo) -> Table:
     """Draw how to get into Neo4j Browser."""
-    return pairs({"open": info.browser_url, "user": info.user, "password in": info.password_file, "bolt": info.uri})
+    told = {"open": info.browser_url, "user": info.user, "password in": info.password_file, "bolt": info.uri}
+    return pairs({**told, "queries and style in": cypher_root() / "explore"})
 
 
 def keys(found: Sequence[Key]) -> Drawn:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 from tests.cli.conftest import Cli
 
 
@@ -48,8 +51,20 @@ async def test_a_key_is_shown_once_listed_without_its_secret_and_revoked(quick: 
 
 async def test_a_user_goes_out_as_a_file_comes_in_again_and_is_forgotten(quick: Cli, user: str) -> None:
     await quick("add", "--user", user, "Mara plays the cello.")
-    assert (await quick("export", "--user", user, "out.yaml", "--format", "yaml")).code == 0
+    exported = await quick("export", "--user", user, "out.yaml", "--format", "yaml")
+    assert exported.code == 0
+    assert re.search(r"Exporting .*(\d+)/\1 entries", exported.err)
     assert (quick.folder / "out.yaml").stat().st_mode & 0o077 == 0
     assert (await quick("forget", "--user", user, "--yes", "--json")).answer["residue"] == 0
     assert (await quick("import", "--user", user, "out.yaml")).code == 0
     assert "cello" in (await quick("entity", "--user", user, user)).out
+
+
+async def test_what_another_memory_kept_is_imported_and_what_is_not_taken_is_told(quick: Cli, user: str) -> None:
+    kept = {"id": "m1", "memory": "Mara plays the cello.", "created_at": "2025-01-01T00:00:00Z"}
+    secret = {"id": "m2", "memory": "Mara's card is 4111 1111 1111 1111"}
+    done = await quick("import", "--user", user, "--format", "mem0", "--json", stdin=json.dumps([kept, secret]))
+    assert done.code == 0
+    assert (done.answer["format"], done.answer["imported"]) == ("mem0", {"memories": 1})
+    assert "not taken: 1: holds a secret: card" in done.err
+    assert re.search(r"Importing .*2/2 entries", done.err)

@@ -15,7 +15,11 @@ PAGES = [
     "CONTRIBUTING.md",
     "docs/concepts.md",
     "docs/extraction.md",
+    "docs/moving.md",
+    "docs/neo4j-browser.md",
+    "docs/observing.md",
     "docs/operations.md",
+    "docs/retrieval.md",
     "graphmem/README.md",
 ]
 
