@@ -10,7 +10,7 @@ from typing import Any
 
 from graphmem.consolidation.analyse import Analyst
 from graphmem.consolidation.attempt import Limits
-from graphmem.consolidation.discover import Discovery
+from graphmem.consolidation.discover import Discovery, Seldom
 from graphmem.consolidation.execute import Executor
 from graphmem.consolidation.maintenance import Upkeep
 from graphmem.consolidation.pipeline import KIND as CONSOLIDATION
@@ -147,6 +147,10 @@ async def open_parts(
         )
 
 
+def _seldom(settings: Settings) -> Seldom:
+    return Seldom(timedelta(days=settings.consolidation_old_days), settings.consolidation_seldom)
+
+
 class Queue:
     """The job queue for parts that are built before it: a handler may queue further jobs."""
 
@@ -181,7 +185,10 @@ class Consolidation:
         )
         executor = Executor(graph, parts.facts, parts.entities, snapshots, runs, parts.embedder, parts.policy, limits)
         discovery = Discovery(
-            graph, batch_size=settings.consolidation_batch, max_batches=settings.consolidation_max_batches
+            graph,
+            batch_size=settings.consolidation_batch,
+            max_batches=settings.consolidation_max_batches,
+            seldom=_seldom(settings),
         )
         analyst = Analyst(graph, parts.model, load_prompts())
         consolidator = Consolidator(graph, runs, discovery, analyst, executor, parts.clock, queue.enqueue)
@@ -249,7 +256,9 @@ class GraphMemory(Verbs):
         self.messages = Conversations(self.inbox, episodes, jobs, settings.extraction)
         erasures = [self.idempotency.forget_within, snapshots.forget]
         rollbacks = Rollbacks(graph, facts, snapshots, consolidation.runs, clock, settings.rollback_days)
-        self.consolidations = Consolidations(graph, consolidation.runs, consolidation.executor, rollbacks, jobs, clock)
+        self.consolidations = Consolidations(
+            graph, consolidation.runs, consolidation.executor, rollbacks, jobs, clock, _seldom(settings)
+        )
         self.maintenance = Maintenance(jobs)
         arrivals = Arrivals(parts.saving, self.messages, clock, settings.max_memories_per_save)
         self.transfer = Transfer(
@@ -332,6 +341,7 @@ def upkeep_of(parts: Parts, queue: Queue, reading: Reading, consolidation: Conso
             archive_days=settings.archive_days,
             compress_days=settings.compress_days,
             rollback_days=settings.rollback_days,
+            compress_messages=settings.compress_messages,
         ),
         queue.enqueue,
         summary_kind=SUMMARY_JOB if parts.model else None,

@@ -117,12 +117,19 @@ class Settings(BaseSettings):
         ge=0,
         description="Memories that any run may end, whatever their share, so that a new user's few can be merged.",
     )
+    consolidation_old_days: int = Field(
+        7, ge=1, description="Memories older than so many days and seldom read may be summarised together."
+    )
+    consolidation_seldom: int = Field(3, ge=1, description="A memory read less often than this is seldom read.")
     maintenance_schedule: str = Field("0 3 * * *", description="When upkeep runs, as cron in `timezone`.")
     archive_days: int = Field(90, ge=1, description="Sessions without a message for so many days are archived.")
     compress_days: int = Field(
         30,
         ge=1,
         description="Messages older than so many days may be replaced by a summary of them.",
+    )
+    compress_messages: int = Field(
+        10, ge=1, description="Only sessions with more old messages than this are summed up."
     )
 
     # Retrieval

@@ -27,11 +27,18 @@ ALIKE = 0.6
 OLD_COMPANY = 2
 """How many memories of earlier nights keep a new one company."""
 
-COMPRESSIBLE_AGE = timedelta(days=7)
-COMPRESSIBLE_ACCESSES = 3
-"""A memory older than this and read less often than this may be summarised with others (UMB-17)."""
-
 BLOCK = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Seldom:
+    """Memories older than `age` and read less than `accesses` times may be summarised with others (UMB-17)."""
+
+    age: timedelta = timedelta(days=7)
+    accesses: int = 3
+
+
+SELDOM = Seldom()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +62,9 @@ class Candidate:
         """What must be equal for two memories to be merged: scope, domain and subject."""
         return (self.scope, self.domain or "", self.subject_id)
 
-    def is_compressible(self, now: datetime) -> bool:
-        """Return whether the memory is old and seldom read (UMB-17) and no longer new to consolidation."""
-        old = self.created_at < now - COMPRESSIBLE_AGE
-        return old and self.access_count < COMPRESSIBLE_ACCESSES and not self.fresh
+    def is_compressible(self, now: datetime, seldom: Seldom) -> bool:
+        """Return whether the memory is old and seldom read and no longer new to consolidation."""
+        return self.created_at < now - seldom.age and self.access_count < seldom.accesses and not self.fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +86,37 @@ class Found:
 class Discovery:
     """Finds what is to be analysed for one user."""
 
-    def __init__(self, graph: Graph, *, batch_size: int, max_batches: int) -> None:
+    def __init__(self, graph: Graph, *, batch_size: int, max_batches: int, seldom: Seldom = SELDOM) -> None:
         self._graph = graph
         self._batch_size = batch_size
         self._max_batches = max_batches
+        self._seldom = seldom
+
+    async def users(self, tenant: str | None, now: datetime) -> list[Owner]:
+        """Return the users with memories to look at, of one tenant or of all."""
+        return await users_with_work(self._graph, tenant, now, self._seldom)
 
     async def find(self, owner: Owner, now: datetime) -> Found:
         """Return what one run is to analyse: what no run has looked at, the best first, then what may be compressed."""
         rows = await self._graph.fetch("consolidation.candidates", group_id=owner.group_id, now=now)
-        return plan([_candidate(row) for row in rows], now, self._batch_size, self._max_batches)
+        return plan([_candidate(row) for row in rows], now, self._batch_size, self._max_batches, self._seldom)
 
 
-async def users_with_work(graph: Graph, tenant: str | None, now: datetime) -> list[Owner]:
+async def users_with_work(graph: Graph, tenant: str | None, now: datetime, seldom: Seldom) -> list[Owner]:
     """Return the users with memories that no run has looked at or weighed for compression, of one tenant or of all."""
     rows = await graph.fetch(
         "consolidation.owners_with_work",
         tenant=tenant,
         now=now,
-        old=now - COMPRESSIBLE_AGE,
-        seldom=COMPRESSIBLE_ACCESSES,
+        old=now - seldom.age,
+        seldom=seldom.accesses,
     )
     return [Owner(row["tenant"], row["user_id"]) for row in rows]
 
 
-def plan(candidates: Sequence[Candidate], now: datetime, batch_size: int, max_batches: int) -> Found:
+def plan(
+    candidates: Sequence[Candidate], now: datetime, batch_size: int, max_batches: int, seldom: Seldom = SELDOM
+) -> Found:
     """Return batches of at most `batch_size` memories, like beside like; never more than `max_batches`."""
     nearest = neighbours(candidates)
     fresh = [index for index, each in enumerate(candidates) if each.fresh]
@@ -115,8 +128,13 @@ def plan(candidates: Sequence[Candidate], now: datetime, batch_size: int, max_ba
         for start in range(0, len(ordered), batch_size)
     ][:max_batches]
     taken = {key for batch in batches for key in batch.memory_ids}
-    old, alone = _compression(candidates, nearest, taken, now, batch_size, max_batches - len(batches))
-    return Found(batches + old, alone)
+    old = {
+        index
+        for index, each in enumerate(candidates)
+        if each.memory_id not in taken and each.is_compressible(now, seldom)
+    }
+    compressed, alone = _compression(candidates, nearest, old, batch_size, max_batches - len(batches))
+    return Found(batches + compressed, alone)
 
 
 def score(candidates: Sequence[Candidate], index: int, near: Sequence[tuple[int, float]], now: datetime) -> float:
@@ -188,16 +206,14 @@ def _company(
 def _compression(
     candidates: Sequence[Candidate],
     nearest: Sequence[Sequence[tuple[int, float]]],
-    taken: set[str],
-    now: datetime,
+    old: set[int],
     batch_size: int,
     max_batches: int,
 ) -> tuple[list[Batch], list[str]]:
-    """Return batches of old, seldom read memories with what resembles them, and those that resemble none.
+    """Return batches of `old` memories with those that resemble them, and those that resemble none.
 
     Each is weighed once; one that was weighed before comes along as the company of another.
     """
-    old = {index for index, each in enumerate(candidates) if each.memory_id not in taken and each.is_compressible(now)}
     ordered: dict[int, None] = {}
     alone = []
     for index in sorted(old, key=lambda each: candidates[each].created_at):

@@ -54,6 +54,7 @@ class Upkeep:
         archive_days: int,
         compress_days: int,
         rollback_days: int,
+        compress_messages: int = OLD_MESSAGES,
     ) -> None:
         self._graph = graph
         self._facts = facts
@@ -61,6 +62,7 @@ class Upkeep:
         self._clock = clock
         self._archive_after = timedelta(days=archive_days)
         self._compress_after = timedelta(days=compress_days)
+        self._compress_messages = compress_messages
         self._rollback_for = timedelta(days=rollback_days)
 
     async def owners(self, tenant: str | None, after: str = "", limit: int = 1000) -> list[Owner]:
@@ -117,7 +119,7 @@ class Upkeep:
     async def old_sessions(self, owner: Owner) -> list[OldSession]:
         """Return the sessions that begin with more than ten old messages, read by every job that was to read them."""
         rows = await self._graph.fetch(
-            "maintenance.old_messages", group_id=owner.group_id, before=self._old_before(), most=OLD_MESSAGES
+            "maintenance.old_messages", group_id=owner.group_id, before=self._old_before(), most=self._compress_messages
         )
         return [
             OldSession(row["session_id"], row["through"], row["old"], row["summarized_through"] >= row["through"])

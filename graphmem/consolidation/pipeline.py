@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from graphmem.consolidation.analyse import Analyst
-from graphmem.consolidation.discover import Batch, Discovery, users_with_work
+from graphmem.consolidation.discover import Batch, Discovery
 from graphmem.consolidation.execute import Executor
 from graphmem.domain.identity import Owner, owner_of
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
@@ -194,7 +194,7 @@ class Consolidator:
         return JobOutcome(actions=[{"action": stage.value, "runs": len(found)}])
 
     async def _find_users(self, tenant: str | None) -> list[str]:
-        return [owner.group_id for owner in await users_with_work(self._graph, tenant, self._clock())]
+        return [owner.group_id for owner in await self._discovery.users(tenant, self._clock())]
 
     async def _find_runs(self, tenant: str | None) -> list[list[str]]:
         rows = await self._graph.fetch("consolidation.nightly_open", tenant=tenant)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from graphmem.consolidation.discover import users_with_work
+from graphmem.consolidation.discover import SELDOM, Seldom, users_with_work
 from graphmem.consolidation.execute import Executor
 from graphmem.consolidation.pipeline import KIND, Stage
 from graphmem.consolidation.rollback import Rollbacks
@@ -37,6 +37,7 @@ class Consolidations:
         rollbacks: Rollbacks,
         jobs: JobRunner,
         clock: Clock,
+        seldom: Seldom = SELDOM,
     ) -> None:
         self._graph = graph
         self._runs = runs
@@ -44,6 +45,7 @@ class Consolidations:
         self._rollbacks = rollbacks
         self._jobs = jobs
         self._clock = clock
+        self._seldom = seldom
 
     async def start(
         self,
@@ -133,7 +135,7 @@ class Consolidations:
         now = self._clock()
         run_id = str(uuid.uuid4())
         await self._runs.create(run_id, tenant, None, Trigger.ON_DEMAND, now, dry_run=dry_run, actor=actor)
-        owners = await users_with_work(self._graph, tenant, now)
+        owners = await users_with_work(self._graph, tenant, now, self._seldom)
         parts = [await self._start_one(owner, dry_run, actor, None, run_id) for owner in owners]
         # The whole has no work of its own: its status is what its parts come to.
         await self._runs.update(run_id, status=RunStatus.SUCCEEDED.value, phase=Phase.DONE.value, finished_at=now)

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.consolidation.discover import Candidate, Discovery, Found, neighbours, plan, score, users_with_work
+from graphmem.consolidation.discover import (
+    SELDOM,
+    Candidate,
+    Discovery,
+    Found,
+    Seldom,
+    neighbours,
+    plan,
+    score,
+    users_with_work,
+)
 from tests.consolidation.conftest import Bench
 
 NOW = datetime(2026, 6, 1, 2, tzinfo=UTC)
@@ -92,6 +102,13 @@ def test_old_and_seldom_read_memories_may_be_compressed(days: int, accesses: int
     assert [(set(batch.memory_ids), batch.old) for batch in found.batches] == ([({"a", "b"}, True)] if chosen else [])
 
 
+def test_what_is_old_and_seldom_read_may_be_set_otherwise() -> None:
+    pair = [candidate(key, fresh=False, created_at=NOW - timedelta(days=3), access_count=1) for key in "ab"]
+    assert plan(pair, NOW, 25, 400).batches == []
+    assert len(plan(pair, NOW, 25, 400, Seldom(timedelta(days=2), 2)).batches) == 1
+    assert plan(pair, NOW, 25, 400, Seldom(timedelta(days=2), 1)).batches == []
+
+
 @pytest.mark.req("UMB-17")
 def test_an_old_memory_with_nothing_like_it_is_left_alone_and_none_is_weighed_twice() -> None:
     old = {"fresh": False, "created_at": NOW - timedelta(days=30)}
@@ -141,14 +158,14 @@ async def test_discovery_finds_what_no_run_has_looked_at(bench: Bench) -> None:
 async def test_old_memories_bring_a_user_back_into_the_night_once(bench: Bench) -> None:
     tenant = bench.owner.tenant
     memories = await bench.save("User likes tea", "User likes green tea")
-    assert await users_with_work(bench.graph, tenant, bench.clock()) == [bench.owner]
+    assert await users_with_work(bench.graph, tenant, bench.clock(), SELDOM) == [bench.owner]
     run_id, judged = await bench.propose({"action": "ASSOCIATE", "memory_ids": [each.id for each in memories]})
     ids = [each.id for each in memories]
     await bench.executor.execute(bench.owner, run_id, judged, considered=ids)
     bench.clock.advance(timedelta(days=7))
-    assert await users_with_work(bench.graph, tenant, bench.clock()) == []
+    assert await users_with_work(bench.graph, tenant, bench.clock(), SELDOM) == []
     bench.clock.advance(timedelta(days=1))
-    assert await users_with_work(bench.graph, tenant, bench.clock()) == [bench.owner]
+    assert await users_with_work(bench.graph, tenant, bench.clock(), SELDOM) == [bench.owner]
     run_id, judged = await bench.propose({"action": "ASSOCIATE", "memory_ids": ids})
     await bench.executor.execute(bench.owner, run_id, judged, considered=ids, weighed=ids)
-    assert await users_with_work(bench.graph, tenant, bench.clock()) == []
+    assert await users_with_work(bench.graph, tenant, bench.clock(), SELDOM) == []
