@@ -129,7 +129,7 @@ class Settings(BaseSettings):
         description="Messages older than so many days may be replaced by a summary of them.",
     )
     compress_messages: int = Field(
-        10, ge=1, description="Only sessions with more old messages than this are summed up."
+        10, ge=1, description="Only sessions with more old messages than this are compressed."
     )
 
     # Retrieval
