@@ -6,19 +6,24 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 from typer.main import get_command
 
+from api.app import create_app
+from graphmem.bootstrap import GraphMemory
 from graphmem.cli.app import app
 from graphmem.domain.export_schema import schema_of_export
 from graphmem.domain.formats.chat import read_chat
 from graphmem.domain.formats.document import Format, format_of
 from graphmem.domain.formats.graphiti import read_graphiti
 from graphmem.domain.formats.mem0 import read_mem0
+from graphmem.domain.recall import SearchQuery
+from graphmem.domain.session import MessagesIn
 from graphmem.mcp.http import PATH
+from graphmem.settings import Settings
 from tests.documentation.test_reference import PAGES, ROOT
 
 GROUP: Any = get_command(app)
@@ -124,3 +129,18 @@ def test_the_compose_file_sets_what_there_is_to_set_and_declares_what_it_uses() 
         assert {volume.partition(":")[0] for volume in service.get("volumes", [])} <= composed["volumes"].keys()
     head = text_of("docker-compose.yml").partition("services:")[0]
     assert all(secret in head for secret in composed["secrets"])
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/moving.md"])
+def test_every_request_that_is_shown_has_a_route_and_a_body_it_can_read(page: str) -> None:
+    routes = create_app(cast(GraphMemory, None), Settings()).openapi()["paths"]
+    patterns = {re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path)): methods for path, methods in routes.items()}
+    shown = [line for block in blocks(page, "sh") for line in block.replace("\\\n", " ").splitlines()]
+    requests = [shlex.split(line) for line in shown if line.startswith("curl ")]
+    assert requests
+    for words in requests:
+        [path] = re.findall(r"^localhost:8321([^?\n]+)", "\n".join(words), re.MULTILINE)
+        assert any("post" in methods for pattern, methods in patterns.items() if pattern.fullmatch(path)), path
+        if "-d" in words:
+            body = json.loads(words[words.index("-d") + 1])
+            (MessagesIn if "messages" in body else SearchQuery).model_validate(body)
