@@ -1,0 +1,66 @@
+"""The cache that processes share, on a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter
+
+from graphmem.domain.times import utc_now
+from graphmem.retrieval.cache import Cache, LocalCache, open_cache
+
+
+@pytest.fixture
+async def redis(tmp_path: Path) -> AsyncIterator[str]:
+    """The address of a Redis of this test alone."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("Redis is not on this machine: install the package redis-server")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
+    process = await asyncio.create_subprocess_exec(program, *options, stdout=asyncio.subprocess.DEVNULL)
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.02)
+        else:
+            writer.close()
+            break
+    yield f"redis://127.0.0.1:{port}"
+    process.terminate()
+    await process.wait()
+
+
+def opened(url: str | None, seconds: float = 60) -> Cache[list[str]]:
+    return open_cache(url, "test", TypeAdapter(list[str]), utc_now, seconds)
+
+
+@pytest.mark.req("UMB-06", "GO-12")
+async def test_what_one_process_keeps_another_finds_until_its_time_is_over(redis: str) -> None:
+    one, other = opened(redis, 0.3), opened(redis)
+    await one.set("mara@7", ["tea"])
+    assert await other.get("mara@7") == ["tea"]
+    assert await other.get("mara@8") is None
+    await asyncio.sleep(0.4)
+    assert await other.get("mara@7") is None
+    await one.close()
+    await other.close()
+
+
+async def test_a_redis_that_is_away_only_means_that_nothing_is_found() -> None:
+    cache = opened("redis://127.0.0.1:9")
+    await cache.set("key", ["tea"])
+    assert await cache.get("key") is None
+    await cache.close()
+
+
+def test_without_an_address_the_cache_is_in_memory() -> None:
+    assert isinstance(opened(None), LocalCache)
