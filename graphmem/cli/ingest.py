@@ -6,8 +6,7 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,12 +15,14 @@ import typer
 
 from graphmem.cli.command import Output, Tenant, User, command, refusal
 from graphmem.cli.opening import opened
+from graphmem.cli.progress import progress
 from graphmem.errors import InvalidInput
 
 if TYPE_CHECKING:
     from graphmem.bootstrap import GraphMemory
     from graphmem.domain.identity import Owner
     from graphmem.domain.job import Job
+    from graphmem.domain.progress import Progress
     from graphmem.domain.session import MessagesIn
 
 app = typer.Typer()
@@ -51,8 +52,8 @@ async def ingest(
     text = await asyncio.to_thread(read_input, file)
     batches = read_batches(text, session or (Path(file).stem if file != "-" else "stdin"), timezone)
     async with opened(output, worker=True) as memory:
-        with progress(output, "Ingesting", sum(len(batch.messages) for batch in batches)) as advance:
-            jobs = await ingest_batches(memory, owner, batches, advance)
+        with progress(output, "Ingesting", "messages") as tell:
+            jobs = await ingest_batches(memory, owner, batches, tell)
     output.show({"jobs": jobs}, render.jobs(jobs))
     failed = [job for job in jobs if job.status == "failed"]
     if failed:
@@ -116,19 +117,19 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
         yield session, message
 
 
-async def ingest_batches(
-    memory: GraphMemory, owner: Owner, batches: Iterable[MessagesIn], advance: Callable[[int], None]
-) -> list[Job]:
+async def ingest_batches(memory: GraphMemory, owner: Owner, batches: Sequence[MessagesIn], tell: Progress) -> list[Job]:
     """Send batches one after the other and wait for each job; return the jobs, without those of known messages."""
     from graphmem.domain.job import Job
+    from graphmem.domain.progress import Tally
 
+    tally = Tally(tell, sum(len(batch.messages) for batch in batches))
     jobs: list[Job] = []
     for batch in batches:
         accepted = await memory.messages.add(owner, batch)
         job_id = accepted.id if isinstance(accepted, Job) else accepted.job_id
         if job_id is not None:
             jobs.append(await finished(memory, job_id))
-        advance(len(batch.messages))
+        tally.add(len(batch.messages))
     return jobs
 
 
@@ -140,14 +141,3 @@ async def finished(memory: GraphMemory, job_id: str) -> Job:
     while not job.status.is_final:
         job = await memory.jobs.wait(job_id, _LOOK_SECONDS)
     return job
-
-
-@contextmanager
-def progress(output: Output, what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Draw a bar on standard error; the callback takes how many more messages are done."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("messages"), TimeElapsedColumn())
-    with Progress(*columns, console=output.notes) as bar:
-        task = bar.add_task("messages", total=total)
-        yield lambda done: bar.advance(task, done)

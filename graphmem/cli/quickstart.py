@@ -37,7 +37,8 @@ class Shown:
 async def quickstart(output: Output, tenant: Tenant = "default") -> None:
     """Read a sample conversation, turn it into facts in time, and answer questions from them."""
     from graphmem.cli import sights
-    from graphmem.cli.ingest import ingest_batches, progress, read_batches
+    from graphmem.cli.ingest import ingest_batches, read_batches
+    from graphmem.cli.progress import progress
     from graphmem.cli.tour import take_tour
     from graphmem.domain.identity import Owner
     from graphmem.sample import FOLDER, USER_ID
@@ -48,8 +49,8 @@ async def quickstart(output: Output, tenant: Tenant = "default") -> None:
     with completing(read_settings()) as (settings, completions):
         output.note(f"{completions}\nStarting Neo4j and loading the embedding model …")
         async with opened(output, worker=True, settings=settings) as memory:
-            with progress(output, "Reading", sum(len(batch.messages) for batch in batches)) as advance:
-                await ingest_batches(memory, owner, batches, advance)
+            with progress(output, "Reading", "messages") as tell:
+                await ingest_batches(memory, owner, batches, tell)
             await _refuse_failures(memory, owner)
             tour = await take_tour(memory, owner)
             info = await _keep_running(settings)

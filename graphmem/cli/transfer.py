@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +12,7 @@ import typer
 
 from graphmem.cli.command import Output, Tenant, User, command, stop
 from graphmem.cli.opening import opened
+from graphmem.cli.progress import progress
 from graphmem.errors import InvalidInput
 
 app = typer.Typer()
@@ -96,17 +96,6 @@ async def forget(
     output.show(done, render.forgotten(done))
     if done.residue:
         stop(f"{done.residue} traces of the user are left: run the same command again.")
-
-
-@contextmanager
-def progress(output: Output, what: str) -> Iterator[Callable[[int, int], None]]:
-    """Give a callback `(entries done, entries in all)` that draws a bar on standard error."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("entries"), TimeElapsedColumn())
-    with Progress(*columns, console=output.notes) as bar:
-        task = bar.add_task("entries", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 async def _write(path: Path, chunks: AsyncIterator[bytes]) -> int:
