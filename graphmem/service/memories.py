@@ -16,13 +16,13 @@ from graphmem.store.entities import EntityStore
 from graphmem.store.facts import ErasesMemory, FactStore, known_at
 
 Forgets = Callable[[Owner, str, Sequence[str]], Awaitable[None]]
-"""What is erased beside a memory that was erased, given its owner, id and texts."""
+"""What is erased beside a memory that is erased, given its owner, id and texts."""
 
 
 class Memories:
     """The verbs of one memory or a list of them.
 
-    `erasures` are what other rooms erase with a memory in its transaction, `forgets` what follows it.
+    `erasures` are what other rooms erase with a memory in its transaction, `forgets` what goes before it.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class Memories:
     async def erase(self, owner: Owner, memory_id: str) -> int:
         """Erase a memory everywhere; return how many versions there were."""
         versions = await self._facts.history(owner, memory_id)
-        erased = await self._facts.erase(owner, memory_id, self._erasures)
         owned = owner if versions[0].user_id else owner.everyone
+        # First, so that a store that is away leaves the memory to be erased again.
         for forget in self._forgets:
             await forget(owned, memory_id, list({each.content for each in versions}))
-        return erased
+        return await self._facts.erase(owner, memory_id, self._erasures)
 
     async def history(self, owner: Owner, memory_id: str) -> list[HistoryRow]:
         """Return every version, oldest first, with why it ended and what replaced it."""

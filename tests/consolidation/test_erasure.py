@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus
+from graphmem.domain.memory import Status
 from graphmem.domain.policy import SecretPolicy
+from graphmem.errors import JobsUnavailable
 from graphmem.ingestion.saving import Saving
 from graphmem.jobs import JobRunner, Steps
 from graphmem.service.jobs import ERASURE_JOB, Jobs
@@ -63,3 +67,15 @@ async def test_a_job_still_at_work_is_erased_from_once_it_ends(bench: Bench, tmp
     async with await JobRunner.open(settings, {"recall": recall, ERASURE_JOB: erase_late}) as jobs:
         assert (await jobs.wait(late.id, PATIENCE)).status is JobStatus.SUCCEEDED
         assert jobs._store.client.list_workflow_steps(waiting) == []
+
+
+async def test_a_job_store_that_is_away_leaves_the_memory_to_be_erased_again(bench: Bench) -> None:
+    async def away(owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
+        raise JobsUnavailable("The job store is away.")
+
+    (memory,) = await bench.save("User is vegetarian")
+    saving = Saving(bench.facts, bench.embedder, SecretPolicy([]))
+    memories = Memories(saving, bench.facts, bench.entities, bench.clock, 500, forgets=[away])
+    with pytest.raises(JobsUnavailable):
+        await memories.erase(bench.owner, memory.id)
+    assert (await memories.get(bench.owner, memory.id)).status is Status.ACTIVE
