@@ -13,7 +13,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-from graphmem.consolidation import polarity, wording
+from graphmem.consolidation import bearing, wording
 from graphmem.consolidation.naming import evidence, name_tokens
 from graphmem.domain.entity import DEFAULT_TYPE, PERSON, Entity, read_entity_type
 from graphmem.domain.fact import Fact
@@ -139,8 +139,11 @@ def _covers(proposal: Merge, scene: Scene) -> str | None:
         return f"the merged text does not cover {', '.join(lost[:5])}"
     if new := wording.invented(sources, result, scene.names_of([subject])):
         return f"the merged text says what no source says: {', '.join(new[:5])}"
-    if turned := polarity.turned([fact.content for fact in facts], proposal.content):
+    said = [fact.content for fact in facts]
+    if turned := bearing.turned(said, proposal.content):
         return f"the merged text turns round what is said of {', '.join(turned[:5])}"
+    if displaced := bearing.displaced(said, proposal.content):
+        return f"the merged text tells {', '.join(displaced[:5])} of something else"
     if wording.kept_share(sources, result) < MIN_KEPT_SHARE:
         return "the merged text drops most of what the sources say"
     if classes := scene.secrets(proposal.content):

@@ -66,8 +66,8 @@ def read(text: str, known_names: Iterable[str] = ()) -> Wording:
 @lru_cache(maxsize=4096)
 def _read(text: str, known_names: frozenset[str]) -> Wording:
     known = frozenset(word for name in known_names for word in name_tokens(name))
-    dates, rest = _dates(text)
-    numbers = {_number(match) for match in _NUMBER.findall(rest)}
+    dates, rest = dates_of(text)
+    numbers = {read_number(match) for match in _NUMBER.findall(rest)}
     words = _WORD.findall(text)
     folded = [word.casefold() for word in words]
     numbers |= {NUMBER_WORDS[word] for word in folded if word in NUMBER_WORDS}
@@ -164,7 +164,8 @@ def mentions_name(text: str, name: str) -> bool:
     return bool(wanted) and (set(wanted) <= said or name.casefold() in text.casefold())
 
 
-def _dates(text: str) -> tuple[set[str], str]:
+def dates_of(text: str) -> tuple[set[str], str]:
+    """Return the parts of the dates in a text, and the text without them."""
     found: set[str] = set()
     for year, month, day in _ISO_DATE.findall(text):
         found |= {f"year {year}", f"month {int(month)}", f"day {int(day)}"}
@@ -196,7 +197,8 @@ def _month(word: str) -> int | None:
     return MONTHS.get(folded)
 
 
-def _number(text: str) -> str:
+def read_number(text: str) -> str:
+    """Return a number in digits as it is compared."""
     if _GROUPED.fullmatch(text):
         text = text.replace(",", "")
     return text.lstrip("0") or "0"

@@ -140,6 +140,11 @@ ADVERSARIAL = {
         fact("a", "User enjoys swimming"),
         fact("b", "User hates running"),
     ),
+    "two prices exchanged": (
+        "User sold the car for 300 euros and bought the bike for 5000 euros",
+        fact("a", "User sold the car for 5000 euros"),
+        fact("b", "User bought the bike for 300 euros"),
+    ),
     "an invented name": (
         "User works at Acme in Berlin as an engineer",
         fact("a", "User works at Acme"),
@@ -225,6 +230,11 @@ SOUND = {
         "User does not eat meat or dairy",
         fact("a", "User does not eat meat"),
         fact("b", "User doesn't eat dairy"),
+    ),
+    "two numbers, each where it belongs": (
+        "User planted twelve rose bushes in 2019 and owns 3 cuckoo clocks",
+        fact("a", "User owns three cuckoo clocks"),
+        fact("b", "User planted 12 rose bushes in 2019"),
     ),
     "the same said twice": ("Loves tea very much", fact("a", "Likes tea"), fact("b", "Loves tea very much")),
     "number words and digits": (
