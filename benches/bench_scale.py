@@ -154,11 +154,11 @@ async def index_recall(parts: Parts, reading: Reading, world: World, asked: Sequ
     for owner, text in asked:
         vector = world.vector(text)
         found = await reading.store.facts_by_vector(owner, vector, filters, 20)
-        rows = await parts.graph.fetch(
+        nearest = await parts.graph.value(
             "search.facts_by_vector_scan",
             group_ids=owner.readable, vector=vector, limit=20, **filters.times, **filters.attributes,
         )  # fmt: skip
-        exact = {row["fact"]["uuid"] for row in rows}
+        exact = {uuid for uuid, *_ in nearest}
         shares.append(len(exact & {each.uuid for each in found}) / len(exact))
     return sum(shares) / len(shares)
 

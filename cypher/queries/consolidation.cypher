@@ -73,8 +73,7 @@ CALL () {
   MATCH ()-[r:RELATES_TO {group_id: e.group_id, memory_id: id}]->() RETURN r
 }
 WITH DISTINCT r WHERE r.group_id = $group_id
-RETURN r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null} AS fact,
-       startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+RETURN {{version}}
 
 // name: mentioning(group_id, entity_id)
 // Find the messages that mention an entity.

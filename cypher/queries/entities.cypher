@@ -61,8 +61,7 @@ WITH DISTINCT r WHERE r.group_id IN $group_ids
   AND r.known_from <= $known_at AND r.known_to > $known_at
   AND ($any_validity OR r.valid_from <= $valid_at AND r.valid_to > $valid_at)
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
-RETURN r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null} AS fact,
-       startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+RETURN {{version}}
 
 // name: note_mentions(group_id, rows)
 // Remember on entities which memories mention them beside subject and object.

@@ -150,13 +150,11 @@ SET s.summary = $summary, s.title = $title, s.summarized_through = $through, s.u
 // Fetch the believed memories that sum up a session.
 MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
 WHERE r.expired_at IS NULL AND r.source_kind = 'summary'
-RETURN r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null} AS fact,
-       startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+RETURN {{version}}
 
 // name: episodic_facts(group_id, session_id)
 // Fetch the believed memories that belong to a session only.
 MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
 WHERE r.expired_at IS NULL AND r.scope = 'episodic' AND r.valid_from < r.valid_to
-RETURN r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null} AS fact,
-       startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+RETURN {{version}}
 ORDER BY r.known_from

@@ -32,8 +32,7 @@ CALL () {
   WHERE r.group_id = $group_id AND r.expired_at IS NULL
   RETURN r
 }
-RETURN r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null} AS fact,
-       startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+RETURN {{version}}
 
 // name: change_rows(group_id, rows)
 // Set what may change on stored versions: their end, their keys and their counters.
@@ -61,8 +60,7 @@ SET r = row.properties, r.fact_embedding = earlier.fact_embedding
 // name: versions(group_ids, memory_id)
 // Fetch every version of one memory, oldest first.
 MATCH ()-[r:RELATES_TO {memory_id: $memory_id}]->() WHERE r.group_id IN $group_ids
-RETURN r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null} AS fact,
-       startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+RETURN {{version}}
 ORDER BY r.version
 
 // name: latest(group_ids, memory_ids)
@@ -73,8 +71,7 @@ CALL (id, group_id) {
   MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->()
   RETURN r ORDER BY r.version DESC LIMIT 1
 }
-RETURN r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null} AS fact,
-       startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+RETURN {{version}}
 
 // name: page(group_ids, valid_at, known_at, any_validity, types, tags, not_tags, domain, scope, entity_ids, keyword, session_id, min_importance, min_confidence, created_after, created_before, sort, direction, after_key, after_id, limit)
 // List a user's memories as known and valid at two times, by attributes, one page in a stable order.
@@ -100,8 +97,7 @@ WITH r, $direction * CASE $sort
   END AS key
 WHERE $after_key IS NULL OR key > $after_key OR key = $after_key AND r.memory_id > $after_id
 WITH r, key ORDER BY key, r.memory_id LIMIT $limit
-RETURN r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null} AS fact,
-       startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id, key
+RETURN {{version}}, key
 
 // name: reinforce(group_ids, hits)
 // Count retrievals: access +n, strength and confidence up to their caps; the caller has locked the users.

@@ -12,10 +12,7 @@ SEARCH r IN (
   LIMIT $limit
 )
 WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC
-RETURN collect([
-  r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
-  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids
-]) AS found
+RETURN collect({{candidate}}) AS found
 
 // name: facts_by_vector_scan(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
 // Find facts by meaning where attributes are filtered, which the index cannot do: an exact scan of the user's facts.
@@ -34,10 +31,7 @@ WHERE r.group_id IN $group_ids AND r.known_from <= $known_at AND r.known_to > $k
   AND ($created_after IS NULL OR r.first_created_at >= $created_after)
   AND ($created_before IS NULL OR r.first_created_at < $created_before)
 WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
-RETURN collect([
-  r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
-  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids
-]) AS found
+RETURN collect({{candidate}}) AS found
 
 // name: facts_by_words(words, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
 // Find facts by words; the whole stream of hits is filtered, so that what is past cannot crowd out what holds.
@@ -56,10 +50,7 @@ WHERE score > 0 AND r.group_id IN $group_ids AND r.known_from <= $known_at AND r
   AND ($created_after IS NULL OR r.first_created_at >= $created_after)
   AND ($created_before IS NULL OR r.first_created_at < $created_before)
 WITH r, score LIMIT $limit
-RETURN collect([
-  r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
-  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids
-]) AS found
+RETURN collect({{candidate}}) AS found
 
 // name: facts_around(entity_ids, most_edges, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, wanted_ids, min_confidence, min_importance, created_after, created_before)
 // Find the facts at the edges of some entities and one step further; an entity with very many tells nothing apart.
@@ -92,27 +83,13 @@ WHERE r.group_id IN $group_ids AND r.known_from <= $known_at AND r.known_to > $k
   AND ($created_after IS NULL OR r.first_created_at >= $created_after)
   AND ($created_before IS NULL OR r.first_created_at < $created_before)
 WITH r, score ORDER BY score DESC, r.importance DESC, r.known_from DESC LIMIT $limit
-RETURN collect([
-  r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
-  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids
-]) AS found
+RETURN collect({{candidate}}) AS found
 
 // name: facts_whole(uuids)
 // Fetch the facts that won, with the entities they name; times in microseconds since 1970.
 UNWIND $uuids AS uuid
 MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
-RETURN collect([
-  r {.uuid, .memory_id, .version, .group_id, .name, .fact, .content_hash, .type, .scope, .domain, .tags, .confidence,
-     .importance, .strength, .decay_rate, .access_count, .retired, .status, .end_status, .superseded_by, .supersedes,
-     .associations, .source_kind, .session_id, .message_ids, .immutable, .single_valued, .metadata, .entity_ids},
-  [at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.created_at, r.first_created_at, r.updated_at, r.expired_at,
-          r.expires_at] | at.epochSeconds * 1000000 + at.microsecond],
-  startNode(r).uuid, endNode(r).uuid,
-  [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
-    UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
-    MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
-  }
-]) AS found
+RETURN collect({{whole}}) AS found
 
 // name: messages_by_vector(group_ids, vector, limit)
 // Find messages by meaning in the index, re-scored exactly.
@@ -180,18 +157,7 @@ CALL (e) {
   WITH DISTINCT r WHERE r.expired_at IS NULL AND r.group_id IN $group_ids
     AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
   WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
-  RETURN collect([
-    r {.uuid, .memory_id, .version, .group_id, .name, .fact, .content_hash, .type, .scope, .domain, .tags, .confidence,
-       .importance, .strength, .decay_rate, .access_count, .retired, .status, .end_status, .superseded_by, .supersedes,
-       .associations, .source_kind, .session_id, .message_ids, .immutable, .single_valued, .metadata, .entity_ids},
-    [at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.created_at, r.first_created_at, r.updated_at, r.expired_at,
-            r.expires_at] | at.epochSeconds * 1000000 + at.microsecond],
-    startNode(r).uuid, endNode(r).uuid,
-    [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
-      UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
-      MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
-    }
-  ]) AS facts
+  RETURN collect({{whole}}) AS facts
 }
 RETURN collect([
   e {.*, name_embedding: null, created_at: null, updated_at: null},
@@ -206,18 +172,7 @@ MATCH ()-[r:RELATES_TO]->()
 WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND r.scope = 'profile' AND r.importance >= $min_importance
   AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
-RETURN collect([
-  r {.uuid, .memory_id, .version, .group_id, .name, .fact, .content_hash, .type, .scope, .domain, .tags, .confidence,
-     .importance, .strength, .decay_rate, .access_count, .retired, .status, .end_status, .superseded_by, .supersedes,
-     .associations, .source_kind, .session_id, .message_ids, .immutable, .single_valued, .metadata, .entity_ids},
-  [at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.created_at, r.first_created_at, r.updated_at, r.expired_at,
-          r.expires_at] | at.epochSeconds * 1000000 + at.microsecond],
-  startNode(r).uuid, endNode(r).uuid,
-  [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
-    UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
-    MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
-  }
-]) AS found
+RETURN collect({{whole}}) AS found
 
 // name: edges_of(entity_ids, group_ids, limit, valid_at, valid_after, known_at)
 // Fetch the facts at the edges of some entities, the most important first.
@@ -226,18 +181,7 @@ MATCH (e)-[r:RELATES_TO]-() WHERE r.group_id IN $group_ids
   AND r.known_from <= $known_at AND r.known_to > $known_at
   AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
 WITH DISTINCT r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
-RETURN collect([
-  r {.uuid, .memory_id, .version, .group_id, .name, .fact, .content_hash, .type, .scope, .domain, .tags, .confidence,
-     .importance, .strength, .decay_rate, .access_count, .retired, .status, .end_status, .superseded_by, .supersedes,
-     .associations, .source_kind, .session_id, .message_ids, .immutable, .single_valued, .metadata, .entity_ids},
-  [at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.created_at, r.first_created_at, r.updated_at, r.expired_at,
-          r.expires_at] | at.epochSeconds * 1000000 + at.microsecond],
-  startNode(r).uuid, endNode(r).uuid,
-  [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
-    UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
-    MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
-  }
-]) AS found
+RETURN collect({{whole}}) AS found
 
 // name: entities_whole(group_ids, ids)
 // Fetch entities by id, by name, with how many of their facts are believed.

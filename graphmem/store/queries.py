@@ -1,6 +1,7 @@
 """The catalogue of Cypher queries: every query is a named entry of a file in `cypher/`.
 
 An entry is `// name: close_rows(group, rows)`, one line that says what it does, then Cypher up to the next entry.
+`{{name}}` in it stands for the fragment of that name in `cypher/fragments.cypher`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from graphmem.resources import cypher_root
 
 _HEADER = re.compile(r"^// name: (?P<name>[a-z_]+)\((?P<params>[a-z_, ]*)\)\s*$")
+_FRAGMENT = re.compile(r"^// fragment: ([a-z_]+)\n// [^\n]+\n((?:(?!//).*\n?)*)", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 _PROSE = re.compile(r"//[^\n]*|'(?:[^'\\]|\\.)*'")
 
@@ -32,7 +36,7 @@ class BadQueryFile(ValueError):
     """A file of queries does not keep the form of the catalogue."""
 
 
-def parse(room: str, text: str) -> Iterator[Query]:
+def parse(room: str, text: str, fragments: Mapping[str, str] = MappingProxyType({})) -> Iterator[Query]:
     """Yield the entries of one file as `room.name`; raise BadQueryFile when declared and used parameters differ."""
     blocks: list[tuple[str, frozenset[str], list[str]]] = []
     for line in text.splitlines():
@@ -46,19 +50,33 @@ def parse(room: str, text: str) -> Iterator[Query]:
     for name, declared, lines in blocks:
         if not lines or not lines[0].startswith("// "):
             raise BadQueryFile(f"{room}.{name}: the line after the name must say what the query is for")
-        body = "\n".join(lines[1:]).strip().rstrip(";")
+        body = _filled(f"{room}.{name}", "\n".join(lines[1:]).strip().rstrip(";"), fragments)
         used = frozenset(_PARAMETER.findall(_PROSE.sub("", body)))
         if used != declared:
             raise BadQueryFile(f"{room}.{name}: declares {sorted(declared)} but uses {sorted(used)}")
         yield Query(f"{room}.{name}", body, declared, lines[0].removeprefix("// ").strip())
 
 
+def parse_fragments(text: str) -> dict[str, str]:
+    """Return the fragments of a file by name."""
+    return {name: body.strip() for name, body in _FRAGMENT.findall(text)}
+
+
+def _filled(name: str, body: str, fragments: Mapping[str, str]) -> str:
+    missing = set(_PLACEHOLDER.findall(body)) - fragments.keys()
+    if missing:
+        raise BadQueryFile(f"{name}: there is no fragment {', '.join(sorted(missing))}")
+    return _PLACEHOLDER.sub(lambda found: fragments[found[1]], body)
+
+
 @cache
 def catalogue(root: Path | None = None) -> Mapping[str, Query]:
     """Return every query by name, `room.query`."""
+    folder = root or cypher_root()
+    fragments = parse_fragments((folder / "fragments.cypher").read_text("utf-8"))
     queries: dict[str, Query] = {}
-    for path in sorted(((root or cypher_root()) / "queries").glob("*.cypher")):
-        for query in parse(path.stem, path.read_text("utf-8")):
+    for path in sorted((folder / "queries").glob("*.cypher")):
+        for query in parse(path.stem, path.read_text("utf-8"), fragments):
             if query.name in queries:
                 raise BadQueryFile(f"{query.name} is there twice")
             queries[query.name] = query

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graphmem.domain.entity import Entity, EntityRef
@@ -19,6 +19,23 @@ _SAME_NAME = (
     "single_valued", "source_kind", "active_hash", "search_text", "ended_reason", "ended_by", "actor",
 )  # fmt: skip
 _LISTS = ("entity_ids", "tags", "supersedes", "associations", "message_ids", "episodes")
+
+
+FACT_TIMES = (
+    "last_accessed_at", "valid_at", "invalid_at", "claimed_invalid_at", "created_at", "first_created_at", "updated_at",
+    "expired_at", "expires_at",
+)  # fmt: skip
+"""The times of a version in the order in which queries return them."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def read_times(names: Sequence[str], microseconds: Sequence[int | None]) -> dict[str, datetime | None]:
+    """Return times by name from microseconds since 1970; None stays None."""
+    return {
+        name: None if at is None else EPOCH + timedelta(microseconds=at)
+        for name, at in zip(names, microseconds, strict=True)
+    }
 
 
 def group_key(group_id: str) -> str:
@@ -47,8 +64,8 @@ def fact_properties(fact: Fact) -> dict[str, Any]:
 
 
 def read_fact(row: Mapping[str, Any]) -> Fact:
-    """Return the fact of a row `{fact, subject_id, object_id}`."""
-    stored = row["fact"]
+    """Return the fact of a row `{fact, times?, subject_id, object_id}`; without `times` they stand in `fact`."""
+    stored = {**row["fact"], **read_times(FACT_TIMES, row["times"])} if "times" in row else row["fact"]
     same: dict[str, Any] = {name: stored.get(name) for name in _SAME_NAME if name != "search_text"}
     lists: dict[str, Any] = {name: tuple(stored.get(name) or ()) for name in _LISTS}
     return Fact(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -17,16 +17,11 @@ from graphmem.domain.memory import Memory
 from graphmem.domain.recall import EntityGraph, EntityMemories, Filters
 from graphmem.domain.times import LATEST
 from graphmem.store.driver import Graph, Row
-from graphmem.store.rows import entity_of, memory_of, read_fact
+from graphmem.store.rows import entity_of, memory_of, read_fact, read_times
 
 Vector = Sequence[float]
 Ask = Callable[[], Awaitable[Any]]
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FACT_TIMES = (
-    "last_accessed_at", "valid_at", "invalid_at", "created_at", "first_created_at", "updated_at", "expired_at",
-    "expires_at",
-)  # fmt: skip
 _ENTITY_TIMES = ("created_at", "updated_at")
 
 _log = structlog.get_logger(__name__)
@@ -268,17 +263,11 @@ async def _either(indexed: Ask, scan: Ask) -> Any:
 def _memory_of(found: Sequence[Any], now: datetime) -> Memory:
     """Return a memory from its properties, its times, its subject and object and the entities it names."""
     properties, times, subject_id, object_id, entities = found
-    fact = {**properties, **_times(_FACT_TIMES, times)}
     names = {key: EntityRef(id=key, name=name, type=kind) for key, name, kind in entities}
-    return memory_of(read_fact({"fact": fact, "subject_id": subject_id, "object_id": object_id}), names, now)
+    return memory_of(
+        read_fact({"fact": properties, "times": times, "subject_id": subject_id, "object_id": object_id}), names, now
+    )
 
 
 def _entity_of(properties: Row, times: Sequence[int | None], memory_count: int) -> Entity:
-    return entity_of({**properties, **_times(_ENTITY_TIMES, times)}, memory_count)
-
-
-def _times(names: Sequence[str], microseconds: Sequence[int | None]) -> dict[str, datetime | None]:
-    return {
-        name: None if at is None else EPOCH + timedelta(microseconds=at)
-        for name, at in zip(names, microseconds, strict=True)
-    }
+    return entity_of({**properties, **read_times(_ENTITY_TIMES, times)}, memory_count)

@@ -9,7 +9,7 @@ import pytest
 
 from graphmem.resources import cypher_root
 from graphmem.store.driver import Graph
-from graphmem.store.queries import BadQueryFile, Query, catalogue, parse
+from graphmem.store.queries import BadQueryFile, Query, catalogue, parse, parse_fragments
 
 PACKAGE = Path(__file__).parents[2]
 
@@ -62,6 +62,21 @@ async def test_neo4j_understands_what_it_is_explored_with(graph: Graph, name: st
 def test_a_parameter_that_is_declared_but_not_used_is_refused() -> None:
     with pytest.raises(BadQueryFile, match="declares"):
         list(parse("room", "// name: one(group_id, limit)\n// Say what.\nRETURN $group_id"))
+
+
+def test_a_fragment_stands_where_its_name_does() -> None:
+    fragments = parse_fragments("// Said of all.\n\n// fragment: one\n// Say what.\nn {.name} AS one\n")
+    (query,) = parse("room", "// name: first()\n// Say what.\nMATCH (n) RETURN {{one}}", fragments)
+    assert query.text == "MATCH (n) RETURN n {.name} AS one"
+    with pytest.raises(BadQueryFile, match="no fragment other"):
+        list(parse("room", "// name: first()\n// Say what.\nRETURN {{other}}", fragments))
+
+
+def test_every_fragment_is_used() -> None:
+    files = "".join(path.read_text("utf-8") for path in (cypher_root() / "queries").glob("*.cypher"))
+    fragments = parse_fragments((cypher_root() / "fragments.cypher").read_text("utf-8"))
+    assert fragments
+    assert [name for name in fragments if f"{{{{{name}}}}}" not in files] == []
 
 
 def test_an_entry_without_a_purpose_is_refused() -> None:

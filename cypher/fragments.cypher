@@ -1,0 +1,30 @@
+// Parts that several queries return in the same form, written `{{name}}` where they stand.
+// The driver makes Neo4j's datetimes into Python's one by one and slowly, so times are returned as numbers:
+// microseconds since 1970, null where open.
+
+// fragment: version
+// One version of a memory, as the store reads it; `r` is its edge.
+r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null, last_accessed_at: null,
+   valid_at: null, invalid_at: null, claimed_invalid_at: null, created_at: null, first_created_at: null,
+   updated_at: null, expired_at: null, expires_at: null} AS fact,
+[at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.claimed_invalid_at, r.created_at, r.first_created_at,
+        r.updated_at, r.expired_at, r.expires_at] | at.epochSeconds * 1000000 + at.microsecond] AS times,
+startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+
+// fragment: candidate
+// What ranking needs of a fact that a channel found with a `score`, and no more.
+[r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
+ r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids]
+
+// fragment: whole
+// What callers see of a fact, its subject and object, and the entities it names.
+[r {.uuid, .memory_id, .version, .group_id, .name, .fact, .content_hash, .type, .scope, .domain, .tags, .confidence,
+    .importance, .strength, .decay_rate, .access_count, .retired, .status, .end_status, .superseded_by, .supersedes,
+    .associations, .source_kind, .session_id, .message_ids, .immutable, .single_valued, .metadata, .entity_ids},
+ [at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.claimed_invalid_at, r.created_at, r.first_created_at,
+         r.updated_at, r.expired_at, r.expires_at] | at.epochSeconds * 1000000 + at.microsecond],
+ startNode(r).uuid, endNode(r).uuid,
+ [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
+   UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
+   MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
+ }]
