@@ -41,7 +41,7 @@ lint: $(VENV)/.installed-dev ## Check style, types and the direction of imports
 	$(BIN)/lint-imports
 
 test: lint ## Check the code and run every test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 requirements: $(VENV)/.installed-dev ## List the requirements that no test shows
 	$(BIN)/python tests/requirements.py

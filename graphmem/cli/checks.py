@@ -225,15 +225,16 @@ async def model(settings: Settings) -> Check:
             "none configured: messages are stored and searched, nothing is extracted from them",
             "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any compatible server.",
         )
-    from openai import APIStatusError, AsyncOpenAI, OpenAIError
+    from openai import APIStatusError, OpenAIError
 
-    from graphmem.llm.client import DEFAULT_ADDRESS, DEFAULT_MODEL
+    from graphmem.llm.client import DEFAULT_MODEL
+    from graphmem.openai_server import DEFAULT_ADDRESS, connect
 
     key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
     base_url = settings.openai_base_url or DEFAULT_ADDRESS
     name = settings.llm_model or DEFAULT_MODEL
     try:
-        async with AsyncOpenAI(api_key=key, base_url=base_url, timeout=_REACH_SECONDS, max_retries=0) as client:
+        async with connect(base_url, key, _REACH_SECONDS) as client:
             await client.models.retrieve(name)
     except APIStatusError as error:
         if error.status_code in (401, 403):

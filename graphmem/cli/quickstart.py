@@ -64,8 +64,9 @@ def completing(settings: Settings) -> Iterator[tuple[Settings, str]]:
     """Give the settings to run with and a sentence on where completions come from: a model, or recordings."""
     from pydantic import SecretStr
 
-    from graphmem.llm.client import DEFAULT_ADDRESS, DEFAULT_MODEL
+    from graphmem.llm.client import DEFAULT_MODEL
     from graphmem.llm.replay import Replay
+    from graphmem.openai_server import DEFAULT_ADDRESS
     from graphmem.sample import FOLDER
 
     if settings.has_model:

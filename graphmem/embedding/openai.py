@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Iterator, Sequence
-from ipaddress import ip_address
 from typing import Self
-from urllib.parse import urlsplit
 
 from openai import (
     APIConnectionError,
     APIStatusError,
-    AsyncOpenAI,
-    DefaultAsyncHttpxClient,
     InternalServerError,
     OpenAIError,
     RateLimitError,
@@ -24,11 +19,11 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from graphmem.domain.tokens import truncate_to_tokens
 from graphmem.embedding.cache import VectorCache
 from graphmem.errors import GraphmemError, ModelUnavailable, SetupError
+from graphmem.openai_server import DEFAULT_ADDRESS, asked_pause, connect
 from graphmem.settings import Settings
 from graphmem.tracing import span
 
 DEFAULT_MODEL = "text-embedding-3-small"
-DEFAULT_ADDRESS = "https://api.openai.com/v1"
 
 _DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 _MOST_TEXTS = 256
@@ -53,9 +48,6 @@ class OpenAIEmbedder:
         backoff: float = 0.5,
     ) -> None:
         """`timeout`: seconds of one try; `attempts`: tries in all; `backoff`: longest first pause, then doubled."""
-        # The client writes whole requests at DEBUG, and they hold what users said.
-        library = logging.getLogger("openai")
-        library.setLevel(max(library.level, logging.INFO))
         self.model = model or DEFAULT_MODEL
         self._dimension = _DIMENSIONS.get(self.model, 0)
         self._timeout = timeout
@@ -63,9 +55,7 @@ class OpenAIEmbedder:
         self._pause = wait_random_exponential(multiplier=backoff, max=_LONGEST_PAUSE)
         self._opening = asyncio.Lock()
         self._cache = VectorCache()
-        address = base_url or DEFAULT_ADDRESS
-        http = DefaultAsyncHttpxClient(trust_env=not _is_loopback(address))
-        self._client = AsyncOpenAI(api_key=api_key, base_url=address, timeout=timeout, max_retries=0, http_client=http)
+        self._client = connect(base_url or DEFAULT_ADDRESS, api_key, timeout)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -142,8 +132,8 @@ class OpenAIEmbedder:
         return [_unit(row.embedding) for row in rows]
 
     def _wait(self, state: RetryCallState) -> float:
-        asked = _asked_pause(state.outcome.exception()) if state.outcome else 0.0
-        return max(self._pause(state), asked)
+        asked = asked_pause(state.outcome.exception()) if state.outcome else None
+        return max(self._pause(state), asked or 0.0)
 
     def _failure(self, error: Exception) -> GraphmemError:
         """Return the error to raise; it never quotes the server, whose text may echo the user's."""
@@ -165,7 +155,7 @@ class OpenAIEmbedder:
             )
         return ModelUnavailable(
             f"The embedding server {why}, tried {self._attempts} times.",
-            retry_after=max(_RETRY_LATER, math.ceil(_asked_pause(error))),
+            retry_after=max(_RETRY_LATER, math.ceil(asked_pause(error) or 0)),
         )
 
 
@@ -194,20 +184,5 @@ def _unit(vector: list[float]) -> list[float]:
 
 def _is_transient(error: BaseException) -> bool:
     if isinstance(error, RateLimitError):
-        return error.code != "insufficient_quota" and _asked_pause(error) <= _LONGEST_PAUSE
+        return error.code != "insufficient_quota" and (asked_pause(error) or 0) <= _LONGEST_PAUSE
     return isinstance(error, TimeoutError | APIConnectionError | InternalServerError)
-
-
-def _asked_pause(error: BaseException | None) -> float:
-    """Return the seconds the server asks to wait by `Retry-After`; 0 when it gives no number."""
-    value = error.response.headers.get("retry-after", "") if isinstance(error, APIStatusError) else ""
-    return float(value) if value.replace(".", "", 1).isdecimal() else 0.0
-
-
-def _is_loopback(address: str) -> bool:
-    """A server on this machine is spoken to directly, whatever proxy the environment names."""
-    host = urlsplit(address).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -7,11 +7,9 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from ipaddress import ip_address
 from typing import Any, Literal, Self, TypeVar
-from urllib.parse import urlsplit
 
-from openai import APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
+from openai import APIStatusError, OpenAIError
 from openai.types.chat import ChatCompletion
 from opentelemetry.trace import SpanKind
 from pydantic import BaseModel, SecretStr
@@ -32,7 +30,6 @@ from graphmem.llm.dialect import Dialect, Format, structured_request
 from graphmem.llm.failures import (
     LONGEST_WAIT,
     RETRY_LATER,
-    asked_pause,
     is_transient,
     not_a_completion,
     refused_parameter,
@@ -40,11 +37,11 @@ from graphmem.llm.failures import (
 )
 from graphmem.llm.prompts import Message, Prompt
 from graphmem.llm.structured import AnswerError, read_answer
+from graphmem.openai_server import DEFAULT_ADDRESS, asked_pause, connect
 from graphmem.settings import Settings
 from graphmem.tracing import span
 
 DEFAULT_MODEL = "gpt-4.1-mini"
-DEFAULT_ADDRESS = "https://api.openai.com/v1"
 
 Use = Literal["gate", "main"]
 _SETTING_OF_USE: dict[Use, str] = {
@@ -78,7 +75,6 @@ class LanguageModel:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`timeout`: seconds of one try; `attempts`: tries in all; `backoff`: longest first pause, then doubled."""
-        keep_request_bodies_out_of_logs()
         self.main_model = main_model
         self.gate_model = gate_model or main_model
         self._efforts: dict[Use, str | None] = {"main": main_effort, "gate": gate_effort}
@@ -87,8 +83,7 @@ class LanguageModel:
         self._sleep = sleep
         self._pause = wait_random_exponential(multiplier=backoff, max=LONGEST_WAIT)
         self._dialects: dict[str, Dialect] = {}
-        http = DefaultAsyncHttpxClient(trust_env=not _is_loopback(base_url))
-        self._client = AsyncOpenAI(api_key=api_key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http)
+        self._client = connect(base_url, api_key, timeout)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self | None:
@@ -229,12 +224,6 @@ class LanguageModel:
         )
 
 
-def keep_request_bodies_out_of_logs() -> None:
-    """The client library writes whole requests at DEBUG; raise its level, so that no log holds what users said."""
-    library = logging.getLogger("openai")
-    library.setLevel(max(library.level, logging.INFO))
-
-
 def _messages(prompt: Prompt | Sequence[Message]) -> list[Message]:
     return prompt.messages() if isinstance(prompt, Prompt) else [dict(message) for message in prompt]
 
@@ -244,15 +233,6 @@ def _log_retry(state: RetryCallState, model: str, attempts: int) -> None:
     why = str(error.status_code) if isinstance(error, APIStatusError) else type(error).__name__
     tried, pause = state.attempt_number, state.upcoming_sleep
     log.info("model %s: try %d of %d failed (%s), next in %.1f s", model, tried, attempts, why, pause)
-
-
-def _is_loopback(address: str) -> bool:
-    """A server on this machine is spoken to directly, whatever proxy the environment names."""
-    host = urlsplit(address).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _secret(value: SecretStr | None) -> str:

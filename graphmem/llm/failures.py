@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Literal
 
 from openai import APIConnectionError, APIStatusError, APITimeoutError
 
 from graphmem.errors import ModelUnavailable
+from graphmem.openai_server import asked_pause
 
 Parameter = Literal["response_format", "temperature", "reasoning_effort"]
 
@@ -20,7 +19,6 @@ LONGEST_WAIT = 30.0
 RETRY_LATER = 30
 """Seconds after which a call that failed for a passing reason may be worth repeating."""
 
-_DAY = 86_400.0
 _TRANSIENT = {408, 409, 425, 429}
 _FINAL_CODES = {"insufficient_quota", "no_recording"}
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -46,20 +44,6 @@ def is_transient(error: BaseException) -> bool:
             return False
         return error.status_code in _TRANSIENT or error.status_code >= 500
     return isinstance(error, (TimeoutError, APIConnectionError))
-
-
-def asked_pause(error: BaseException | None) -> float | None:
-    """Seconds the server asks to wait by `Retry-After` (a number or an HTTP date); None when it does not."""
-    if not isinstance(error, APIStatusError) or not (value := error.response.headers.get("retry-after")):
-        return None
-    try:
-        pause = float(value)
-    except ValueError:
-        try:
-            pause = (parsedate_to_datetime(value).astimezone(UTC) - datetime.now(UTC)).total_seconds()
-        except ValueError:
-            return None
-    return min(max(0.0, pause), _DAY)
 
 
 def refused_parameter(error: APIStatusError, asked: Mapping[str, object]) -> Parameter | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from enum import Enum
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from graphmem.llm.client import DEFAULT_MODEL, LanguageModel
 from graphmem.llm.completion import LlmReceipt, ToolCall
 from graphmem.llm.prompts import Prompt
 from graphmem.settings import Settings
-from tests.llm.scripted import ScriptedServer, Step, fails, hangs, hangs_up, says, sends, trickles
+from tests.llm.scripted import Exchange, ScriptedServer, Step, fails, hangs, hangs_up, says, sends, trickles
 
 SECRET = "Mara keeps the spare key under the third flowerpot"
 PROMPT = Prompt("test", "Judge the conversation.", SECRET)
@@ -266,8 +267,13 @@ async def test_a_server_without_any_json_mode_is_asked_in_plain_text() -> None:
 
 
 async def test_two_calls_refused_at_once_give_up_only_one_format() -> None:
-    refusal = fails(400, "json_schema is not supported")
-    with ScriptedServer(refusal, refusal, says(GOOD)) as server:
+    both_have_asked = threading.Barrier(2)
+
+    def refuses(exchange: Exchange) -> None:
+        both_have_asked.wait(5)
+        fails(400, "json_schema is not supported")(exchange)
+
+    with ScriptedServer(refuses, refuses, says(GOOD)) as server:
         async with model_at(server) as model:
             await asyncio.gather(*(model.complete_structured(PROMPT, Verdict) for _ in range(2)))
     assert [request["response_format"]["type"] for request in server.requests[2:]] == ["json_object"] * 2

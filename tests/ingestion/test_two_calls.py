@@ -9,21 +9,7 @@ import pytest
 
 from graphmem.embedding import Embedder
 from graphmem.store.driver import Transaction
-from tests.ingestion.conftest import (
-    World,
-    at,
-    candidate,
-    decision,
-    extraction,
-    jobs,
-    lives_in,
-    reconciliation,
-    relay,
-    server,
-    world,
-)
-
-__all__ = ["jobs", "relay", "server", "world"]
+from tests.ingestion.conftest import World, at, candidate, decision, extraction, lives_in, reconciliation
 
 
 @pytest.mark.req("GO-03")
