@@ -76,7 +76,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> RoomScheduli
 
 
 @pytest.fixture(scope="session")
-async def database(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> AsyncIterator[Settings]:
+def neo4j_folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Where the embedded Neo4j of the run lives, if the run has one."""
+    base = tmp_path_factory.getbasetemp()
+    return (base if worker_id == "master" else base.parent) / "neo4j"
+
+
+@pytest.fixture(scope="session")
+async def database(tmp_path_factory: pytest.TempPathFactory, neo4j_folder: Path) -> AsyncIterator[Settings]:
     """Settings of a running Neo4j: a given one or the container, else the embedded one, started or joined."""
     data_dir: Path = tmp_path_factory.mktemp("data")
     if uri := os.environ.get("GRAPHMEM_TEST_NEO4J_URI"):
@@ -90,9 +97,7 @@ async def database(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> 
     from graphmem.embedded import EmbeddedNeo4j
 
     settings = Settings()
-    base = tmp_path_factory.getbasetemp()
-    shared = (base if worker_id == "master" else base.parent) / "neo4j"
-    server = await EmbeddedNeo4j.start_or_join(shared, settings.cache_dir, mirror=settings.jar_mirror)
+    server = await EmbeddedNeo4j.start_or_join(neo4j_folder, settings.cache_dir, mirror=settings.jar_mirror)
     yield Settings(
         neo4j_uri=server.info.uri,
         neo4j_user=server.info.user,

@@ -34,9 +34,9 @@ STORY = [MemoryIn.model_validate(each) for each in PAST]
 
 
 @pytest.fixture
-async def server(database: Settings, service: Service, owner: Owner, tmp_path: Path) -> AsyncIterator[ServerInfo]:
+async def server(neo4j_folder: Path, service: Service, owner: Owner, tmp_path: Path) -> AsyncIterator[ServerInfo]:
     """An embedded Neo4j that holds the story: the run's, or where the run has another kind, one of the test's own."""
-    if info := await embedded.status(database.data_dir):
+    if info := await embedded.status(neo4j_folder):
         await asyncio.to_thread(service.do, service.memory.memories.save(owner, STORY))
         yield info
         return
