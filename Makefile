@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart serve test lint requirements reference constraints bench-retrieval bench-scale eval-extraction
+.PHONY: help install quickstart serve test lint requirements reference constraints bench-retrieval bench-scale bench-context bench-consolidation eval-extraction
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -58,6 +58,12 @@ bench-retrieval: $(VENV)/.installed-dev ## Measure how well messages and memorie
 
 bench-scale: $(VENV)/.installed-dev ## Measure how fast reads are among a million facts
 	$(BIN)/python -m benches.bench_scale
+
+bench-context: $(VENV)/.installed-dev ## Measure how long a context takes for a user with much to remember
+	$(BIN)/python -m benches.bench_context
+
+bench-consolidation: $(VENV)/.installed-dev ## Measure a night over ten thousand memories of one user, and undoing it
+	$(BIN)/python -m benches.bench_consolidation
 
 eval-extraction: $(VENV)/.installed-dev ## Measure what is extracted from conversations
 	$(BIN)/python -m evaluation.extraction

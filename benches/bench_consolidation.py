@@ -2,15 +2,14 @@
 
     python -m benches.bench_consolidation [memories]
 
-Reads the database from GRAPHMEM_NEO4J_URI, _USER and _PASSWORD. Statements are made up, vectors are random around
-shared centres, so that every fourth memory has near twins; every tenth pair is merged besides.
+Runs on the database of the settings (GRAPHMEM_NEO4J_URI …, else the embedded one). Statements are made up, vectors are
+random around shared centres, so that every fourth memory has near twins; every tenth pair is merged besides.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from graphmem.bootstrap import GraphMemory, Parts
 from graphmem.consolidation.analyse import Analyst
 from graphmem.consolidation.attempt import Limits
 from graphmem.consolidation.discover import Discovery
@@ -29,13 +29,9 @@ from graphmem.domain.memory import MemoryIn
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.proposals import Phase, Trigger, read_proposals
 from graphmem.domain.times import utc_now
-from graphmem.embedding import from_settings
 from graphmem.llm.prompts import load_prompts
 from graphmem.settings import Settings
-from graphmem.store.driver import Graph
-from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
-from graphmem.store.migrations import migrate
 from graphmem.store.runs import RunStore
 from graphmem.store.snapshots import SnapshotStore
 from graphmem.store.statements import Statement
@@ -78,28 +74,23 @@ def merges(ids: list[str]) -> list[dict[str, Any]]:
 
 async def main(size: int) -> None:
     random.seed(7)
-    graph = Graph(
-        os.environ["GRAPHMEM_NEO4J_URI"],
-        os.environ.get("GRAPHMEM_NEO4J_USER", "neo4j"),
-        os.environ["GRAPHMEM_NEO4J_PASSWORD"],
-    )
-    embedder = from_settings(Settings())
-    await embedder.open()
-    await migrate(graph, embedder.model, embedder.dimension)
-    entities = EntityStore(graph)
-    facts = FactStore(graph, entities, utc_now)
-    snapshots = SnapshotStore()
+    async with GraphMemory.open(Settings(), worker=False) as memory:
+        await measure(memory.parts, Owner("bench", uuid.uuid4().hex), size)
+
+
+async def measure(parts: Parts, owner: Owner, size: int) -> None:
+    """Fill, consolidate, undo, print the seconds of each, erase."""
+    graph, facts, snapshots = parts.graph, parts.facts, SnapshotStore()
     runs = RunStore(graph, snapshots)
-    executor = Executor(graph, facts, entities, snapshots, runs, embedder, SecretPolicy([]), Limits())
+    executor = Executor(graph, facts, parts.entities, snapshots, runs, parts.embedder, SecretPolicy([]), Limits())
     rollbacks = Rollbacks(graph, facts, snapshots, runs, utc_now, days=30)
-    owner = Owner("bench", uuid.uuid4().hex)
     figures: dict[str, float] = {}
 
     def note(name: str, started: float) -> None:
         figures[name] = round(time.perf_counter() - started, 2)
 
     try:
-        ids = await fill(facts, owner, size, embedder.dimension)
+        ids = await fill(facts, owner, size, parts.embedder.dimension)
         started = time.perf_counter()
         batches = (await Discovery(graph, batch_size=25, max_batches=400).find(owner, utc_now())).batches
         note("discovery_s", started)
@@ -126,8 +117,6 @@ async def main(size: int) -> None:
         transfer = TransferStore(graph, facts, utc_now)
         await graph.write(lambda inside: snapshots.forget(inside, owner))
         await graph.write(lambda inside: transfer.forget(inside, owner))
-        await embedder.aclose()
-        await graph.close()
 
 
 if __name__ == "__main__":
