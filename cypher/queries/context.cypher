@@ -3,6 +3,8 @@
 // name: standing(group_id, group_ids, session_id, held, now, until, open, profile_limit, global_limit, core_importance, message_limit)
 // Fetch all of a context that does not depend on the question, unless nothing was written since the state `held`.
 // Times of facts and messages go as text: there are hundreds of them, and the driver is slow to make them.
+// An index over several properties serves only a query that bounds them all, hence `m.position >= 0`; and it gives an
+// order only to one that names them all, hence the properties that are the same in every row.
 CALL () {
   MATCH (u:User) WHERE u.group_id IN $group_ids
   WITH u ORDER BY u.group_id
@@ -15,7 +17,7 @@ CALL (version) {
     MATCH ()-[r:RELATES_TO]->()
     WHERE r.group_id = $group_id AND r.scope = 'profile' AND r.known_to = $open AND r.importance >= 0.0
       AND r.valid_from < $until AND r.valid_to > $now
-    WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $profile_limit
+    WITH r ORDER BY r.group_id DESC, r.scope DESC, r.known_to DESC, r.importance DESC, r.known_from DESC LIMIT $profile_limit
     RETURN collect(r) AS own
   }
   CALL () {
@@ -45,14 +47,14 @@ CALL (version) {
     RETURN s {.*} AS session
   }
   CALL () {
-    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
+    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position >= 0
     WITH m ORDER BY m.position
     RETURN {stored: count(m), first_at: min(m.valid_at), last_at: max(m.valid_at), intents: collect(DISTINCT m.intent),
             avg_confidence: avg(m.confidence), avg_feedback: avg(m.feedback_score)} AS figures
   }
   CALL () {
-    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
-    WITH m ORDER BY m.position DESC LIMIT $message_limit
+    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position >= 0
+    WITH m ORDER BY m.group_id DESC, m.session_id DESC, m.position DESC LIMIT $message_limit
     RETURN collect(m {.*, content_embedding: null, redacted: null, entity_edges: null,
       valid_at: toString(m.valid_at), created_at: toString(m.created_at), extracted_at: toString(m.extracted_at)}) AS messages
   }
@@ -85,7 +87,7 @@ CALL (version) {
   }
   CALL () {
     OPTIONAL MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_at <= $now
-    WITH m ORDER BY m.valid_at DESC LIMIT 50
+    WITH m ORDER BY m.group_id DESC, m.role DESC, m.valid_at DESC, m.position DESC LIMIT 50
     RETURN head(collect(m.speaker)) AS speaker
   }
   RETURN {profile: profile, session: session, figures: figures, messages: messages, items: items,
@@ -110,13 +112,16 @@ WHERE score > 0
 WITH s, score ORDER BY score DESC, s.updated_at DESC, s.session_id LIMIT $limit
 RETURN s {.session_id, .title, .summary, .topic_tags, .message_count, .created_at, .updated_at} AS session, score,
        head(COLLECT {
-         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) RETURN m.valid_at ORDER BY m.valid_at LIMIT 1
+         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0
+         RETURN m.valid_at ORDER BY m.valid_at LIMIT 1
        }) AS first_at,
        head(COLLECT {
-         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) RETURN m.valid_at ORDER BY m.valid_at DESC LIMIT 1
+         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0
+         RETURN m.valid_at ORDER BY m.valid_at DESC LIMIT 1
        }) AS last_at,
        COLLECT {
-         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE s.summary IS NULL AND m.role = 'user'
+         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id})
+         WHERE m.position >= 0 AND s.summary IS NULL AND m.role = 'user'
          RETURN left(coalesce(m.redacted, m.content), 400) ORDER BY m.position LIMIT 4
        } AS said
 
@@ -172,7 +177,7 @@ RETURN p {.*} AS pattern ORDER BY p.confidence_score DESC, p.pattern_type, p.pat
 // name: asked(group_id, since, limit)
 // Fetch what a user said since a time, the newest first, with the plans that rest on it.
 MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_at >= $since
-WITH m ORDER BY m.valid_at DESC LIMIT $limit
+WITH m ORDER BY m.group_id DESC, m.role DESC, m.valid_at DESC, m.position DESC LIMIT $limit
 RETURN m.message_id AS message_id, m.valid_at AS at, m.utc_offset_minutes AS offset, m.intent AS intent,
        m.entities AS entities,
        COLLECT {

@@ -68,7 +68,7 @@ RETURN m {.*, content_embedding: null} AS message ORDER BY m.position LIMIT $lim
 // name: unread(group_id, session_id)
 // Find the messages of a session that no job has read or is to read.
 MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
-WHERE m.extracted_at IS NULL AND m.pending_job IS NULL
+WHERE m.position >= 0 AND m.extracted_at IS NULL AND m.pending_job IS NULL
 RETURN m {.*, content_embedding: null} AS message ORDER BY m.position
 
 // name: assign(group_id, message_ids, job_id)

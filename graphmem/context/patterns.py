@@ -49,7 +49,7 @@ def query_frequency(asked: Sequence[Asked]) -> list[FoundPattern]:
                 "avg_daily": round(fmean(by_day.values()), 4),
                 "typical_daily": typical,
                 "active_days": len(by_day),
-                "common_intents": [intent for intent, _ in intents.most_common(COMMON_INTENTS)],
+                "common_intents": sorted(intents, key=lambda intent: (-intents[intent], intent))[:COMMON_INTENTS],
             },
             min(len(by_day) / QUERY_DAYS, 1.0),
             _evidence(asked),

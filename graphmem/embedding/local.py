@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import gc
 import os
 from collections import deque
 from collections.abc import Sequence
@@ -143,7 +145,7 @@ class LocalEmbedder:
             transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
         torch.set_num_threads(max(1, min(4, (os.cpu_count() or 1) // 2)))
         try:
-            return SentenceTransformer(source, device="cpu", local_files_only=self._built_in)
+            encoder = SentenceTransformer(source, device="cpu", local_files_only=self._built_in)
         except Exception as error:
             raise SetupError(
                 f"The embedding model {self.model!r} cannot be loaded ({type(error).__name__}): let "
@@ -151,6 +153,12 @@ class LocalEmbedder:
                 f"{BUILT_IN}.",
                 retry_after=None,
             ) from error
+        # What the libraries made stays as long as the process; walking it at each full collection would stop everybody
+        # for a third of a second.
+        gc.collect()
+        gc.freeze()
+        atexit.register(gc.unfreeze)
+        return encoder
 
 
 def _built_in_weights() -> str:
