@@ -4,8 +4,9 @@
 
 Starts an embedded Neo4j of its own in a folder (a temporary one unless named), fills it step by step up to each size
 with users of 500 and of 10,000 facts, and measures at each: loading, search without an embedding's time and with it,
-lookup cold and warm, recall@20 of the index against the exact scan, memory and disk. With `--peer`, Graphiti's search
-is asked the same questions. Writes `scale.md`, `scale.json` and `scale.png` into the report folder.
+lookup cold and warm, the share of the exact 20 nearest facts that a search has from the index, memory and disk. With
+`--peer`, Graphiti's search is asked the same questions. Writes `scale.md`, `scale.json` and `scale.png` into the
+report folder.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.recall import Filters, SearchQuery
 from graphmem.embedded import EmbeddedNeo4j
 from graphmem.embedding import Embedder
+from graphmem.retrieval.inquiry import LEAST_DEPTH
 from graphmem.settings import Settings
 
 TENANT = "scale"
@@ -148,12 +150,12 @@ async def measure(
 
 
 async def index_recall(parts: Parts, reading: Reading, world: World, asked: Sequence[tuple[Owner, str]]) -> float:
-    """Return which share of the exact 20 nearest facts the index finds."""
+    """Return which share of the exact 20 nearest facts a search has from the index, of which it asks at least 60."""
     filters = Filters(valid_at=datetime.now(UTC))
     shares = []
     for owner, text in asked:
         vector = world.vector(text)
-        found = await reading.store.facts_by_vector(owner, vector, filters, 20)
+        found = (await reading.store.facts_by_vector(owner, vector, filters, LEAST_DEPTH))[:20]
         nearest = await parts.graph.value(
             "search.facts_by_vector_scan",
             group_ids=owner.readable, vector=vector, limit=20, **filters.times, **filters.attributes,

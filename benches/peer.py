@@ -7,6 +7,7 @@ puts the true id in its place on the way to Neo4j.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -37,6 +38,8 @@ class Peer:
 async def open_peer(settings: Settings, embedder: Embedder) -> AsyncIterator[Peer]:
     """Open Graphiti on the database of some settings with an embedder's vectors; needs the extra `graphiti`."""
     os.environ.setdefault("GRAPHITI_TELEMETRY_ENABLED", "false")
+    # Its queries name a property that our graph has no use for; the driver would warn of it at each question.
+    logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
     os.environ.setdefault("EMBEDDING_DIM", str(embedder.dimension))
     from graphiti_core import Graphiti
     from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
