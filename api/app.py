@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from collections.abc import Iterable
+
+from fastapi import APIRouter, FastAPI
 from fastapi.telemetry import TelemetryConfig
 
 from api import problems
 from api.observing import Observed
 from api.openapi import describe
 from api.rate import RateLimit
-from api.routes import ROUTERS
+from api.routes import ROUTERS, health
 from graphmem.bootstrap import GraphMemory
 from graphmem.settings import Settings
 
@@ -32,12 +34,23 @@ def create_app(memory: GraphMemory, settings: Settings) -> FastAPI:
         redirect_slashes=False,
         telemetry=SILENT,
     )
+    _install(app, memory, settings, ROUTERS)
+    describe(app)
+    return app
+
+
+def create_probe(memory: GraphMemory, settings: Settings) -> FastAPI:
+    """Return an application that tells of a worker's health and measures, and does nothing else."""
+    app = FastAPI(title="graphmem worker", version=API_VERSION, openapi_url=None, telemetry=SILENT)
+    _install(app, memory, settings, (health.open_to_all, health.measures))
+    return app
+
+
+def _install(app: FastAPI, memory: GraphMemory, settings: Settings, routers: Iterable[APIRouter]) -> None:
     app.state.memory = memory
     app.state.settings = settings
     app.state.rate = RateLimit(settings.rate_limit, settings.cache_url)
     app.add_middleware(Observed)
     problems.install(app)
-    for router in ROUTERS:
+    for router in routers:
         app.include_router(router)
-    describe(app)
-    return app

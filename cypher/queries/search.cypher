@@ -1,17 +1,17 @@
 // Recall: each channel returns light rows, best first; what wins is fetched whole afterwards.
 // Both time axes and the user are filtered before anything is cut off.
 
-// name: facts_by_vector(group_ids, vector, limit, valid_at, valid_after, known_at)
-// Find facts by meaning in the index, which is quantized: its order is made again from the exact likeness.
+// name: facts_by_vector(group_ids, vector, reach, limit, valid_at, valid_after, known_at)
+// Find facts by meaning: the index is quantized, so the best of its first `reach` are told by their exact likeness.
 CYPHER 25
 MATCH ()-[r:RELATES_TO]->()
 SEARCH r IN (
   VECTOR INDEX graphmem_fact_vector FOR $vector
   WHERE r.group_id IN $group_ids AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
     AND r.known_from <= $known_at AND r.known_to > $known_at
-  LIMIT $limit
+  LIMIT $reach
 )
-WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC
+WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
 RETURN collect({{candidate}}) AS found
 
 // name: facts_by_vector_scan(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
@@ -91,14 +91,14 @@ UNWIND $uuids AS uuid
 MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
 RETURN collect({{whole}}) AS found
 
-// name: messages_by_vector(group_ids, vector, limit)
-// Find messages by meaning in the index, re-scored exactly.
+// name: messages_by_vector(group_ids, vector, reach, limit)
+// Find messages by meaning: the best of the index's first `reach` by their exact likeness.
 CYPHER 25
 MATCH (m:Episodic)
 SEARCH m IN (
-  VECTOR INDEX graphmem_message_vector FOR $vector WHERE m.group_id IN $group_ids LIMIT $limit
+  VECTOR INDEX graphmem_message_vector FOR $vector WHERE m.group_id IN $group_ids LIMIT $reach
 )
-WITH m, vector.similarity.cosine(m.content_embedding, $vector) AS score ORDER BY score DESC
+WITH m, vector.similarity.cosine(m.content_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
 // name: messages_by_vector_scan(group_ids, vector, limit, known_at)

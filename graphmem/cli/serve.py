@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from typing import Annotated
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphmem.cli.command import Output, Tenant, User, command, read_settings
 from graphmem.cli.opening import opened
 from graphmem.errors import SetupError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 app = typer.Typer()
 
@@ -27,26 +31,19 @@ async def serve(
 ) -> None:
     """Serve the HTTP API, and MCP over HTTP at `/mcp`, until interrupted."""
     from api.app import create_app
-    from api.server import make_server
     from graphmem.mcp.http import mount
 
     settings = read_settings(host=host, port=port)
-    listener = _listen(settings.host, settings.port)
-    with listener:
+    with _listen(settings.host, settings.port, "--port or GRAPHMEM_PORT") as listener:
         _log_to_standard_error()
         async with opened(output, worker=worker, settings=settings) as memory:
-            address, taken = listener.getsockname()[:2]
-            shown = f"[{address}]" if ":" in address else address
             listener.listen()
-            # The server raises again what ended it once it has shut down; what is open here is still to be closed.
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: None)
-            output.note(f"graphmem serves http://{shown}:{taken} (documentation at /docs)")
+            output.note(f"graphmem serves {_address(listener)} (documentation at /docs)")
             if settings.api_key is None:
                 output.note("Make a key with `graphmem keys create NAME --role admin`, or set GRAPHMEM_API_KEY.")
             served = create_app(memory, settings)
             async with mount(served, memory, settings):
-                await make_server(served, settings.host, taken).serve([listener])
+                await _serve(served, listener)
 
 
 @command(app, "mcp")
@@ -58,19 +55,54 @@ async def mcp(output: Output, user: User, tenant: Tenant = "default") -> None:
 
 
 @command(app, "worker")
-async def work(output: Output) -> None:
+async def work(
+    output: Output,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Also serve /healthz, /readyz and /metrics here, at GRAPHMEM_HOST."),
+    ] = None,
+) -> None:
     """Run jobs until interrupted."""
-    _log_to_standard_error()
+    from api.app import create_probe
+
+    settings = read_settings()
+    with nullcontext() if port is None else _listen(settings.host, port, "--port") as listener:
+        _log_to_standard_error()
+        async with opened(output, worker=True, settings=settings) as memory:
+            output.note("graphmem runs jobs; end it with Ctrl-C.")
+            if listener is None:
+                await _interrupted()
+            else:
+                listener.listen()
+                output.note(f"graphmem serves {_address(listener)}/readyz")
+                await _serve(create_probe(memory, settings), listener)
+
+
+async def _interrupted() -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    async with opened(output, worker=True):
-        output.note("graphmem runs jobs; end it with Ctrl-C.")
-        await ended.wait()
+    await ended.wait()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+async def _serve(served: FastAPI, listener: socket.socket) -> None:
+    """Serve an application until interrupted."""
+    from api.server import make_server
+
+    # The server raises again what ended it once it has shut down; what is open here is still to be closed.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    host, port = listener.getsockname()[:2]
+    await make_server(served, host, port).serve([listener])
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _listen(host: str, port: int, options: str) -> socket.socket:
     """Take the port before anything is started; raise SetupError when that cannot be."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
@@ -81,7 +113,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise SetupError(
             f"{host}:{port} cannot be listened on ({error.strerror or error}): free it, or give another with "
-            "--port or GRAPHMEM_PORT (0: any free one)."
+            f"{options} (0: any free one)."
         ) from error
     return listener
 

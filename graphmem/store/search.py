@@ -26,6 +26,10 @@ _ENTITY_TIMES = ("created_at", "updated_at")
 
 _log = structlog.get_logger(__name__)
 
+REACH = 200
+"""So many rows are taken from a vector index, whose order is that of quantized vectors. Of the exact 20 nearest among
+10,000 facts, they held 99.6 %, the first 60 of them 95.7 %."""
+
 MOST_EDGES = 200
 """An entity with more facts than this is no way to any of them in particular."""
 
@@ -95,13 +99,10 @@ class SearchStore:
     # Channels
 
     async def facts_by_vector(self, owner: Owner, vector: Vector, filters: Filters, limit: int) -> list[FoundFact]:
-        """Return the facts nearest to a vector; through the index where it can apply all the filters.
-
-        The index is quantized: among its first 60 the exact first 20 were found to 99 %.
-        """
+        """Return the facts nearest to a vector; through the index where it can apply all the filters."""
         given = {"group_ids": owner.readable, "vector": vector, "limit": limit, **filters.times}
         scan = partial(self._graph.value, "search.facts_by_vector_scan", **given, **filters.attributes)
-        indexed = partial(self._graph.value, "search.facts_by_vector", **given)
+        indexed = partial(self._graph.value, "search.facts_by_vector", **given, reach=max(REACH, limit))
         return [FoundFact(*each) for each in await (_either(indexed, scan) if filters.by_time_only else scan())]
 
     async def facts_by_words(self, owner: Owner, words: str, filters: Filters, limit: int) -> list[FoundFact]:
@@ -139,7 +140,7 @@ class SearchStore:
         """Return the messages nearest to a vector."""
         given = {"group_ids": owner.readable, "vector": vector, "limit": limit}
         scan = partial(self._graph.value, "search.messages_by_vector_scan", **given, known_at=known_at)
-        indexed = partial(self._graph.value, "search.messages_by_vector", **given)
+        indexed = partial(self._graph.value, "search.messages_by_vector", **given, reach=max(REACH, limit))
         return [FoundMessage(*each) for each in await (scan() if known_at < LATEST else _either(indexed, scan))]
 
     async def messages_by_words(self, owner: Owner, words: str, known_at: datetime, limit: int) -> list[FoundMessage]:
