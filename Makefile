@@ -57,7 +57,7 @@ bench-retrieval: $(VENV)/.installed-dev ## Measure how well messages and memorie
 	$(BIN)/python -m benches.bench_retrieval $(DATA)
 
 bench-scale: $(VENV)/.installed-dev ## Measure how fast reads are among a million facts
-	$(BIN)/python -m benches.bench_scale
+	$(BIN)/python -m benches.bench_scale --peer
 
 bench-context: $(VENV)/.installed-dev ## Measure how long a context takes for a user with much to remember
 	$(BIN)/python -m benches.bench_context

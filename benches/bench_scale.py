@@ -256,9 +256,8 @@ def plot(steps: Sequence[Step], path: Path) -> None:
     axes.set_yscale("log")
     axes.set_xlabel("facts in the graph")
     axes.set_ylabel("p50, milliseconds")
-    axes.legend(fontsize="small")
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.savefig(path, dpi=150, bbox_inches="tight")
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ MAX_TOKENS = 400
 """So many words of a text are looked at."""
 
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u065f]")
+_ASCII_WORD = re.compile("[a-z0-9]+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 WHOLE, PART, TYPO, MYSELF = range(4)
@@ -36,6 +37,8 @@ FIRST_PERSON = frozenset(_MYSELF.split())
 
 def fold(text: str) -> str:
     """Return a text as names are compared: case, width and accents gone, words kept apart by one space."""
+    if text.isascii():
+        return " ".join(_ASCII_WORD.findall(text.lower()))
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", normalise(text)))
     plain = unicodedata.normalize("NFC", plain)
     return " ".join(
