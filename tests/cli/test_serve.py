@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import signal
 from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx
 
@@ -19,33 +21,31 @@ async def _address(server: Process) -> str:
     raise AssertionError("the server ended without serving")
 
 
+@asynccontextmanager
+async def _serving(process: Process) -> AsyncIterator[tuple[str, httpx.AsyncClient]]:
+    """The address a process serves and a client; it is asked to end, and ends well."""
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+            yield await _address(process), client
+        process.send_signal(signal.SIGTERM)
+        await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert process.returncode == 0
+
+
 async def test_a_worker_tells_of_its_health_and_nothing_else(quick: Cli) -> None:
     worker = await quick.start("worker", "--port", "0", GRAPHMEM_API_KEY="the-first-key-of-this-worker")
-    try:
-        address = (await _address(worker)).removesuffix("/readyz")
-        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
-            assert (await client.get(f"{address}/readyz")).json()["status"] == "ready"
-            assert (await client.get(f"{address}/metrics")).status_code == 401
-            bearer = {"Authorization": "Bearer the-first-key-of-this-worker"}
-            assert "graphmem_" in (await client.get(f"{address}/metrics", headers=bearer)).text
-            assert (await client.get(f"{address}/v1/users", headers=bearer)).status_code == 404
-        worker.send_signal(signal.SIGTERM)
-        await worker.communicate()
-    finally:
-        if worker.returncode is None:
-            worker.kill()
-    assert worker.returncode == 0
+    async with _serving(worker) as (ready, client):
+        address = ready.removesuffix("/readyz")
+        assert (await client.get(ready)).json()["status"] == "ready"
+        assert (await client.get(f"{address}/metrics")).status_code == 401
+        bearer = {"Authorization": "Bearer the-first-key-of-this-worker"}
+        assert "graphmem_" in (await client.get(f"{address}/metrics", headers=bearer)).text
+        assert (await client.get(f"{address}/v1/users", headers=bearer)).status_code == 404
 
 
 async def test_the_api_is_served_until_the_process_is_asked_to_end(quick: Cli) -> None:
-    server = await quick.start("serve", "--port", "0")
-    try:
-        address = await _address(server)
-        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
-            assert (await client.get(f"{address}/healthz")).json() == {"status": "ok"}
-        server.send_signal(signal.SIGTERM)
-        await server.communicate()
-    finally:
-        if server.returncode is None:
-            server.kill()
-    assert server.returncode == 0
+    async with _serving(await quick.start("serve", "--port", "0")) as (address, client):
+        assert (await client.get(f"{address}/healthz")).json() == {"status": "ok"}

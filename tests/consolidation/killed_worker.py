@@ -76,7 +76,7 @@ async def main() -> None:
     discovery = Discovery(graph, batch_size=25, max_batches=400)
 
     async def enqueue(*_: Any) -> None:
-        raise NotImplementedError
+        raise AssertionError("one user's run queues no other")
 
     consolidator = Consolidator(
         graph, runs, discovery, Analyst(graph, None, load_prompts()), executor, lambda: NOON, enqueue
