@@ -25,6 +25,7 @@ export class Explorer {
     byId("find-form").addEventListener("submit", (event) => { event.preventDefault(); this.find(); });
     byId("find").addEventListener("input", () => {
       clearTimeout(this.#typing);
+      this.#busy(true);
       this.#typing = setTimeout(() => this.find(), TYPING_MS);
     });
     byId("more").addEventListener("click", () => this.find(this.#cursor));
@@ -47,7 +48,9 @@ export class Explorer {
 
   #search = latest(async (signal, query, cursor) => {
     const named = query && !cursor ? this.#api.ofUser("entities/lookup", { q: query, limit: 1 }, signal) : { entities: [] };
-    const [listed, looked] = await Promise.all([this.#api.ofUser("entities", { query, limit: PAGE, cursor }, signal), named]);
+    const listing = this.#api.ofUser("entities", { query, limit: PAGE, cursor }, signal);
+    const answers = () => signal.aborted || this.#busy(query !== byId("find").value.trim());
+    const [listed, looked] = await Promise.all([listing, named]).finally(answers);
     const known = new Map(listed.items.map((each) => [each.id, each]));
     const first = looked.entities.map((each) => known.get(each.entity.id) ?? each.entity);
     return { items: [...new Map([...first, ...listed.items].map((each) => [each.id, each])).values()], cursor: listed.next_cursor };
@@ -56,6 +59,7 @@ export class Explorer {
   /** List the entities that the text finds; with a cursor, more of them. */
   async find(cursor = null) {
     clearTimeout(this.#typing);
+    this.#busy(true);
     await this.#guarded(async () => {
       const found = await this.#search(byId("find").value.trim(), cursor);
       if (!found) return;
@@ -72,14 +76,25 @@ export class Explorer {
     });
   }
 
-  /** Look at one entity. */
+  /** While the list is busy, it does not answer what the reader has typed, and its rows may go at any moment. */
+  #busy(on) {
+    byId("found").setAttribute("aria-busy", String(on));
+  }
+
+  #read = latest(async (signal, entityId) => {
+    const path = `entities/${encodeURIComponent(entityId)}`;
+    return Promise.all([
+      this.#api.ofUser(path, {}, signal),
+      this.#api.ofUser(`${path}/memories`, { include_superseded: true, limit: 200 }, signal),
+    ]);
+  });
+
+  /** Look at one entity: the one chosen last, however long an earlier one takes to come. */
   async choose(entityId) {
     await this.#guarded(async () => {
-      const path = `entities/${encodeURIComponent(entityId)}`;
-      const [entity, ever] = await Promise.all([
-        this.#api.ofUser(path),
-        this.#api.ofUser(`${path}/memories`, { include_superseded: true, limit: 200 }),
-      ]);
+      const found = await this.#read(entityId);
+      if (!found) return;
+      const [entity, ever] = found;
       this.#entity = entity;
       this.valid.setMoments(ever.items.flatMap((each) => [each.valid_at, each.invalid_at]));
       this.known.setMoments([entity.created_at, ...ever.items.flatMap((each) => [each.created_at, each.expired_at])]);

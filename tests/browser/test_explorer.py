@@ -28,7 +28,7 @@ def sign_in(page: Page, story: Story, key: str | None = None) -> None:
 def find(page: Page, text: str, name: str) -> None:
     page.see("#find").clear()
     page.see("#find").send_keys(text, Keys.ENTER)
-    page.click("#found button", name)
+    page.click("#found[aria-busy=false] button", name)
     page.see("#entity-title", name)
     page.see("#drawing svg")
 
@@ -91,6 +91,23 @@ def test_the_key_lasts_for_the_tab_and_is_gone_after_signing_out(page: Page, sto
     page.see("#sign-in")
     assert page.driver.execute_script("return sessionStorage.length") == 0
     assert "Mara" not in page.driver.execute_script("return document.body.textContent")
+
+
+def test_the_entity_chosen_last_is_shown_though_an_earlier_one_comes_later(page: Page, story: Story) -> None:
+    sign_in(page, story)
+    slow = page.see("#found[aria-busy=false] button", "Mara").get_attribute("data-id")
+    page.driver.execute_script(
+        "const fetched = window.fetch; window.held = new Promise((done) => { window.release = done; });"
+        "window.fetch = (address, ...rest) => String(address).includes(arguments[0])"
+        " ? window.held.then(() => fetched(address, ...rest)) : fetched(address, ...rest);",
+        slow,
+    )
+    page.click("#found button", "Mara")
+    page.click("#found button", "Ilse")
+    page.see("#entity-title", "Ilse")
+    page.driver.execute_script("window.release()")
+    page.driver.execute_async_script("setTimeout(arguments[0], 500)")
+    assert page.see("#entity-title").text == "Ilse"
 
 
 @pytest.mark.req("QUINN-38")
