@@ -13,7 +13,7 @@ CYPHER 25
 UNWIND $names AS name
 CALL (name) {
   MATCH (e:Entity)
-  SEARCH e IN (VECTOR INDEX graphmem_entity_vector FOR name.vector WHERE e.group_id = $group_id LIMIT 10) SCORE AS score
+  SEARCH e IN (VECTOR INDEX graphmem_entity_embedding FOR name.vector WHERE e.group_id = $group_id LIMIT 10) SCORE AS score
   RETURN e
   UNION
   CALL db.index.fulltext.queryNodes('node_name_and_summary', name.words, {limit: 20}) YIELD node AS e
@@ -32,7 +32,7 @@ CALL () {
   UNWIND $vectors AS vector
   CALL (vector) {
     MATCH ()-[r:RELATES_TO]->()
-    SEARCH r IN (VECTOR INDEX graphmem_fact_vector FOR vector
+    SEARCH r IN (VECTOR INDEX graphmem_fact_embedding FOR vector
       WHERE r.group_id = $group_id AND r.valid_to > $valid_after AND r.known_to > $known_at LIMIT $limit) SCORE AS score
     RETURN r
   }

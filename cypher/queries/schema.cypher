@@ -19,4 +19,4 @@ MERGE (s:EmbeddingSchema {id: 1}) ON CREATE SET s.model = $model, s.dimension = 
 
 // name: await_indexes()
 // Wait until every index is online.
-CALL db.awaitIndexes(120)
+CALL db.awaitIndexes(3600)

@@ -2,16 +2,16 @@
 // Both time axes and the user are filtered before anything is cut off.
 
 // name: facts_by_vector(group_ids, vector, reach, limit, valid_at, valid_after, known_at)
-// Find facts by meaning: the index is quantized, so the best of its first `reach` are told by their exact likeness.
+// Find facts by meaning: the first of the `reach` nearest, which is how far the index looks around.
 CYPHER 25
 MATCH ()-[r:RELATES_TO]->()
 SEARCH r IN (
-  VECTOR INDEX graphmem_fact_vector FOR $vector
+  VECTOR INDEX graphmem_fact_embedding FOR $vector
   WHERE r.group_id IN $group_ids AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
     AND r.known_from <= $known_at AND r.known_to > $known_at
   LIMIT $reach
-)
-WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
+) SCORE AS score
+WITH r, score ORDER BY score DESC LIMIT $limit
 RETURN collect({{candidate}}) AS found
 
 // name: facts_by_vector_scan(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
@@ -92,13 +92,13 @@ MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
 RETURN collect({{whole}}) AS found
 
 // name: messages_by_vector(group_ids, vector, reach, limit)
-// Find messages by meaning: the best of the index's first `reach` by their exact likeness.
+// Find messages by meaning: the first of the `reach` nearest.
 CYPHER 25
 MATCH (m:Episodic)
 SEARCH m IN (
-  VECTOR INDEX graphmem_message_vector FOR $vector WHERE m.group_id IN $group_ids LIMIT $reach
-)
-WITH m, vector.similarity.cosine(m.content_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
+  VECTOR INDEX graphmem_message_embedding FOR $vector WHERE m.group_id IN $group_ids LIMIT $reach
+) SCORE AS score
+WITH m, score ORDER BY score DESC LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
 // name: messages_by_vector_scan(group_ids, vector, limit, known_at)

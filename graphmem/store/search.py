@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
-
-import structlog
-from neo4j.exceptions import DatabaseError
 
 from graphmem.domain.entity import Entity, EntityRef
 from graphmem.domain.identity import Owner
@@ -20,15 +16,12 @@ from graphmem.store.driver import Graph, Row
 from graphmem.store.rows import entity_of, memory_of, read_fact, read_times
 
 Vector = Sequence[float]
-Ask = Callable[[], Awaitable[Any]]
 
 _ENTITY_TIMES = ("created_at", "updated_at")
 
-_log = structlog.get_logger(__name__)
-
-REACH = 200
-"""So many rows are taken from a vector index, whose order is that of quantized vectors. Of the exact 20 nearest among
-10,000 facts, they held 99.6 %, the first 60 of them 95.7 %."""
+REACH = 100
+"""How far a vector index looks around for the nearest, which is as far as it is asked for: of the exact 20 nearest
+among 4,000 facts of a user, 60 rows held 99.75 %, 100 rows 99.87 %."""
 
 MOST_EDGES = 200
 """An entity with more facts than this is no way to any of them in particular."""
@@ -101,9 +94,11 @@ class SearchStore:
     async def facts_by_vector(self, owner: Owner, vector: Vector, filters: Filters, limit: int) -> list[FoundFact]:
         """Return the facts nearest to a vector; through the index where it can apply all the filters."""
         given = {"group_ids": owner.readable, "vector": vector, "limit": limit, **filters.times}
-        scan = partial(self._graph.value, "search.facts_by_vector_scan", **given, **filters.attributes)
-        indexed = partial(self._graph.value, "search.facts_by_vector", **given, reach=max(REACH, limit))
-        return [FoundFact(*each) for each in await (_either(indexed, scan) if filters.by_time_only else scan())]
+        if filters.by_time_only:
+            found = await self._graph.value("search.facts_by_vector", **given, reach=max(REACH, limit))
+        else:
+            found = await self._graph.value("search.facts_by_vector_scan", **given, **filters.attributes)
+        return [FoundFact(*each) for each in found]
 
     async def facts_by_words(self, owner: Owner, words: str, filters: Filters, limit: int) -> list[FoundFact]:
         """Return the facts that a full-text query finds."""
@@ -139,9 +134,11 @@ class SearchStore:
     ) -> list[FoundMessage]:
         """Return the messages nearest to a vector."""
         given = {"group_ids": owner.readable, "vector": vector, "limit": limit}
-        scan = partial(self._graph.value, "search.messages_by_vector_scan", **given, known_at=known_at)
-        indexed = partial(self._graph.value, "search.messages_by_vector", **given, reach=max(REACH, limit))
-        return [FoundMessage(*each) for each in await (scan() if known_at < LATEST else _either(indexed, scan))]
+        if known_at < LATEST:
+            found = await self._graph.value("search.messages_by_vector_scan", **given, known_at=known_at)
+        else:
+            found = await self._graph.value("search.messages_by_vector", **given, reach=max(REACH, limit))
+        return [FoundMessage(*each) for each in found]
 
     async def messages_by_words(self, owner: Owner, words: str, known_at: datetime, limit: int) -> list[FoundMessage]:
         """Return the messages that a full-text query finds."""
@@ -250,15 +247,6 @@ class SearchStore:
                 break
         stored = await self._graph.value("search.entities_whole", group_ids=owner.readable, ids=sorted(reached))
         return EntityGraph(nodes=[_entity_of(*each) for each in stored], edges=list(edges.values()))
-
-
-async def _either(indexed: Ask, scan: Ask) -> Any:
-    """Ask a vector index; scan where it fails, as it can while it is being written to."""
-    try:
-        return await indexed()
-    except DatabaseError as error:
-        _log.warning("a vector index failed and was passed by", error=error.code)
-        return await scan()
 
 
 def _memory_of(found: Sequence[Any], now: datetime) -> Memory:

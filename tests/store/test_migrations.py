@@ -55,3 +55,26 @@ def test_a_misnamed_migration_is_refused(tmp_path: Path) -> None:
     (tmp_path / "first.cypher").write_text("RETURN 1;")
     with pytest.raises(SetupError, match=r"V0001__"):
         load(tmp_path)
+
+
+async def test_a_vector_filter_that_nothing_passes_is_answered_after_deletions(graph: Graph) -> None:
+    # Written in one transaction and then thinned out, the index is one segment with deletions.
+    kind, index = f"SCRATCH_{uuid.uuid4().hex}", f"scratch_{uuid.uuid4().hex}"
+    made = next(each for m in reversed(load()) for each in m.statements(8) if "ON r.fact_embedding" in each)
+    made = made.replace("RELATES_TO", kind).replace("graphmem_fact_embedding", index)
+    vectors = [[float((i * j) % 7 + 1) for j in range(1, 9)] for i in range(300)]
+    fill = f"""CREATE (a:Scratch {{kind: $kind}}) WITH a UNWIND range(0, 299) AS i
+        CREATE (a)-[:{kind} {{group_id: 't:known', number: i, fact_embedding: $vectors[i]}}]->(a)"""
+    find = f"""CYPHER 25 MATCH ()-[r:{kind}]->()
+        SEARCH r IN (VECTOR INDEX {index} FOR $vector WHERE r.group_id = $group_id LIMIT 20) RETURN count(r) AS found"""
+    asked = {"vector": vectors[250], "group_id": "t:nobody"}
+    try:
+        await graph.apply_schema(made)
+        await graph.fetch("schema.await_indexes")
+        await graph.write(lambda each: each.run_text(fill, {"kind": kind, "vectors": vectors}))
+        await graph.write(lambda each: each.run_text(f"MATCH ()-[r:{kind}]->() WHERE r.number < 20 DELETE r"))
+        assert await graph.read(lambda each: each.run_text(find, asked)) == [{"found": 0}]
+        assert await graph.read(lambda each: each.run_text(find, {**asked, "group_id": "t:known"})) == [{"found": 20}]
+    finally:
+        await graph.apply_schema(f"DROP INDEX {index} IF EXISTS")
+        await graph.write(lambda each: each.run_text("MATCH (a:Scratch {kind: $kind}) DETACH DELETE a", {"kind": kind}))
