@@ -19,7 +19,7 @@ from graphmem.store.driver import Graph, Transaction
 from graphmem.store.rows import group_key
 
 POOL = 60
-"""Facts each channel brings: three times what is used, for the quantized index."""
+"""Facts each channel brings, of which the most related are used."""
 
 RELATED = 8
 """Most related facts one statement is compared with."""

@@ -19,9 +19,9 @@ Vector = Sequence[float]
 
 _ENTITY_TIMES = ("created_at", "updated_at")
 
-REACH = 100
+REACH = 300
 """How far a vector index looks around for the nearest, which is as far as it is asked for: of the exact 20 nearest
-among 4,000 facts of a user, 60 rows held 99.75 %, 100 rows 99.87 %."""
+among 10,000 facts of a user, 300 rows held 99.85 %, 100 rows 98.4 %, for one millisecond less."""
 
 MOST_EDGES = 200
 """An entity with more facts than this is no way to any of them in particular."""
