@@ -122,11 +122,6 @@ MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.ended_at = coalesce(s.ended_at, $now), s.is_active = false, s.updated_at = coalesce(s.ended_at, $now)
 RETURN s {.*} AS session
 
-// name: tag_session(group_id, session_id, tags)
-// Add what a session turned out to be about.
-MATCH (s:Session {group_id: $group_id, session_id: $session_id})
-SET s.topic_tags = s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags]
-
 // name: set_zone(group_id, tenant, user_id, zone, now)
 // Remember a user's time zone.
 MERGE (u:User {group_id: $group_id})

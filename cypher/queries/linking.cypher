@@ -57,10 +57,12 @@ CALL () {
 WITH DISTINCT r
 WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid_to
   AND (r.valid_to > $valid_after OR r.content_hash IN $hashes)
+WITH r, r.fact_embedding AS embedding
 RETURN collect([
-  r.memory_id, r.fact, r.content_hash, r.name, startNode(r).uuid, endNode(r).uuid, r.entity_ids,
-  r.first_created_at.epochSeconds * 1000000 + r.first_created_at.microsecond,
-  [vector IN $vectors | 2 * vector.similarity.cosine(r.fact_embedding, vector) - 1]
+  r.memory_id, r.fact, r.content_hash, r.name, startNode(r).uuid,
+  CASE WHEN endNode(r) = startNode(r) THEN null ELSE endNode(r).uuid END, r.entity_ids, r.immutable,
+  [at IN [r.first_created_at, r.valid_at] | at.epochSeconds * 1000000 + at.microsecond],
+  [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1]
 ]) AS found
 
 // name: rename_entity(group_id, entity_id, proper_name, name_key, vector, now)
@@ -89,7 +91,17 @@ MATCH (i:InterestCandidate {group_id: $group_id, key: $key}) DELETE i
 MATCH (x:Extraction {group_id: $group_id, extraction_id: $extraction_id})
 RETURN x.actions AS actions
 
-// name: record_applied(group_id, extraction_id, actions, links, at)
-// Record, with what it changed, that a part of a job has been applied.
+// name: record_applied(group_id, extraction_id, actions, links, message_ids, session_id, tags, at)
+// Record that a part of a job has been applied: what it changed, what it has read, what the session is about.
 CREATE (x:Extraction {group_id: $group_id, extraction_id: $extraction_id})
 SET x.uuid = randomUUID(), x.actions = $actions, x.links = $links, x.created_at = $at
+WITH x
+CALL () {
+  MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
+  SET m.extracted_at = $at
+  REMOVE m.pending_job
+}
+CALL () {
+  MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+  SET s.topic_tags = s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags]
+}

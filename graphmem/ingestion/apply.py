@@ -171,7 +171,9 @@ class _Application:
         if not statements:
             return
         by_key = {name_key(text): vector for text, vector in self._vectors.items()}
-        results = await self._facts.save_within(self._transaction, self._owner, statements, by_key, self._actor)
+        results = await self._facts.save_within(
+            self._transaction, self._owner, statements, by_key, self._actor, locked_at=self._now
+        )
         self._entries += [_entry(save, result) for save, result in zip(ready, results, strict=True)]
 
     def _has_vector(self, save: Save) -> bool:
@@ -227,10 +229,9 @@ class _Application:
         await self._facts.commit(Write(self._owner, self._transaction, now, ledger, {}))
 
     async def _alias(self, naming: Naming, names: Mapping[str, EntityRef]) -> None:
-        made = await self._transaction.run(
-            "entities.find",
-            group_ids=[self._owner.group_id],
-            keys=[key for key in naming.aliases if key not in names],
+        fresh = [key for key, others in naming.aliases.items() if others and key not in names]
+        made = (
+            await self._transaction.run("entities.find", group_ids=[self._owner.group_id], keys=fresh) if fresh else []
         )
         by_key = {row["entity"]["name_key"]: row["entity"]["uuid"] for row in made}
         for key, others in naming.aliases.items():
@@ -248,24 +249,18 @@ class _Application:
         self._entries += [{"action": "link", **link} for link in self._links]
 
     async def _record(self) -> None:
-        part, group_id = self._part, self._owner.group_id
+        part = self._part
         await self._transaction.run(
             "linking.record_applied",
-            group_id=group_id,
+            group_id=self._owner.group_id,
             extraction_id=part.id,
             actions=json.dumps(self._entries, ensure_ascii=False),
             links=json.dumps(self._links, ensure_ascii=False),
+            message_ids=list(part.message_ids),
+            session_id=part.session_id,
+            tags=sorted({tag for claim in part.claims for tag in claim.memory.tags if tag in TOPIC_TAGS}),
             at=self._now,
         )
-        if part.message_ids:
-            await self._transaction.run(
-                "episodes.mark_read", group_id=group_id, message_ids=list(part.message_ids), at=self._now
-            )
-        tags = sorted({tag for claim in part.claims for tag in claim.memory.tags if tag in TOPIC_TAGS})
-        if tags:
-            await self._transaction.run(
-                "episodes.tag_session", group_id=group_id, session_id=part.session_id, tags=tags
-            )
 
 
 def _entry(save: Save, result: SaveResult) -> Entry:

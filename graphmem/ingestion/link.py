@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 
 from pydantic import BaseModel, Field
 
@@ -16,9 +16,9 @@ from graphmem.domain.times import LATEST
 from graphmem.ingestion.claims import Alias, Claim
 from graphmem.ingestion.likeness import Likeness, likeness
 from graphmem.store.driver import Graph, Transaction
-from graphmem.store.rows import group_key
+from graphmem.store.rows import EPOCH, group_key
 
-POOL = 60
+POOL = 24
 """Facts each channel brings, of which the most related are used."""
 
 RELATED = 8
@@ -72,9 +72,9 @@ class Linked(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A known fact as comparing needs it; `told` is when it was first told, in microseconds since 1970.
+    """A known fact as comparing needs it; `times` are when it was first told and from when it holds, if that is known.
 
-    `object_id` is the subject's where the fact is about the subject alone; `similarities` are cosines with each claim.
+    Times are microseconds since 1970; `similarities` are cosines with each claim.
     """
 
     memory_id: str
@@ -82,15 +82,22 @@ class Found:
     content_hash: str
     predicate: str
     subject_id: str
-    object_id: str
+    object_id: str | None
     entity_ids: Sequence[str]
-    told: int
+    immutable: bool
+    times: tuple[int, int | None]
     similarities: Sequence[float]
 
     @property
     def age(self) -> tuple[int, str]:
         """What puts facts in the order in which they were learnt."""
-        return self.told, self.content
+        return self.times[0], self.content
+
+    @property
+    def effective_start(self) -> datetime:
+        """The start by which single-valued facts are ordered, as `Fact` has it."""
+        told, valid = self.times
+        return EPOCH + timedelta(microseconds=told if valid is None else valid)
 
 
 class Linker:
@@ -106,10 +113,10 @@ class Linker:
         aliases: Sequence[Alias],
         vectors: Mapping[str, Vector],
         keywords: Sequence[str],
-    ) -> Linked:
-        """Return the entities and facts the claims touch; `vectors` holds those of all contents and names."""
+    ) -> tuple[Linked, list[Found]]:
+        """Return what the claims touch, and the facts among it; `vectors` holds those of all contents and names."""
 
-        async def work(transaction: Transaction) -> Linked:
+        async def work(transaction: Transaction) -> tuple[Linked, list[Found]]:
             named = names_of(claims, aliases)
             entities = await self._exact(transaction, owner, list(named))
             for alias in aliases:
@@ -118,7 +125,8 @@ class Linker:
             known, doubts = await self._alike(transaction, owner, named, entities, vectors)
             found = await self._related(transaction, owner, claims, entities, vectors, keywords)
             related, near = select(found, claims, entities)
-            return Linked(entities=entities, known=known, doubts=doubts, related=related, near=near)
+            linked = Linked(entities=entities, known=known, doubts=doubts, near=near)
+            return linked.model_copy(update={"related": [fact.memory_id for fact in related]}), related
 
         return await self._graph.read(work)
 
@@ -230,8 +238,8 @@ def keys_of(claim: Claim) -> list[str]:
 
 def select(
     found: Sequence[Found], claims: Sequence[Claim], entities: Mapping[str, str]
-) -> tuple[list[str], list[list[int]]]:
-    """Return the memory ids worth comparing, the oldest first, and for each claim their places in that list.
+) -> tuple[list[Found], list[list[int]]]:
+    """Return the facts worth comparing, the oldest first, and for each claim their places in that list.
 
     The order is that in which they were learnt: unlike a ranking it is the same on every machine.
     """
@@ -245,7 +253,7 @@ def select(
     kept = sorted(list(best.values())[:ALL_RELATED], key=lambda fact: fact.age)
     place = {fact.memory_id: index for index, fact in enumerate(kept)}
     near = [sorted(place[fact.memory_id] for fact in facts if fact.memory_id in place) for facts in chosen]
-    return [fact.memory_id for fact in kept], near
+    return kept, near
 
 
 def nearness(fact: Found, index: int, claim: Claim, entities: Mapping[str, str]) -> float:
@@ -257,7 +265,7 @@ def nearness(fact: Found, index: int, claim: Claim, entities: Mapping[str, str])
     if subject == fact.subject_id and fact.predicate == claim.memory.predicate and claim.memory.single_valued:
         return 2.0
     target = entities.get(name_key(claim.memory.object.name)) if claim.memory.object else None
-    if subject == fact.subject_id != fact.object_id == target:
+    if subject == fact.subject_id and target and fact.object_id == target:
         return 1.0 + max(similarity, 0.0)
     shared = {entities.get(key) for key in keys_of(claim) if key} & set(fact.entity_ids)
     same_place = subject == fact.subject_id and fact.predicate == claim.memory.predicate

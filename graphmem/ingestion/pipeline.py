@@ -116,9 +116,8 @@ class ExtractionJob:
     ) -> Json:
         """Link names and fetch what is related; `ask` says whether a model must decide about it."""
         await vectors.add(texts_of(claims, aliases, owner.user_id))
-        linked = await self._linker.link(owner, claims, aliases, vectors.known, keywords)
-        facts, _ = await self._current(owner, linked, claims) if linked.related else ({}, {})
-        return {"linked": linked.model_dump(mode="json"), "ask": needs_model(claims, linked, facts)}
+        linked, related = await self._linker.link(owner, claims, aliases, vectors.known, keywords)
+        return {"linked": linked.model_dump(mode="json"), "ask": needs_model(claims, linked, related)}
 
     async def reconcile(
         self, owner: Owner, lines: Sequence[Line], claims: Sequence[Claim], linked: Linked, model: LanguageModel

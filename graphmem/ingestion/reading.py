@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -11,7 +12,7 @@ from zoneinfo import ZoneInfo
 from graphmem.domain.actions import Extraction
 from graphmem.domain.identity import Owner
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.session import Message, Role
+from graphmem.domain.session import Role
 from graphmem.domain.text import name_key
 from graphmem.ingestion.claims import Refusal
 from graphmem.ingestion.redaction import Hide, hider
@@ -20,8 +21,8 @@ from graphmem.ingestion.window import CONTEXT_MESSAGES, Line, Piece, lines_of, r
 from graphmem.llm.client import LanguageModel
 from graphmem.llm.completion import LlmReceipt
 from graphmem.llm.prompts import PromptTemplate, within_line
-from graphmem.store.driver import Graph
-from graphmem.store.episodes import EpisodeStore
+from graphmem.store.driver import Graph, Transaction
+from graphmem.store.episodes import EpisodeStore, Opening
 
 KNOWN_NAMES = 80
 NOTED_INTERESTS = 50
@@ -61,31 +62,27 @@ class Reader:
 
     async def read(self, owner: Owner, pieces: Sequence[Piece], model: LanguageModel) -> Json:
         """Ask what is worth keeping of some pieces: one structured call."""
-        opened = await self._open(owner, pieces)
+        opened, (known, interests) = await asyncio.gather(self._open(owner, pieces), self._known(owner))
         if opened is None:
             return {"lines": []}
-        messages, lines, user_zone, hide = opened
-        first = messages[0]
-        earlier = await self._episodes.before(owner, first.session_id, first.position, CONTEXT_MESSAGES)
-        known = await self._known(owner)
+        opening, lines, hide = opened
         own_names = _own_names(lines, known)
-        interests = await self._graph.fetch("linking.noted_interests", group_id=owner.group_id, limit=NOTED_INTERESTS)
         prompt = self._prompts["extract"].render(
             known_names=_known_names(known, own_names, hide),
-            noted_interests="\n".join(within_line(row["name"]) for row in interests) or "(none)",
-            earlier=render_context(earlier, user_zone, self._zone, hide),
+            noted_interests="\n".join(map(within_line, interests)) or "(none)",
+            earlier=render_context(opening.earlier, opening.zone, self._zone, hide),
             conversation=render(lines),
         )
         answer = await model.complete_structured(prompt, Extraction, use="gate")
         extraction = answer.value.model_copy(update={"reason": hide(answer.value.reason)[:MAX_REASON]})
-        return self._recorded(first, lines, user_zone, own_names, extraction, [], answer.receipt)
+        return self._recorded(opening, lines, own_names, extraction, [], answer.receipt)
 
     async def read_by_tools(self, owner: Owner, pieces: Sequence[Piece], model: LanguageModel) -> Json:
         """Let the model save what is worth keeping by the tool `upsert_memories`: one call with tools."""
-        opened = await self._open(owner, pieces)
+        opened, (known, _) = await asyncio.gather(self._open(owner, pieces), self._known(owner))
         if opened is None:
             return {"lines": []}
-        messages, lines, user_zone, hide = opened
+        opening, lines, hide = opened
         prompt = self._prompts["tool_extraction"].render(
             conversation_history=render_history(lines), period=period_of(lines)
         )
@@ -94,36 +91,39 @@ class Reader:
         extraction, refusals = extraction_of(calls, lines)
         reason = " ".join(hide(answer.text).split())[:MAX_REASON]
         extraction = extraction.model_copy(update={"reason": reason})
-        own_names = _own_names(lines, await self._known(owner))
-        return self._recorded(messages[0], lines, user_zone, own_names, extraction, refusals, answer.receipt)
+        return self._recorded(opening, lines, _own_names(lines, known), extraction, refusals, answer.receipt)
 
-    async def _open(
-        self, owner: Owner, pieces: Sequence[Piece]
-    ) -> tuple[list[Message], list[Line], str | None, Hide] | None:
-        messages = await self._episodes.load(owner, list(dict.fromkeys(piece.message_id for piece in pieces)))
-        if not messages:
+    async def _open(self, owner: Owner, pieces: Sequence[Piece]) -> tuple[Opening, list[Line], Hide] | None:
+        opening = await self._episodes.opening(
+            owner, list(dict.fromkeys(piece.message_id for piece in pieces)), CONTEXT_MESSAGES
+        )
+        if opening is None:
             return None
         hide = hider(self._policy.allowed(owner.tenant))
-        user_zone = await self._episodes.zone(owner)
-        return messages, lines_of(pieces, messages, user_zone, self._zone, hide), user_zone, hide
+        return opening, lines_of(pieces, opening.messages, opening.zone, self._zone, hide), hide
 
-    async def _known(self, owner: Owner) -> list[Json]:
-        rows = await self._graph.fetch("linking.known_names", group_id=owner.group_id, limit=KNOWN_NAMES)
-        return [row["entity"] for row in rows]
+    async def _known(self, owner: Owner) -> tuple[list[Json], list[str]]:
+        """Return the entities a user's facts speak of most, and the interests shown once."""
+
+        async def work(transaction: Transaction) -> tuple[list[Json], list[str]]:
+            names = await transaction.run("linking.known_names", group_id=owner.group_id, limit=KNOWN_NAMES)
+            noted = await transaction.run("linking.noted_interests", group_id=owner.group_id, limit=NOTED_INTERESTS)
+            return [row["entity"] for row in names], [row["name"] for row in noted]
+
+        return await self._graph.read(work)
 
     def _recorded(
         self,
-        first: Message,
+        opening: Opening,
         lines: Sequence[Line],
-        user_zone: str | None,
         own_names: Sequence[str],
         extraction: Extraction,
         refusals: Sequence[Refusal],
         receipt: LlmReceipt,
     ) -> Json:
         return {
-            "session_id": first.session_id,
-            "lines": [_line_json(line, user_zone) for line in lines],
+            "session_id": opening.messages[0].session_id,
+            "lines": [_line_json(line, opening.zone) for line in lines],
             "own_names": list(own_names),
             "extraction": extraction.model_dump(mode="json"),
             "refusals": [asdict(refusal) for refusal in refusals],

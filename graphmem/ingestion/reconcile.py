@@ -11,30 +11,32 @@ from graphmem.domain.fact import Fact
 from graphmem.domain.session import Role
 from graphmem.domain.text import name_key
 from graphmem.ingestion.claims import SINCE, UNTIL, Claim
-from graphmem.ingestion.link import Doubt, KnownEntity, Linked, subject_key
+from graphmem.ingestion.link import Doubt, Found, KnownEntity, Linked, subject_key
 from graphmem.ingestion.plan import start_is_told
 from graphmem.ingestion.window import Line, render
 from graphmem.llm.client import LanguageModel
 from graphmem.llm.completion import Completion
 from graphmem.llm.prompts import Prompt, PromptTemplate, within_line
 
+Known = Fact | Found
+"""A known fact, whole or as linking found it."""
 
-def needs_model(claims: Sequence[Claim], linked: Linked, facts: Mapping[str, Fact]) -> bool:
+
+def needs_model(claims: Sequence[Claim], linked: Linked, related: Sequence[Known]) -> bool:
     """Return whether anything related is left that the rules cannot settle by themselves.
 
-    They settle what is known word for word, and a single value whose only related facts are earlier ones of its place
-    with another object.
+    `related` are the facts of `linked.related`, in that order. The rules settle what is known word for
+    word, and a single value whose only related facts are earlier ones of its place with another object.
     """
     if linked.doubts:
         return True
-    known = [facts.get(memory_id) for memory_id in linked.related]
     return any(
-        not is_settled(claim, [fact for place in places if (fact := known[place])], linked.entities)
+        not is_settled(claim, [related[place] for place in places], linked.entities)
         for claim, places in zip(claims, linked.near, strict=True)
     )
 
 
-def is_settled(claim: Claim, near: Sequence[Fact], entities: Mapping[str, str]) -> bool:
+def is_settled(claim: Claim, near: Sequence[Known], entities: Mapping[str, str]) -> bool:
     """Return whether rules alone decide what a claim does to the facts near it."""
     if not near or claim.retracts:
         return not near
@@ -54,7 +56,7 @@ def is_settled(claim: Claim, near: Sequence[Fact], entities: Mapping[str, str]) 
     )
 
 
-def _same_words(claim: Claim, fact: Fact) -> bool:
+def _same_words(claim: Claim, fact: Known) -> bool:
     return name_key(claim.memory.content).rstrip(".!。 ") == name_key(fact.content).rstrip(".!。 ")
 
 

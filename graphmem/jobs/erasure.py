@@ -106,7 +106,10 @@ class Erasure:
         return False
 
     def _compact(self) -> None:
-        # SQLite zeroes what is deleted, yet copies remain where pages were split; rewriting the file leaves none.
+        # SQLite zeroes what is deleted, yet copies remain where pages were split and in the log of what was written:
+        # rewriting the file and emptying the log leaves none.
         if self._store.is_sqlite:
             with self._store.reached(), self._store.engine.connect() as connection:
-                connection.execution_options(isolation_level="AUTOCOMMIT").execute(sa.text("VACUUM"))
+                alone = connection.execution_options(isolation_level="AUTOCOMMIT")
+                alone.execute(sa.text("VACUUM"))
+                alone.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))

@@ -35,7 +35,7 @@ def tokens(text: str) -> tuple[str, ...]:
     """Return the stems of a text without stop words; scripts without spaces give letters and pairs of them."""
     words: list[str] = []
     for word in _WORD.findall(text.lower()):
-        if _IS_UNSPACED.match(word):
+        if not word.isascii() and _IS_UNSPACED.match(word):
             words.extend(word)
             words.extend(word[at : at + 2] for at in range(len(word) - 1))
         elif word not in STOP_WORDS:

@@ -54,6 +54,15 @@ class Waiting:
     message_ids: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Messages in the order of their session, those before them, oldest first, and the user's time zone."""
+
+    messages: list[Message]
+    earlier: list[Message]
+    zone: str | None
+
+
 class EpisodeStore:
     """Messages and sessions of all users."""
 
@@ -238,12 +247,29 @@ class EpisodeStore:
         rows = await self._graph.fetch("episodes.load", group_id=owner.group_id, message_ids=list(message_ids))
         return [message_of(row["message"]) for row in rows]
 
-    async def before(self, owner: Owner, session_id: str, position: int, limit: int) -> list[Message]:
-        """Return the last messages before a place in a session, oldest first."""
-        rows = await self._graph.fetch(
-            "episodes.before", group_id=owner.group_id, session_id=session_id, position=position, limit=limit
-        )
-        return [message_of(row["message"]) for row in reversed(rows)]
+    async def opening(self, owner: Owner, message_ids: Sequence[str], earlier: int) -> Opening | None:
+        """Return messages with up to `earlier` before them in their session; None when none of them is this user's."""
+
+        async def work(transaction: Transaction) -> Opening | None:
+            rows = await transaction.run("episodes.load", group_id=owner.group_id, message_ids=list(message_ids))
+            if not rows:
+                return None
+            first = rows[0]["message"]
+            before = await transaction.run(
+                "episodes.before",
+                group_id=owner.group_id,
+                session_id=first["session_id"],
+                position=first["position"],
+                limit=earlier,
+            )
+            zones = await transaction.run("episodes.zone", group_id=owner.group_id)
+            return Opening(
+                messages=[message_of(row["message"]) for row in rows],
+                earlier=[message_of(row["message"]) for row in reversed(before)],
+                zone=zones[0]["zone"] if zones else None,
+            )
+
+        return await self._graph.read(work)
 
     async def of_session(self, owner: Owner, session_id: str, *, after: int = 0, limit: int = 1_000) -> list[Message]:
         """Return the messages of a session behind a position, oldest first."""

@@ -64,15 +64,21 @@ class FactStore:
         statements: Sequence[Statement],
         names: Mapping[str, Vector],
         actor: str | None,
+        *,
+        locked_at: datetime | None = None,
     ) -> list[SaveResult]:
-        """Save within an open transaction, for writers that change more than facts."""
+        """Save within an open transaction, for writers that change more than facts.
+
+        `locked_at` is what `lock` has answered for the owner in this transaction.
+        """
         by_owner: dict[Owner, list[int]] = defaultdict(list)
         for index, statement in enumerate(statements):
             by_owner[owner.everyone if statement.memory.scope is Scope.GLOBAL else owner].append(index)
         results: dict[int, SaveResult] = {}
         for one in sorted(by_owner, key=lambda each: each.group_id):
             indexes = by_owner[one]
-            saved = await self._save_of(transaction, one, [statements[i] for i in indexes], names, actor)
+            now = locked_at if locked_at and one == owner else await self.lock(transaction, one)
+            saved = await self._save_of(transaction, one, [statements[i] for i in indexes], names, actor, now)
             results.update(zip(indexes, saved, strict=True))
         return [results[index] for index in range(len(statements))]
 
@@ -83,8 +89,8 @@ class FactStore:
         statements: Sequence[Statement],
         names: Mapping[str, Vector],
         actor: str | None,
+        now: datetime,
     ) -> list[SaveResult]:
-        now = await self.lock(transaction, owner)
         known = await self._entities.resolve(transaction, owner, entities_in(statements), names, now)
         texts = await self._message_texts(transaction, owner, statements)
         drafts = [draft_of(owner, statement, known, texts, now) for statement in statements]
@@ -111,7 +117,9 @@ class FactStore:
         await self.commit(write)
         placed = [outcome.fact for outcome in outcomes if outcome.action is not Action.SKIP]
         await self.link(transaction, owner, placed, now)
-        refs = await self._entities.refs(transaction, owner, _touched(outcome.fact for outcome in outcomes))
+        refs = {ref.id: ref for ref in known.values()}
+        others = [key for key in _touched(outcome.fact for outcome in outcomes) if key not in refs]
+        refs.update(await self._entities.refs(transaction, owner, others))
         return [_result(outcome, refs, write.ledger.now) for outcome in outcomes]
 
     async def change(
