@@ -9,7 +9,7 @@ is not recorded, or a batch could not be read.
 
 The overhead of a batch is the time of its job, from its start to its end, less the model calls and embeddings made in
 it; the message store before the job and the wait in the queue are not in it. It is measured in replay, where cases run
-one after the other.
+one after the other, the second time they are read.
 """
 
 from __future__ import annotations
@@ -138,25 +138,32 @@ def kept_of(memory: Memory, own: set[str], zone: tzinfo) -> Kept:
 
 
 async def run(cases: Sequence[Case], settings: Settings, *, live: bool) -> list[Verdict]:
-    """Read all cases and judge them, in order."""
+    """Read all cases and judge them, in order; a replay reads them twice, because a server is slow when it is new."""
     tenant = f"eval-{uuid.uuid4().hex[:12]}"
-    places = asyncio.Semaphore(SIDE_BY_SIDE if live else 1)
+    places = asyncio.Semaphore(SIDE_BY_SIDE)
     async with GraphMemory.open(settings) as memory:
-        meter = None if live else Meter(memory)
 
-        async def one(case: Case) -> Verdict:
+        async def one(case: Case, meter: Meter | None) -> Verdict:
             owner = Owner(tenant, case.id)
             async with places:
                 try:
-                    verdict = await run_case(memory, owner, case, meter)
+                    return await run_case(memory, owner, case, meter)
                 finally:
                     await memory.transfer.forget(owner)
+
+        async def told(case: Case, meter: Meter | None) -> Verdict:
+            verdict = await one(case, meter)
             failed = any(batch.error for batch in verdict.result.batches)
             differs = verdict.missed or verdict.wrong or verdict.figures.skips.value == 0
             print(f"{case.id}: {'failed' if failed else 'differs' if differs else 'as expected'}", flush=True)
             return verdict
 
-        return await asyncio.gather(*(one(case) for case in cases))
+        if live:
+            return await asyncio.gather(*(told(case, None) for case in cases))
+        for case in cases:
+            await one(case, None)
+        meter = Meter(memory)
+        return [await told(case, meter) for case in cases]
 
 
 def settings_for(folder: Path, *, configured: bool) -> Settings:
