@@ -21,11 +21,17 @@ REMOVE e:Thing
 SET e.type = $type, e.labels = ['Entity', $type], e:$($type), e.updated_at = $now
 RETURN e {.*, name_embedding: null} AS entity
 
-// name: add_aliases(group_id, entity_id, aliases, alias_keys, alias_text, now)
-// Set the other names of an entity.
-MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
-SET e.aliases = $aliases, e.alias_keys = $alias_keys, e.alias_text = $alias_text, e.updated_at = $now
-RETURN e {.*, name_embedding: null} AS entity
+// name: add_aliases(group_id, entity, names, keys, now)
+// Give an entity, told by id or name key, further names; one that is an entity's already is left out.
+MATCH (e:Entity {group_id: $group_id}) WHERE e.uuid = $entity OR e.name_key = $entity
+WITH e, [at IN range(0, size($keys) - 1) WHERE NOT $keys[at] IN e.alias_keys + [e.name_key, '']
+  AND NOT EXISTS {
+    MATCH (other:Entity {group_id: $group_id}) WHERE other.name_key = $keys[at] OR $keys[at] IN other.alias_keys
+  }] AS fresh
+WHERE fresh <> []
+SET e.aliases = e.aliases + [at IN fresh | $names[at]], e.alias_keys = e.alias_keys + [at IN fresh | $keys[at]],
+    e.alias_text = trim(e.alias_text + reduce(text = '', at IN fresh | text + ' ' + $names[at])), e.updated_at = $now
+RETURN e.uuid AS entity_id, [at IN fresh | $names[at]] AS aliases
 
 // name: by_ids(group_ids, ids)
 // Fetch entities by id.

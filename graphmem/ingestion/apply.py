@@ -132,7 +132,7 @@ class _Application:
             await self._rename(naming)
             await self._save([renamed(save, naming.proper) for save in plan.saves], facts)
             await self._delete(plan.deletions)
-            await self._alias(naming, names)
+            await self._alias(naming)
             self._tell(plan)
         await self._record()
         return self._entries
@@ -228,17 +228,12 @@ class _Application:
             )
         await self._facts.commit(Write(self._owner, self._transaction, now, ledger, {}))
 
-    async def _alias(self, naming: Naming, names: Mapping[str, EntityRef]) -> None:
-        fresh = [key for key, others in naming.aliases.items() if others and key not in names]
-        made = (
-            await self._transaction.run("entities.find", group_ids=[self._owner.group_id], keys=fresh) if fresh else []
-        )
-        by_key = {row["entity"]["name_key"]: row["entity"]["uuid"] for row in made}
-        for key, others in naming.aliases.items():
-            entity_id = key if key in names else by_key.get(key)
-            if entity_id and others:
-                await self._entities.add_aliases(self._transaction, self._owner, entity_id, others, self._now)
-                self._links.append({"entity_id": entity_id, "aliases": others})
+    async def _alias(self, naming: Naming) -> None:
+        for entity, others in naming.aliases.items():
+            if others:
+                self._links += await self._entities.add_aliases(
+                    self._transaction, self._owner, entity, others, self._now
+                )
 
     def _tell(self, plan: Plan) -> None:
         for veto in plan.vetoes:

@@ -1,4 +1,4 @@
-"""Extraction as a durable job: extract → link → reconcile → apply, for each window of a batch."""
+"""Extraction as a durable job: extract → reconcile → apply, for each window of a batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from graphmem.ingestion.reading import Reader, Reading, reading_of
 from graphmem.ingestion.reconcile import ask, needs_model
 from graphmem.ingestion.redaction import hider
 from graphmem.ingestion.saving import Saving
-from graphmem.ingestion.window import Line, Piece
+from graphmem.ingestion.window import Piece
 from graphmem.jobs import Steps
 from graphmem.llm.client import LanguageModel
 from graphmem.llm.completion import LlmReceipt
@@ -111,24 +111,28 @@ class ExtractionJob:
 
     # What the steps after the first do
 
-    async def link(
-        self, owner: Owner, claims: Sequence[Claim], aliases: Sequence[Alias], keywords: Sequence[str], vectors: Vectors
+    async def reconcile(
+        self,
+        owner: Owner,
+        reading: Reading,
+        claims: Sequence[Claim],
+        aliases: Sequence[Alias],
+        keywords: Sequence[str],
+        vectors: Vectors,
+        model: LanguageModel,
     ) -> Json:
-        """Link names and fetch what is related; `ask` says whether a model must decide about it."""
+        """Link names, fetch what is related, and make the second call where a model must decide about it."""
         await vectors.add(texts_of(claims, aliases, owner.user_id))
         linked, related = await self._linker.link(owner, claims, aliases, vectors.known, keywords)
-        return {"linked": linked.model_dump(mode="json"), "ask": needs_model(claims, linked, related)}
-
-    async def reconcile(
-        self, owner: Owner, lines: Sequence[Line], claims: Sequence[Claim], linked: Linked, model: LanguageModel
-    ) -> Json:
-        """Make the second call."""
+        found = {"linked": linked.model_dump(mode="json")}
+        if not needs_model(claims, linked, related):
+            return {**found, "answer": None}
         facts, names = await self._current(owner, linked, claims)
-        answer = await ask(model, self._prompts["reconcile"], lines, claims, linked, facts, names)
+        answer = await ask(model, self._prompts["reconcile"], reading.lines, claims, linked, facts, names)
         hide = hider(self._policy.allowed(owner.tenant))
         told = [each.model_copy(update={"reason": hide(each.reason)}) for each in answer.value.decisions]
         value = answer.value.model_copy(update={"decisions": told})
-        return {"answer": value.model_dump(mode="json"), "receipt": asdict(answer.receipt)}
+        return {**found, "answer": value.model_dump(mode="json"), "receipt": asdict(answer.receipt)}
 
     async def apply(self, owner: Owner, part: Part, vectors: Vectors, actor: str) -> list[Entry]:
         """Write what was decided; the vectors come first."""
@@ -154,7 +158,7 @@ class ExtractionJob:
 
 
 class _Window:
-    """One window of a batch on its way through the four steps; each is recorded, so that none is done twice."""
+    """One window of a batch on its way through three steps: the job records the calls, the writing records itself."""
 
     def __init__(self, job: ExtractionJob, owner: Owner, steps: Steps, number: int, pieces: list[Piece]) -> None:
         self._job = job
@@ -194,16 +198,16 @@ class _Window:
 
     async def _decided(self, part: Part, reading: Reading, keywords: Sequence[str], model: LanguageModel) -> Part:
         found = await self._step(
-            "link", lambda: self._job.link(self._owner, part.claims, part.aliases, keywords, self._vectors)
+            "reconcile",
+            lambda: self._job.reconcile(
+                self._owner, reading, part.claims, part.aliases, keywords, self._vectors, model
+            ),
         )
         linked = Linked.model_validate(found["linked"])
-        if not found["ask"]:
+        if found["answer"] is None:
             return part.decided(linked, None)
-        told = await self._step(
-            "reconcile", lambda: self._job.reconcile(self._owner, reading.lines, part.claims, linked, model)
-        )
-        self.cost += LlmReceipt(**told["receipt"])
-        return part.decided(linked, Reconciliation.model_validate(told["answer"]))
+        self.cost += LlmReceipt(**found["receipt"])
+        return part.decided(linked, Reconciliation.model_validate(found["answer"]))
 
     def _part(self, reading: Reading, **found: Any) -> Part:
         part_id = f"{self._steps.job_id}:{self._number}"
@@ -216,7 +220,9 @@ class _Window:
 
     async def _apply(self, part: Part) -> None:
         actor = f"job:{self._steps.job_id}"
-        self.entries = await self._step("apply", lambda: self._job.apply(self._owner, part, self._vectors, actor))
+        self.entries = await self._steps.repeat(
+            f"apply {self._number}", lambda: self._job.apply(self._owner, part, self._vectors, actor)
+        )
 
     async def _step(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
         return await self._steps.run(f"{name} {self._number}", do)

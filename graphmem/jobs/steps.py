@@ -56,6 +56,14 @@ class Steps:
         call = _Call(name, fn)
         return _opened(await self._run.ask(call), call.cause)  # type: ignore[no-any-return]
 
+    async def repeat(self, name: str, fn: Callable[[], Awaitable[T]]) -> T:
+        """Do `fn` each time the job gets there, tried again as a step is, but without a record to write.
+
+        It is for work that keeps a record of its own: done again, it changes nothing and answers what it did.
+        """
+        call = _Call(name, fn)
+        return _opened(await self._run.attempt(call), call.cause)  # type: ignore[no-any-return]
+
 
 class _Call:
     """One step asked for by the handler."""
@@ -132,7 +140,7 @@ class JobRun:
     def _perform(self, call: _Call) -> Envelope:
         if self._aborted:
             raise Interrupted
-        self._step = asyncio.run_coroutine_threadsafe(self._attempt(call), self._loop)
+        self._step = asyncio.run_coroutine_threadsafe(self.attempt(call), self._loop)
         if self._aborted:
             self._step.cancel()
         try:
@@ -200,7 +208,8 @@ class JobRun:
         self._calls.put(call)
         return await call.done
 
-    async def _attempt(self, call: _Call) -> Envelope:
+    async def attempt(self, call: _Call) -> Envelope:
+        """Do a step, again while its failure may pass."""
         waits = self._retry_waits
         retrying = AsyncRetrying(
             retry=retry_if_exception(_may_pass),

@@ -81,26 +81,19 @@ class EntityStore:
         return entity_ref(rows[0]["entity"])
 
     async def add_aliases(
-        self, transaction: Transaction, owner: Owner, entity_id: str, names: Sequence[str], now: datetime
-    ) -> None:
-        """Give an entity further names, under the user's lock; one that is already another entity's is left out."""
-        rows = await transaction.run("entities.one", group_ids=[owner.group_id], entity_id=entity_id)
-        if not rows:
-            raise NotFound("There is no such entity.")
-        stored = rows[0]["entity"]
-        taken = await self._by_key(transaction, [owner.group_id], [name_key(name) for name in names])
-        kept = dict(zip(stored["alias_keys"], stored["aliases"], strict=True))
-        for name in names:
-            key = name_key(name)
-            if key and key not in taken:
-                kept[key] = name
-        await transaction.run(
+        self, transaction: Transaction, owner: Owner, entity: str, names: Sequence[str], now: datetime
+    ) -> list[Row]:
+        """Give an entity, told by id or name key, further names, under the user's lock.
+
+        One that is an entity's already is left out. Returns `{entity_id, aliases}` of what is new, or nothing.
+        """
+        by_key = {name_key(name): name for name in reversed(names)}
+        return await transaction.run(
             "entities.add_aliases",
             group_id=owner.group_id,
-            entity_id=entity_id,
-            aliases=list(kept.values()),
-            alias_keys=list(kept),
-            alias_text=" ".join(kept.values()),
+            entity=entity,
+            names=list(by_key.values()),
+            keys=list(by_key),
             now=now,
         )
 

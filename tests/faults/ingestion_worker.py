@@ -28,13 +28,19 @@ class Doomed:
         self.job_id = steps.job_id
 
     async def run(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
+        return await self._steps.run(name, self._doomed(name, fn))
+
+    async def repeat(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
+        return await self._steps.repeat(name, self._doomed(name, fn))
+
+    def _doomed(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
         async def doomed() -> Any:
             value = await fn()
             if name == self._step:
                 os.kill(os.getpid(), signal.SIGKILL)
             return value
 
-        return await self._steps.run(name, doomed)
+        return doomed
 
 
 async def main(data_dir: Path, step: str) -> None:
