@@ -144,26 +144,27 @@ async def run(cases: Sequence[Case], settings: Settings, *, live: bool) -> list[
     async with GraphMemory.open(settings) as memory:
 
         async def one(case: Case, meter: Meter | None) -> Verdict:
-            owner = Owner(tenant, case.id)
             async with places:
-                try:
-                    return await run_case(memory, owner, case, meter)
-                finally:
-                    await memory.transfer.forget(owner)
-
-        async def told(case: Case, meter: Meter | None) -> Verdict:
-            verdict = await one(case, meter)
+                verdict = await run_case(memory, Owner(tenant, case.id), case, meter)
             failed = any(batch.error for batch in verdict.result.batches)
             differs = verdict.missed or verdict.wrong or verdict.figures.skips.value == 0
             print(f"{case.id}: {'failed' if failed else 'differs' if differs else 'as expected'}", flush=True)
             return verdict
 
-        if live:
-            return await asyncio.gather(*(told(case, None) for case in cases))
-        for case in cases:
-            await one(case, None)
-        meter = Meter(memory)
-        return [await told(case, meter) for case in cases]
+        async def forget() -> None:
+            for case in cases:
+                await memory.transfer.forget(Owner(tenant, case.id))
+
+        try:
+            if live:
+                return await asyncio.gather(*(one(case, None) for case in cases))
+            for case in cases:
+                await run_case(memory, Owner(tenant, case.id), case, None)
+            await forget()
+            meter = Meter(memory)
+            return [await one(case, meter) for case in cases]
+        finally:
+            await forget()
 
 
 def settings_for(folder: Path, *, configured: bool) -> Settings:

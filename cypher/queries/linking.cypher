@@ -38,7 +38,7 @@ CALL () {
   }
   RETURN r
   UNION
-  CALL db.index.fulltext.queryRelationships('edge_name_and_fact', $words, {limit: $limit}) YIELD relationship AS r
+  CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words, {limit: $limit}) YIELD relationship AS r
   RETURN r
   UNION
   UNWIND $entity_ids AS id
