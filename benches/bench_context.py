@@ -31,7 +31,8 @@ THINGS = [
     "printers", "Python", "jazz", "ferries",
 ]  # fmt: skip
 VERBS = ["likes", "avoids", "plans", "asks about", "works on", "reads about", "saves for", "teaches"]
-WARM_UP = 10
+WARM_UP = 100
+"""So many contexts are built before any is timed: a server compiles what it does often."""
 DOMAINS = [None, None, None, None, "coding", "cooking", "travel", "finance"]
 
 

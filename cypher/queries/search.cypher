@@ -14,6 +14,19 @@ SEARCH r IN (
 WITH r, score ORDER BY score DESC LIMIT $limit
 RETURN collect({{candidate}}) AS found
 
+// name: facts_by_vector_within(group_ids, vector, reach, limit, valid_at, valid_after, known_at, domain)
+// Find facts of a domain by meaning: the first of the `reach` nearest.
+CYPHER 25
+MATCH ()-[r:RELATES_TO]->()
+SEARCH r IN (
+  VECTOR INDEX graphmem_fact_embedding FOR $vector
+  WHERE r.group_id IN $group_ids AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
+    AND r.known_from <= $known_at AND r.known_to > $known_at AND r.domain = $domain
+  LIMIT $reach
+) SCORE AS score
+WITH r, score ORDER BY score DESC LIMIT $limit
+RETURN collect({{candidate}}) AS found
+
 // name: facts_by_vector_scan(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
 // Find facts by meaning where attributes are filtered, which the index cannot do: an exact scan of the user's facts.
 MATCH ()-[r:RELATES_TO]->()

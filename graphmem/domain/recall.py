@@ -248,9 +248,9 @@ class Filters:
         }
 
     @property
-    def by_time_only(self) -> bool:
-        """Whether no attribute is filtered, so that the vector index can apply the whole filter."""
-        return all(value is None or value == [] for value in self.attributes.values())
+    def fits_index(self) -> bool:
+        """Whether the vector index can apply the whole filter: times and a domain."""
+        return all(value is None or value == [] for name, value in self.attributes.items() if name != "domain")
 
 
 def filters_of(query: SearchQuery, entity_ids: list[str] | None, now: datetime) -> Filters:

@@ -94,10 +94,15 @@ class SearchStore:
     async def facts_by_vector(self, owner: Owner, vector: Vector, filters: Filters, limit: int) -> list[FoundFact]:
         """Return the facts nearest to a vector; through the index where it can apply all the filters."""
         given = {"group_ids": owner.readable, "vector": vector, "limit": limit, **filters.times}
-        if filters.by_time_only:
-            found = await self._graph.value("search.facts_by_vector", **given, reach=max(REACH, limit))
-        else:
+        reach = max(REACH, limit)
+        if not filters.fits_index:
             found = await self._graph.value("search.facts_by_vector_scan", **given, **filters.attributes)
+        elif filters.domain is None:
+            found = await self._graph.value("search.facts_by_vector", **given, reach=reach)
+        else:
+            found = await self._graph.value(
+                "search.facts_by_vector_within", **given, reach=reach, domain=filters.domain
+            )
         return [FoundFact(*each) for each in found]
 
     async def facts_by_words(self, owner: Owner, words: str, filters: Filters, limit: int) -> list[FoundFact]:
