@@ -139,32 +139,29 @@ def kept_of(memory: Memory, own: set[str], zone: tzinfo) -> Kept:
 
 async def run(cases: Sequence[Case], settings: Settings, *, live: bool) -> list[Verdict]:
     """Read all cases and judge them, in order; a replay reads them twice, because a server is slow when it is new."""
-    tenant = f"eval-{uuid.uuid4().hex[:12]}"
+    judged, warm = f"eval-{uuid.uuid4().hex[:12]}", f"eval-{uuid.uuid4().hex[:12]}"
     places = asyncio.Semaphore(SIDE_BY_SIDE)
     async with GraphMemory.open(settings) as memory:
 
         async def one(case: Case, meter: Meter | None) -> Verdict:
             async with places:
-                verdict = await run_case(memory, Owner(tenant, case.id), case, meter)
+                verdict = await run_case(memory, Owner(judged, case.id), case, meter)
             failed = any(batch.error for batch in verdict.result.batches)
             differs = verdict.missed or verdict.wrong or verdict.figures.skips.value == 0
             print(f"{case.id}: {'failed' if failed else 'differs' if differs else 'as expected'}", flush=True)
             return verdict
 
-        async def forget() -> None:
-            for case in cases:
-                await memory.transfer.forget(Owner(tenant, case.id))
-
         try:
             if live:
                 return await asyncio.gather(*(one(case, None) for case in cases))
             for case in cases:
-                await run_case(memory, Owner(tenant, case.id), case, None)
-            await forget()
+                await run_case(memory, Owner(warm, case.id), case, None)
             meter = Meter(memory)
             return [await one(case, meter) for case in cases]
         finally:
-            await forget()
+            for tenant in (judged, warm):
+                for case in cases:
+                    await memory.transfer.forget(Owner(tenant, case.id))
 
 
 def settings_for(folder: Path, *, configured: bool) -> Settings:
