@@ -23,7 +23,11 @@ RETURN e {.*, name_embedding: null} AS entity
 
 // name: add_aliases(group_id, entity, names, keys, now)
 // Give an entity, told by id or name key, further names; one that is an entity's already is left out.
-MATCH (e:Entity {group_id: $group_id}) WHERE e.uuid = $entity OR e.name_key = $entity
+CALL () {
+  MATCH (e:Entity {uuid: $entity}) WHERE e.group_id = $group_id RETURN e
+  UNION
+  MATCH (e:Entity {group_id: $group_id, name_key: $entity}) RETURN e
+}
 WITH e, [at IN range(0, size($keys) - 1) WHERE NOT $keys[at] IN e.alias_keys + [e.name_key, '']
   AND NOT EXISTS {
     MATCH (other:Entity {group_id: $group_id}) WHERE other.name_key = $keys[at] OR $keys[at] IN other.alias_keys

@@ -1,6 +1,7 @@
 """Reading a user's memories with Graphiti's own search, over the same graph (extra `graphiti`).
 
-Graphiti refuses group ids with a colon, so a user is named to it by the entities the facts begin at.
+Graphiti refuses group ids with a colon, so a user is named to it by the entities the facts begin at. Words of what was
+written a moment ago may be missing: no write waits for the full-text index that only Graphiti asks.
 """
 
 from __future__ import annotations

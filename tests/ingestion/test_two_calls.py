@@ -25,6 +25,7 @@ async def test_the_first_call_turns_the_chat_into_the_words_that_are_searched_fo
         return await value(self, name, **parameters)
 
     monkeypatch.setattr(Transaction, "value", noted)
+    await world.save("User loves green tea", type="preference", predicate="LIKES")
     told = candidate("User gave up the berth")
     world.model_answers(extraction(told, keywords=["marina contract", "mooring fee"]))
     await world.tell("Well, that was it with the boat, I let the place in the harbour go")

@@ -144,6 +144,35 @@ async def test_what_is_unavailable_for_a_moment_is_tried_again(open_runner: Open
     assert (job.status, job.attempts, job.actions) == (JobStatus.SUCCEEDED, 3, [{"tries": 3}])
 
 
+@both_stores
+async def test_work_with_a_record_of_its_own_is_tried_again_and_done_again_when_the_job_is_retried(
+    open_runner: Open,
+) -> None:
+    calls: list[str] = []
+
+    async def extract(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        async def ask() -> str:
+            calls.append("ask")
+            return "answered"
+
+        async def write() -> str:
+            calls.append("write")
+            if len(calls) < 5:
+                raise DatabaseUnavailable("Neo4j is away.")
+            return "written"
+
+        return JobOutcome(actions=[{"got": [await steps.run("ask", ask), await steps.repeat("write", write)]}])
+
+    runner = await open_runner({"extract": extract})
+    job_id = await runner.enqueue("extract", "alice", {})
+    job = await runner.wait(job_id, PATIENCE)
+    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "Neo4j is away.", 3)
+    await runner.retry(job_id)
+    job = await runner.wait(job_id, PATIENCE)
+    assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"got": ["answered", "written"]}])
+    assert calls == ["ask", "write", "write", "write", "write"]
+
+
 @pytest.mark.req("UMB-01")
 @both_stores
 async def test_a_failed_job_says_why_in_one_warning_and_can_be_retried_from_its_failed_step(

@@ -14,6 +14,8 @@ from graphmem.domain.memory import MemoryIn
 from graphmem.domain.recall import MessageQuery, SearchQuery
 from graphmem.domain.session import MessagesIn
 from graphmem.errors import InvalidInput
+from graphmem.store.search import REACH
+from graphmem.store.statements import Statement
 
 
 async def save(memory: GraphMemory, owner: Owner, *given: dict[str, Any]) -> list[str]:
@@ -108,6 +110,22 @@ async def test_sixty_superseded_twins_do_not_starve_the_one_that_answers(memory:
         assert then == ["Mara lives in house number 0 of Harbour Street"]
     before = datetime.now(UTC) - timedelta(days=1)
     assert await found(memory, owner, "house of Harbour Street", known_as_of=before) == []
+
+
+@pytest.mark.req("QUINN-28")
+async def test_what_is_nearer_in_another_domain_does_not_starve_the_one_asked_for(
+    memory: GraphMemory, owner: Owner
+) -> None:
+    near = "Mara waters the basil on the balcony"
+    (vector,) = await memory.parts.embedder.embed([near])
+    nearer = [
+        Statement(MemoryIn(content=f"{near} (note {number})", domain="kitchen"), vector) for number in range(REACH + 20)
+    ]
+    await memory.parts.facts.save(owner, nearer, {}, None)
+    await save(memory, owner, {"content": "Mara prunes the lemon tree", "domain": "garden"})
+    asked = {"keyword": False, "graph": False}
+    assert "Mara prunes the lemon tree" not in await found(memory, owner, near, **asked)
+    assert await found(memory, owner, near, domain="garden", **asked) == ["Mara prunes the lemon tree"]
 
 
 @pytest.mark.req("QUINN-41")

@@ -30,6 +30,7 @@ async def test_graphitis_own_search_finds_the_current_facts_of_one_user(
         )
     await memory.memories.save(Owner(owner.tenant, "other"), [MemoryIn(content="Otto lives in Oslo")])
     parts = memory.parts
+    await parts.graph.fetch("schema.await_indexes")
     assert database.neo4j_uri
     assert database.neo4j_password
     password = database.neo4j_password.get_secret_value()
