@@ -85,8 +85,8 @@ async def run(conversations: Sequence[Conversation], with_peer: bool) -> tuple[d
                 print(f"{conversation.id}: no facts, left out")
                 continue
             owner = await load(conversation, tenant, parts.episodes, parts.facts, parts.embedder)
-            await parts.graph.fetch("schema.await_indexes")
             stack.push_async_callback(erase, parts, owner)
+            await parts.graph.fetch("schema.await_indexes")
             ids = [message["id"] for message in conversation.messages]
             rows = await parts.graph.fetch("episodes.texts", group_id=owner.group_id, message_ids=ids)
             stored = {row["uuid"]: row["message_id"] for row in rows}
