@@ -23,7 +23,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.session import MessageIn, Role
 from graphmem.settings import Settings
-from graphmem.store.episodes import Turn
+from graphmem.store.episode_rows import Turn
 from graphmem.store.statements import Statement
 
 THINGS = [

@@ -20,7 +20,8 @@ from graphmem.domain.memory import MemoryIn, SourceIn
 from graphmem.domain.session import MessageIn, spoken
 from graphmem.domain.text import name_key
 from graphmem.embedding import Embedder
-from graphmem.store.episodes import EpisodeStore, Turn
+from graphmem.store.episode_rows import Turn
+from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from graphmem.store.statements import Statement
 

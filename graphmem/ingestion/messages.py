@@ -16,7 +16,8 @@ from graphmem.ingestion.summary import CLOSING_JOB, CLOSING_MESSAGES, KEPT_MESSA
 from graphmem.ingestion.window import cut, is_spoken
 from graphmem.jobs import JobRunner
 from graphmem.metrics import MESSAGE_STORAGE_TIME
-from graphmem.store.episodes import EpisodeStore, Turn
+from graphmem.store.episode_rows import Turn
+from graphmem.store.episodes import EpisodeStore
 
 OBSERVATION_JOB = "observation"
 """The kind of the job that learns from new messages without a model: what they mention, habits, manners."""

@@ -30,7 +30,7 @@ from graphmem.store.context_rows import (
     to_json,
 )
 from graphmem.store.driver import Graph, Transaction
-from graphmem.store.episodes import message_of
+from graphmem.store.episode_rows import message_of
 
 MOST_PROFILE = 100
 MOST_GLOBAL = 20

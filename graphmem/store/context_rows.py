@@ -21,7 +21,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory
 from graphmem.domain.session import Message, Session
 from graphmem.store.driver import Row
-from graphmem.store.episodes import message_of, session_of
+from graphmem.store.episode_rows import message_of, session_of
 from graphmem.store.rows import entity_ref, memory_of, read_fact
 
 _FACT_TIMES = (

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
 from graphmem.domain.identity import Owner
-from graphmem.domain.session import Message, MessageIn, Role, Session, SessionIn, SessionKind
+from graphmem.domain.session import Message, Session, SessionIn, SessionKind
 from graphmem.domain.times import Clock
 from graphmem.errors import Conflict, NotFound
 from graphmem.store.driver import Graph, Row, Transaction
-from graphmem.store.rows import group_key, user_of
-
-_OF_SESSION = (
-    *("session_id", "source_session_id", "title", "summary", "sentiment_score"),
-    *("created_at", "updated_at", "ended_at"),
-)
-_PLAIN = ("intent", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text")
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A message ready to be stored; `redacted` is its text without secrets, where it holds any."""
-
-    message: MessageIn
-    vector: list[float]
-    redacted: str | None = None
+from graphmem.store.episode_rows import Turn, episode_properties, message_of, session_of, session_properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +109,10 @@ class EpisodeStore:
     async def _store(
         self, transaction: Transaction, owner: Owner, session_id: str, fresh: Mapping[str, Turn], now: datetime
     ) -> None:
-        session = await self._open(transaction, owner, session_id, {}, now)
+        session = await self._open(transaction, owner, session_id, session_properties(), now)
         first = session["message_count"] + 1
         rows = [
-            _properties(owner, session_id, key, turn, position, now)
+            episode_properties(owner, session_id, key, turn, position, now)
             for position, (key, turn) in enumerate(fresh.items(), first)
         ]
         chain = [session.get("last_episode"), *(row["uuid"] for row in rows)]
@@ -144,9 +128,8 @@ class EpisodeStore:
         )
 
     async def _open(
-        self, transaction: Transaction, owner: Owner, session_id: str, given: Mapping[str, Any], now: datetime
+        self, transaction: Transaction, owner: Owner, session_id: str, properties: Mapping[str, Any], now: datetime
     ) -> Row:
-        properties = {**_new_session(), **given}
         rows = await transaction.run(
             "episodes.open_session", group_id=owner.group_id, session_id=session_id, properties=properties, now=now
         )
@@ -162,16 +145,10 @@ class EpisodeStore:
     ) -> Session:
         """Make a session; raise Conflict when its id is taken."""
         session_id = wanted.session_id or str(uuid.uuid4())
-        given = {
-            "title": wanted.title,
-            "topic_tags": wanted.topic_tags,
-            "metadata": _json(wanted.metadata),
-            "kind": kind.value,
-            "source_session_id": source_session_id,
-        }
+        properties = session_properties(wanted, kind, source_session_id)
 
         async def work(transaction: Transaction) -> Row:
-            return await self._open(transaction, owner, session_id, given, self._clock())
+            return await self._open(transaction, owner, session_id, properties, self._clock())
 
         stored = await self._graph.write(work)
         if not stored["created"]:
@@ -337,97 +314,7 @@ class EpisodeStore:
         return rows[0]["zone"] if rows else None
 
 
-def message_of(stored: Mapping[str, Any]) -> Message:
-    """Return an episode node's properties as a message."""
-    return Message(
-        **{name: stored.get(name) for name in _PLAIN},
-        id=stored["message_id"],
-        session_id=stored["session_id"],
-        user_id=user_of(stored["group_id"]) or "",
-        role=Role(stored["role"]),
-        content=stored["content"],
-        name=stored.get("speaker"),
-        timestamp=stored["valid_at"],
-        created_at=stored["created_at"],
-        entities=json.loads(stored.get("entities") or "{}"),
-        metadata=json.loads(stored.get("metadata") or "{}"),
-        rich_content=json.loads(stored.get("rich_content") or "null"),
-        query_results=json.loads(stored.get("query_results") or "null"),
-        position=stored["position"],
-        extracted_at=stored.get("extracted_at"),
-        utc_offset_minutes=stored.get("utc_offset_minutes") or 0,
-    )
-
-
-def _properties(
-    owner: Owner, session_id: str, message_id: str, turn: Turn, position: int, now: datetime
-) -> dict[str, Any]:
-    told = turn.message
-    at = told.timestamp or now
-    return {
-        "uuid": str(uuid.uuid4()),
-        "group_id": owner.group_id,
-        "group_key": group_key(owner.group_id),
-        "name": f"{session_id} #{position}",
-        "source": "message",
-        "source_description": f"{told.role.value} message",
-        "message_id": message_id,
-        "session_id": session_id,
-        "position": position,
-        "role": told.role.value,
-        "speaker": told.name,
-        "content": told.content,
-        "redacted": turn.redacted,
-        "content_embedding": turn.vector,
-        "entity_edges": [],
-        "valid_at": at.astimezone(UTC),
-        "utc_offset_minutes": int((at.utcoffset() or timedelta()).total_seconds() // 60),
-        "created_at": now,
-        "intent": told.intent,
-        "entities": _json(told.entities),
-        "metadata": _json(told.metadata),
-        "rich_content": _json(told.rich_content) if told.rich_content is not None else None,
-        "query_results": _json(told.query_results) if told.query_results is not None else None,
-        "confidence": told.confidence,
-        "sql_executed": told.sql_executed,
-        "execution_time_ms": told.execution_time_ms,
-    }
-
-
-def _new_session() -> dict[str, Any]:
-    return {
-        "uuid": str(uuid.uuid4()),
-        "kind": SessionKind.CONVERSATION.value,
-        "message_count": 0,
-        "summarized_through": 0,
-        "intent_sequence": [],
-        "topic_tags": [],
-        "metadata": "{}",
-        "is_active": True,
-    }
-
-
 def _one_session(rows: Sequence[Row]) -> Session:
     if not rows:
         raise NotFound("There is no such session.")
     return session_of(rows[0]["session"])
-
-
-def session_of(stored: Mapping[str, Any]) -> Session:
-    """Return a session node's properties as a session."""
-    return Session(
-        **{name: stored.get(name) for name in _OF_SESSION},
-        id=stored["uuid"],
-        user_id=user_of(stored["group_id"]) or "",
-        kind=SessionKind(stored["kind"]),
-        summarized_through=stored["summarized_through"],
-        intent_sequence=list(stored["intent_sequence"]),
-        topic_tags=list(stored["topic_tags"]),
-        message_count=stored["message_count"],
-        is_active=stored["is_active"],
-        metadata=json.loads(stored["metadata"]),
-    )
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -14,7 +14,8 @@ from graphmem.domain.proposals import RunStatus, Verdict
 from graphmem.domain.session import MessageIn, Role
 from graphmem.domain.times import LATEST
 from graphmem.errors import Conflict, NotFound
-from graphmem.store.episodes import EpisodeStore, Turn
+from graphmem.store.episode_rows import Turn
+from graphmem.store.episodes import EpisodeStore
 from tests.consolidation.conftest import Bench
 
 BOB = {"name": "Bob", "type": "Person"}

@@ -26,7 +26,8 @@ from graphmem.jobs import JobRunner
 from graphmem.llm.client import LanguageModel
 from graphmem.service.maintenance import Maintenance
 from graphmem.settings import Settings
-from graphmem.store.episodes import EpisodeStore, Turn
+from graphmem.store.episode_rows import Turn
+from graphmem.store.episodes import EpisodeStore
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import Bench
 from tests.consolidation.test_execute import DIET, current, merge

@@ -26,7 +26,8 @@ from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
-from graphmem.store.episodes import EpisodeStore, Turn
+from graphmem.store.episode_rows import Turn
+from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from graphmem.store.search import SearchStore
 from tests.conftest import FakeClock

@@ -12,7 +12,7 @@ from graphmem.domain.job import JobStatus
 from graphmem.domain.session import MessageIn, MessagesIn, SessionIn
 from graphmem.errors import Conflict, NotFound
 from graphmem.service.messages import Conversations
-from graphmem.store.episodes import Turn
+from graphmem.store.episode_rows import Turn
 from tests.ingestion.conftest import World, at, candidate, extraction
 
 

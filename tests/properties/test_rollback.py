@@ -21,7 +21,8 @@ from graphmem.domain.session import MessageIn, Role
 from graphmem.embedding import Embedder
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
-from graphmem.store.episodes import EpisodeStore, Turn
+from graphmem.store.episode_rows import Turn
+from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from graphmem.store.runs import RunStore
 from graphmem.store.snapshots import SnapshotStore
