@@ -46,8 +46,7 @@ def server_arguments(java: Java, home: Path, jars: Iterable[Path]) -> list[str]:
     """Return the arguments after `java` that run the server of the data folder `home`."""
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
     vector = [f"--add-modules={_VECTOR_MODULE}"] if java.has_vector else []
-    # Beside another busy process on two cores, G1's own threads cost searches a quarter of their time.
-    memory = ["-Xms512m", "-Xmx1g", "-XX:+UseParallelGC"]
+    memory = ["-Xms512m", "-Xmx1g", *_collector()]
     class_path = ["-cp", os.pathsep.join(str(jar) for jar in jars)]
     folders = [f"--home-dir={home}", f"--config-dir={home / 'conf'}"]
     return [*opened, "--enable-native-access=ALL-UNNAMED", *vector, *memory, *class_path, _MAIN_CLASS, *folders]
@@ -56,6 +55,13 @@ def server_arguments(java: Java, home: Path, jars: Iterable[Path]) -> list[str]:
 def argument_file(arguments: Iterable[str]) -> str:
     """Write arguments in the form of a `java @file`: the class path is too long for a readable process list."""
     return "".join('"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for argument in arguments)
+
+
+def _collector() -> list[str]:
+    # Beside another busy process on two cores, G1's own threads cost searches a quarter of their time. Java refuses to
+    # start with two collectors, so one that the environment names stands.
+    told = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
+    return [] if re.search(r"-XX:\+Use\w+GC\b", told) else ["-XX:+UseParallelGC"]
 
 
 def _candidates() -> Iterator[Path]:

@@ -64,5 +64,16 @@ def test_the_vector_module_is_asked_for_where_it_is(has_vector: bool) -> None:
     assert ("--add-modules=jdk.incubator.vector" in arguments) is has_vector
 
 
+@pytest.mark.parametrize(
+    ("told", "ours"),
+    [("", True), ("-XX:TieredStopAtLevel=1", True), ("-XX:+UseG1GC", False), ("-Xmx2g -XX:+UseZGC", False)],
+)
+def test_a_garbage_collector_of_the_environment_stands(told: str, ours: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", told)
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
+    arguments = server_arguments(Java(Path("java"), 25, False), Path("home"), [Path("a.jar")])
+    assert any("ParallelGC" in each for each in arguments) is ours
+
+
 def test_an_argument_file_keeps_spaces_quotes_and_backslashes() -> None:
     assert argument_file(["a b", 'c"d', "e\\f"]) == '"a b"\n"c\\"d"\n"e\\\\f"\n'
