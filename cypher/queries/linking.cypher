@@ -7,6 +7,10 @@ WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts
 ORDER BY e.is_user DESC, facts DESC, e.name_key LIMIT $limit
 RETURN e {.uuid, .name, .type, .aliases, .is_user} AS entity
 
+// name: knows_anything(group_id)
+// Tell whether a user has any entity; facts lie between entities, so without one there is no fact.
+RETURN EXISTS { MATCH (:Entity {group_id: $group_id}) } AS anything
+
 // name: similar_entities(group_id, names)
 // Find entities whose names share words with new names or lie near them, with how near they are.
 CYPHER 25

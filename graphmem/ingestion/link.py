@@ -122,8 +122,7 @@ class Linker:
             for alias in aliases:
                 if alias.name and (meant := entities.get(name_key(alias.name))):
                     entities.update({key: meant for key in map(name_key, alias.others) if key not in entities})
-            if "" not in entities:
-                # Whoever has no entity of their own has no memory yet: nothing is there to be alike or related.
+            if not entities and not await transaction.value("linking.knows_anything", group_id=owner.group_id):
                 return Linked(entities=entities, near=[[] for _ in claims]), []
             known, doubts = await self._alike(transaction, owner, named, entities, vectors)
             found = await self._related(transaction, owner, claims, entities, vectors, keywords)

@@ -87,7 +87,7 @@ class EntityStore:
 
         One that is an entity's already is left out. Returns `{entity_id, aliases}` of what is new, or nothing.
         """
-        by_key = {name_key(name): name for name in reversed(names)}
+        by_key = {name_key(name): name for name in names}
         return await transaction.run(
             "entities.add_aliases",
             group_id=owner.group_id,

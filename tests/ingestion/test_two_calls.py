@@ -34,6 +34,19 @@ async def test_the_first_call_turns_the_chat_into_the_words_that_are_searched_fo
     assert "harbour" not in words, "not the chat's own words"
 
 
+async def test_what_came_with_an_entity_of_another_name_for_the_user_is_compared_with_what_is_told(
+    world: World,
+) -> None:
+    await world.save("User loves green tea", type="preference", predicate="LIKES")
+    renamed = "MATCH (e:Entity {group_id: $group_id, is_user: true}) SET e.name = 'another', e.name_key = 'another'"
+    await world.graph.write(lambda each: each.run_text(renamed, {"group_id": world.owner.group_id}))
+    likes = candidate("User is fond of green tea", type="preference", predicate="LIKES")
+    world.model_answers(extraction(likes), reconciliation(decision(1, "insert")))
+    await world.tell("I am so fond of green tea")
+    assert len(world.prompts) == 2
+    assert "User loves green tea" in world.prompts[-1]
+
+
 @pytest.mark.req("QUINN-06")
 async def test_what_is_worth_keeping_is_saved_in_the_middle_of_a_chat(world: World) -> None:
     uses = {"predicate": "USES_OS", "single_valued": True}
