@@ -28,3 +28,9 @@ startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
    UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
    MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
  }]
+
+// fragment: mentions
+// Remember on entities which memories mention them beside subject and object.
+UNWIND $mentioned AS row
+MATCH (e:Entity {uuid: row.entity_id}) WHERE e.group_id = $group_id
+SET e.mentioned_in = coalesce(e.mentioned_in, []) + [id IN row.memory_ids WHERE NOT id IN coalesce(e.mentioned_in, [])]

@@ -73,11 +73,9 @@ WITH DISTINCT r WHERE r.group_id IN $group_ids
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
 RETURN {{version}}
 
-// name: note_mentions(group_id, rows)
+// name: note_mentions(group_id, mentioned)
 // Remember on entities which memories mention them beside subject and object.
-UNWIND $rows AS row
-MATCH (e:Entity {uuid: row.entity_id}) WHERE e.group_id = $group_id
-SET e.mentioned_in = coalesce(e.mentioned_in, []) + [id IN row.memory_ids WHERE NOT id IN coalesce(e.mentioned_in, [])]
+{{mentions}}
 
 // name: ids(group_id)
 // List the ids of a user's entities.

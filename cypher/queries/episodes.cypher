@@ -6,17 +6,6 @@ MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.uuid AS uuid, coalesce(m.redacted, m.content) AS content,
        m.session_id AS session_id
 
-// name: link_facts(group_id, rows, now)
-// Tie messages to the facts that rest on them and to the entities they speak of.
-UNWIND $rows AS row
-MATCH (m:Episodic {uuid: row.episode}) WHERE m.group_id = $group_id
-SET m.entity_edges = m.entity_edges + [uuid IN row.facts WHERE NOT uuid IN m.entity_edges]
-WITH m, row
-UNWIND row.entity_ids AS entity_id
-MATCH (e:Entity {uuid: entity_id})
-MERGE (m)-[mention:MENTIONS]->(e)
-ON CREATE SET mention.uuid = randomUUID(), mention.group_id = $group_id, mention.created_at = $now
-
 // name: known(group_id, message_ids)
 // Find which messages are stored already, whole or archived, and which job is to read them.
 MATCH (m:Episodic|ArchivedEpisode {group_id: $group_id}) WHERE m.message_id IN $message_ids
@@ -55,10 +44,21 @@ RETURN stored, linked
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN m {.*, content_embedding: null} AS message ORDER BY m.session_id, m.position
 
-// name: before(group_id, session_id, position, limit)
-// Fetch the messages that stand last before a place in a session, the newest first.
-MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position < $position
-RETURN m {.*, content_embedding: null} AS message ORDER BY m.position DESC LIMIT $limit
+// name: opening(group_id, message_ids, earlier)
+// Fetch messages in the order of their session, those that stand last before them there, and the user's time zone.
+CALL () {
+  MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
+  WITH m ORDER BY m.session_id, m.position
+  RETURN collect(m {.*, content_embedding: null}) AS messages
+}
+WITH messages, messages[0].session_id AS session_id, messages[0].position AS position
+CALL (session_id, position) {
+  MATCH (m:Episodic {group_id: $group_id, session_id: session_id}) WHERE m.position < position
+  WITH m ORDER BY m.position DESC LIMIT $earlier
+  WITH m ORDER BY m.position
+  RETURN collect(m {.*, content_embedding: null}) AS earlier
+}
+RETURN messages, earlier, COLLECT { MATCH (u:User {group_id: $group_id}) RETURN u.timezone }[0] AS zone
 
 // name: of_session(group_id, session_id, after, limit)
 // Fetch a session's messages in order, one page.

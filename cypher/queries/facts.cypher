@@ -34,12 +34,6 @@ CALL () {
 }
 RETURN {{version}}
 
-// name: change_rows(group_id, rows)
-// Set what may change on stored versions: their end, their keys and their counters.
-UNWIND $rows AS row
-MATCH ()-[r:RELATES_TO {uuid: row.uuid}]->() WHERE r.group_id = $group_id
-SET r += row.properties
-
 // name: create_rows(rows)
 // Write new versions with the vectors given.
 UNWIND $rows AS row
@@ -48,14 +42,36 @@ MATCH (o:Entity {uuid: row.object_id})
 CREATE (s)-[r:RELATES_TO]->(o)
 SET r = row.properties
 
-// name: create_versions(rows)
-// Write new versions that keep the vector of an earlier one.
-UNWIND $rows AS row
-MATCH (s:Entity {uuid: row.subject_id})
-MATCH (o:Entity {uuid: row.object_id})
-MATCH ()-[earlier:RELATES_TO {uuid: row.vector_of}]->()
-CREATE (s)-[r:RELATES_TO]->(o)
-SET r = row.properties, r.fact_embedding = earlier.fact_embedding
+// name: write(group_id, changed, created, episodes, mentioned, now, at)
+// Write what became of a user's facts: what ends, what begins, the messages and entities it is tied to, the time of it.
+// A new version has a vector of its own or keeps that of an earlier one.
+CALL () {
+  UNWIND $changed AS row
+  MATCH ()-[r:RELATES_TO {uuid: row.uuid}]->() WHERE r.group_id = $group_id
+  SET r += row.properties
+}
+CALL () {
+  UNWIND $created AS row
+  MATCH (s:Entity {uuid: row.subject_id})
+  MATCH (o:Entity {uuid: row.object_id})
+  OPTIONAL MATCH ()-[earlier:RELATES_TO {uuid: row.vector_of}]->()
+  CREATE (s)-[r:RELATES_TO]->(o)
+  SET r = row.properties, r.fact_embedding = coalesce(row.vector, earlier.fact_embedding)
+}
+CALL () {
+  UNWIND $episodes AS row
+  MATCH (m:Episodic {uuid: row.episode}) WHERE m.group_id = $group_id
+  SET m.entity_edges = m.entity_edges + [uuid IN row.facts WHERE NOT uuid IN m.entity_edges]
+  WITH m, row
+  UNWIND row.entity_ids AS entity_id
+  MATCH (e:Entity {uuid: entity_id})
+  MERGE (m)-[mention:MENTIONS]->(e)
+  ON CREATE SET mention.uuid = randomUUID(), mention.group_id = $group_id, mention.created_at = $now
+}
+CALL () {
+  {{mentions}}
+}
+MATCH (u:User {group_id: $group_id}) SET u.last_write_at = $at
 
 // name: versions(group_ids, memory_id)
 // Fetch every version of one memory, oldest first.

@@ -1,15 +1,25 @@
 // What extraction looks up: names, related facts, interests noted once, and what has been applied.
 
-// name: known_names(group_id, limit)
-// List the entities a user's facts speak of most, the user's own first.
-MATCH (e:Entity {group_id: $group_id})
-WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts
-ORDER BY e.is_user DESC, facts DESC, e.name_key LIMIT $limit
-RETURN e {.uuid, .name, .type, .aliases, .is_user} AS entity
+// name: known(group_id, names, interests)
+// List the entities a user's facts speak of most, the user's own first, and the interests the user has shown once.
+CALL () {
+  MATCH (e:Entity {group_id: $group_id})
+  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts
+  ORDER BY coalesce(e.is_user, false) DESC, facts DESC, e.name_key LIMIT $names
+  RETURN collect(e {.uuid, .name, .type, .aliases, .is_user}) AS entities
+}
+CALL () {
+  MATCH (i:InterestCandidate {group_id: $group_id})
+  WITH i.name AS name ORDER BY name LIMIT $interests
+  RETURN collect(name) AS interests
+}
+RETURN [entities, interests] AS known
 
-// name: knows_anything(group_id)
-// Tell whether a user has any entity; facts lie between entities, so without one there is no fact.
-RETURN EXISTS { MATCH (:Entity {group_id: $group_id}) } AS anything
+// name: entities_named(group_id, keys)
+// Find entities by the keys of their names or aliases.
+MATCH (e:Entity {group_id: $group_id})
+WHERE e.name_key IN $keys OR any(key IN e.alias_keys WHERE key IN $keys)
+RETURN collect([e.uuid, e.name_key, e.alias_keys, coalesce(e.is_user, false)]) AS found
 
 // name: similar_entities(group_id, names)
 // Find entities whose names share words with new names or lie near them, with how near they are.
@@ -24,10 +34,10 @@ CALL (name) {
   RETURN e
 }
 WITH DISTINCT name, e WHERE e.group_id = $group_id AND NOT coalesce(e.is_user, false)
-RETURN name.key AS key, e {.uuid, .name, .type, .aliases} AS entity,
-       CASE WHEN e.name_embedding IS NULL THEN 0.0
-            ELSE 2 * vector.similarity.cosine(e.name_embedding, name.vector) - 1 END AS similarity
-ORDER BY key, e.name_key
+WITH name, e ORDER BY name.key, e.name_key
+RETURN collect([name.key, {id: e.uuid, name: e.name, type: e.type, aliases: e.aliases},
+                CASE WHEN e.name_embedding IS NULL THEN 0.0
+                     ELSE 2 * vector.similarity.cosine(e.name_embedding, name.vector) - 1 END]) AS found
 
 // name: related_facts(group_id, vectors, words, entity_ids, pairs, hashes, valid_after, known_at, limit)
 // Find believed facts near new statements: by meaning, by words, at the entities named, in the same place; with each one's nearness.
@@ -73,11 +83,6 @@ RETURN collect([
 // Give an entity its proper name.
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
 SET e.name = $proper_name, e.name_key = $name_key, e.name_embedding = $vector, e.updated_at = $now
-
-// name: noted_interests(group_id, limit)
-// List the interests a user has shown once.
-MATCH (i:InterestCandidate {group_id: $group_id})
-RETURN i.name AS name ORDER BY name LIMIT $limit
 
 // name: note_interest(group_id, key, topic, message_ids, now)
 // Count the messages that show an interest, keeping the interest as a candidate.

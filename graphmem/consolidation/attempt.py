@@ -38,10 +38,10 @@ from graphmem.domain.proposals import (
 from graphmem.domain.snapshot import Delta, Image, Kind, differences
 from graphmem.store.driver import Transaction
 from graphmem.store.entities import EntityStore
-from graphmem.store.facts import FactStore, Write
 from graphmem.store.rows import fact_properties
 from graphmem.store.snapshots import Recorder, SnapshotStore
 from graphmem.store.statements import Vector
+from graphmem.store.writes import Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,6 @@ class Executed:
 class Parts:
     """What an attempt works with."""
 
-    facts: FactStore
     entities: EntityStore
     snapshots: SnapshotStore
     policy: SecretPolicy
@@ -99,7 +98,7 @@ class Attempt:
         self._secrets: Secrets = lambda value: parts.policy.refused(value, owner.tenant)
         self._actor = actor or f"consolidation:{run_id}"
         self._recorder: Recorder = parts.snapshots.recorder(transaction, run_id, owner.group_id, now)
-        self._linking = Linking(parts.facts, transaction, self._recorder, owner, run_id, self._actor)
+        self._linking = Linking(transaction, self._recorder, owner, run_id, self._actor)
         self._ended: list[Fact] = []
         self._written: list[str] = []
         self._merged: dict[str, str] = {}
@@ -180,8 +179,7 @@ class Attempt:
                     made += await self._create(each, proposal, ledger, facts)
         await self._note(ledger, made)
         await self._write_annotations(ledger, believed)
-        await self._parts.facts.commit(Write(self._owner, self._transaction, self._now, ledger, vectors))
-        await self._parts.facts.link(self._transaction, self._owner, made, self._now)
+        await Write(self._owner, self._transaction, self._now, ledger, vectors).commit(made)
         self._now = ledger.now + ONE_TICK
 
     def _after_merges(self, proposal: Proposal) -> Proposal:

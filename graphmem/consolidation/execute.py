@@ -47,7 +47,7 @@ class Executor:
         self._snapshots = snapshots
         self._runs = runs
         self._embedder = embedder
-        self._parts = Parts(facts, entities, snapshots, policy, limits)
+        self._parts = Parts(entities, snapshots, policy, limits)
 
     async def observe(self, owner: Owner, proposals: Sequence[Proposal]) -> list[Judged]:
         """Return proposals with the versions of what they rest on, so that a later change makes them stale."""

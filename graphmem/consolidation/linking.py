@@ -16,9 +16,9 @@ from graphmem.domain.proposals import UpdateEntity
 from graphmem.domain.snapshot import Kind
 from graphmem.domain.text import name_key
 from graphmem.store.driver import Transaction
-from graphmem.store.facts import FactStore, Write
 from graphmem.store.rows import read_fact
 from graphmem.store.snapshots import Recorder
+from graphmem.store.writes import Write
 
 TWIN = "said of the same entity under another name"
 
@@ -27,7 +27,6 @@ TWIN = "said of the same entity under another name"
 class Linking:
     """Changes of entities within one run's transaction."""
 
-    facts: FactStore
     transaction: Transaction
     recorder: Recorder
     owner: Owner
@@ -77,7 +76,7 @@ class Linking:
                     episodes=tuple(dict.fromkeys([*kept.episodes, *twin.episodes])),
                 )
         await self.recorder.see(Kind.FACT, [*ledger.changed, *ledger.created])
-        await self.facts.commit(Write(self.owner, self.transaction, now, ledger, {}))
+        await Write(self.owner, self.transaction, now, ledger).commit()
         return twins, ledger.now + ONE_TICK
 
     async def _move(self, versions: list[Fact], keep: Entity, merge: Entity) -> None:
@@ -107,7 +106,7 @@ class Linking:
         ]
         if mentioning:
             rows = [{"entity_id": keep.id, "memory_ids": list(dict.fromkeys(mentioning))}]
-            await self.transaction.run("entities.note_mentions", group_id=self.owner.group_id, rows=rows)
+            await self.transaction.run("entities.note_mentions", group_id=self.owner.group_id, mentioned=rows)
 
     async def _write(self, entity: Entity, known: Known, now: datetime) -> None:
         properties = {

@@ -15,10 +15,11 @@ from graphmem.domain.snapshot import Image, Kind, differences
 from graphmem.domain.times import Clock
 from graphmem.errors import Conflict, Gone
 from graphmem.store.driver import Graph, Transaction
-from graphmem.store.facts import FactStore, Write
+from graphmem.store.facts import FactStore
 from graphmem.store.rows import read_fact
 from graphmem.store.runs import RunStore
 from graphmem.store.snapshots import Recorder, SnapshotStore
+from graphmem.store.writes import Write
 
 
 class Rollbacks:
@@ -170,7 +171,7 @@ class Rollbacks:
         for memory_id, restored in plan.twins.items():
             ledger.retire(memory_id, "a rollback brought the same statement back", restored, Status.SUPERSEDED)
         await recorder.see(Kind.FACT, [*ledger.changed, *ledger.created])
-        await self._facts.commit(Write(owner, transaction, now, ledger, {}))
+        await Write(owner, transaction, now, ledger).commit()
         return ledger.now
 
 

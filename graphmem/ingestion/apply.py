@@ -21,9 +21,9 @@ from graphmem.ingestion.naming import Naming, settle
 from graphmem.ingestion.plan import Deletion, Plan, Planner, Save, renamed
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
-from graphmem.store.facts import FactStore, Write
-from graphmem.store.rows import read_fact
+from graphmem.store.facts import FactStore
 from graphmem.store.statements import Statement
+from graphmem.store.writes import Touched, Write
 
 Vector = list[float]
 Entry = dict[str, Any]
@@ -71,7 +71,7 @@ class Applier:
         return await self._graph.write(work)
 
     async def current(
-        self, transaction: Transaction, owner: Owner, linked: Linked, claims: Sequence[Claim]
+        self, transaction: Transaction, touched: Touched, owner: Owner, linked: Linked, claims: Sequence[Claim]
     ) -> tuple[dict[str, Fact], dict[str, EntityRef]]:
         """Return the believed versions of related facts and of single-valued rivals, and the entities they touch."""
         pairs = {
@@ -79,14 +79,11 @@ class Applier:
             for claim in claims
             if claim.memory.single_valued
         }
-        rows = await transaction.run(
-            "facts.touched_by",
-            group_id=owner.group_id,
+        facts = await touched.fetch(
             hashes=[content_hash(claim.memory.content) for claim in claims],
             memory_ids=linked.related,
-            pairs=[[subject, predicate] for subject, predicate in sorted(pairs, key=str) if subject and predicate],
+            pairs=[(subject, predicate) for subject, predicate in sorted(pairs, key=str) if subject and predicate],
         )
-        facts = {row["fact"]["memory_id"]: read_fact(row) for row in rows}
         ids = {key for fact in facts.values() for key in (fact.subject_id, *fact.entity_ids)}
         refs = await self._entities.refs(transaction, owner, sorted(ids | set(linked.entities.values())))
         return facts, refs
@@ -118,6 +115,7 @@ class _Application:
         self._vectors = vectors
         self._actor = actor
         self._now = now
+        self._touched = Touched(transaction, owner)
         self._entries: list[Entry] = [
             {"action": "refuse", "type": refusal.type, "reason": refusal.reason} for refusal in part.refusals
         ]
@@ -126,7 +124,9 @@ class _Application:
     async def run(self) -> list[Entry]:
         part = self._part
         if part.claims:
-            facts, names = await self._applier.current(self._transaction, self._owner, part.linked, part.claims)
+            facts, names = await self._applier.current(
+                self._transaction, self._touched, self._owner, part.linked, part.claims
+            )
             plan = Planner(part.claims, part.linked, facts, names).plan(part.answer)
             naming = self._naming(plan, names)
             await self._rename(naming)
@@ -172,7 +172,7 @@ class _Application:
             return
         by_key = {name_key(text): vector for text, vector in self._vectors.items()}
         results = await self._facts.save_within(
-            self._transaction, self._owner, statements, by_key, self._actor, locked_at=self._now
+            self._transaction, self._owner, statements, by_key, self._actor, locked_at=self._now, touched=self._touched
         )
         self._entries += [_entry(save, result) for save, result in zip(ready, results, strict=True)]
 
@@ -212,21 +212,16 @@ class _Application:
     async def _delete(self, deletions: Sequence[Deletion]) -> None:
         if not deletions:
             return
-        rows = await self._transaction.run(
-            "facts.touched_by",
-            group_id=self._owner.group_id,
-            hashes=[],
-            memory_ids=[deletion.memory_id for deletion in deletions],
-            pairs=[],
-        )
+        touched = Touched(self._transaction, self._owner)
+        facts = await touched.fetch(memory_ids=[deletion.memory_id for deletion in deletions])
         now = await self._facts.lock(self._transaction, self._owner, 0)
-        ledger = Ledger([read_fact(row) for row in rows], now, self._actor)
+        ledger = Ledger(facts.values(), now, self._actor)
         for deletion in deletions:
             fact = ledger.delete(deletion.memory_id, deletion.reason)
             self._entries.append(
                 {"action": "delete", "memory_id": fact.memory_id, "type": fact.type.value, "reason": deletion.reason}
             )
-        await self._facts.commit(Write(self._owner, self._transaction, now, ledger, {}))
+        await Write(self._owner, self._transaction, now, ledger).commit()
 
     async def _alias(self, naming: Naming) -> None:
         for entity, others in naming.aliases.items():

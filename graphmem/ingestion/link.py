@@ -15,7 +15,7 @@ from graphmem.domain.text import content_hash, name_key
 from graphmem.domain.times import LATEST
 from graphmem.ingestion.claims import Alias, Claim
 from graphmem.ingestion.likeness import Likeness, likeness
-from graphmem.store.driver import Graph, Transaction
+from graphmem.store.driver import Graph
 from graphmem.store.rows import EPOCH, group_key
 
 POOL = 24
@@ -116,37 +116,31 @@ class Linker:
     ) -> tuple[Linked, list[Found]]:
         """Return what the claims touch, and the facts among it; `vectors` holds those of all contents and names."""
 
-        async def work(transaction: Transaction) -> tuple[Linked, list[Found]]:
-            named = names_of(claims, aliases)
-            entities = await self._exact(transaction, owner, list(named))
-            for alias in aliases:
-                if alias.name and (meant := entities.get(name_key(alias.name))):
-                    entities.update({key: meant for key in map(name_key, alias.others) if key not in entities})
-            if not entities and not await transaction.value("linking.knows_anything", group_id=owner.group_id):
-                return Linked(entities=entities, near=[[] for _ in claims]), []
-            known, doubts = await self._alike(transaction, owner, named, entities, vectors)
-            found = await self._related(transaction, owner, claims, entities, vectors, keywords)
-            related, near = select(found, claims, entities)
-            linked = Linked(entities=entities, known=known, doubts=doubts, near=near)
-            return linked.model_copy(update={"related": [fact.memory_id for fact in related]}), related
+        named = names_of(claims, aliases)
+        entities = await self._exact(owner, list(named))
+        for alias in aliases:
+            if alias.name and (meant := entities.get(name_key(alias.name))):
+                entities.update({key: meant for key in map(name_key, alias.others) if key not in entities})
+        known, doubts = await self._alike(owner, named, entities, vectors)
+        found = await self._related(owner, claims, entities, vectors, keywords)
+        related, near = select(found, claims, entities)
+        linked = Linked(entities=entities, known=known, doubts=doubts, near=near)
+        return linked.model_copy(update={"related": [fact.memory_id for fact in related]}), related
 
-        return await self._graph.read(work)
-
-    async def _exact(self, transaction: Transaction, owner: Owner, keys: list[str]) -> dict[str, str]:
-        rows = await transaction.run("entities.find", group_ids=[owner.group_id], keys=[*keys, name_key(owner.user_id)])
+    async def _exact(self, owner: Owner, keys: list[str]) -> dict[str, str]:
+        own = name_key(owner.user_id)
+        stored = await self._graph.value("linking.entities_named", group_id=owner.group_id, keys=[*keys, own])
         found: dict[str, str] = {}
-        for row in rows:
-            stored = row["entity"]
-            if stored.get("is_user"):
-                found[""] = stored["uuid"]
+        for entity_id, key_of_name, alias_keys, is_user in stored:
+            if is_user:
+                found[""] = entity_id
             for key in keys:
-                if stored["name_key"] == key or (key in stored["alias_keys"] and key not in found):
-                    found[key] = stored["uuid"]
+                if key_of_name == key or (key in alias_keys and key not in found):
+                    found[key] = entity_id
         return found
 
     async def _alike(
         self,
-        transaction: Transaction,
         owner: Owner,
         named: Mapping[str, EntityIn],
         entities: dict[str, str],
@@ -156,7 +150,7 @@ class Linker:
         new = {key: entity for key, entity in named.items() if key not in entities}
         if not new:
             return [], []
-        rows = await transaction.run(
+        alike = await self._graph.value(
             "linking.similar_entities",
             group_id=owner.group_id,
             names=[
@@ -166,19 +160,17 @@ class Linker:
         )
         known: dict[str, KnownEntity] = {}
         options: dict[str, list[str]] = {}
-        for row in rows:
-            stored, entity = row["entity"], new[row["key"]]
+        for key, stored, similarity in alike:
+            candidate, entity = KnownEntity(**stored), new[key]
             how = max(
-                likeness(entity.name, entity.type, name, stored["type"], row["similarity"])
-                for name in (stored["name"], *stored["aliases"])
+                likeness(entity.name, entity.type, name, candidate.type, similarity)
+                for name in (candidate.name, *candidate.aliases)
             )
             if how is Likeness.SAME:
-                entities.setdefault(row["key"], stored["uuid"])
+                entities.setdefault(key, candidate.id)
             elif how is Likeness.DOUBTFUL:
-                known[stored["uuid"]] = KnownEntity(
-                    id=stored["uuid"], **{k: stored[k] for k in ("name", "type", "aliases")}
-                )
-                options.setdefault(row["key"], []).append(stored["uuid"])
+                known[candidate.id] = candidate
+                options.setdefault(key, []).append(candidate.id)
         doubts = [
             Doubt(name=new[key].name, type=new[key].type, options=ids)
             for key, ids in options.items()
@@ -189,7 +181,6 @@ class Linker:
 
     async def _related(
         self,
-        transaction: Transaction,
         owner: Owner,
         claims: Sequence[Claim],
         entities: Mapping[str, str],
@@ -197,7 +188,7 @@ class Linker:
         keywords: Sequence[str],
     ) -> list[Found]:
         contents = [claim.memory.content for claim in claims]
-        found = await transaction.value(
+        found = await self._graph.value(
             "linking.related_facts",
             group_id=owner.group_id,
             vectors=[vectors[content] for content in contents],

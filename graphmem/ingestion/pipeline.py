@@ -29,6 +29,7 @@ from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
+from graphmem.store.writes import Touched
 
 JOB = "extraction"
 """The kind of the job that reads a batch of messages."""
@@ -154,7 +155,9 @@ class ExtractionJob:
     async def _current(
         self, owner: Owner, linked: Linked, claims: Sequence[Claim]
     ) -> tuple[dict[str, Fact], dict[str, EntityRef]]:
-        return await self._graph.read(lambda transaction: self._applier.current(transaction, owner, linked, claims))
+        return await self._graph.read(
+            lambda transaction: self._applier.current(transaction, Touched(transaction, owner), owner, linked, claims)
+        )
 
 
 class _Window:
@@ -197,6 +200,8 @@ class _Window:
         await self._apply(await self._decided(part, reading, extraction.keywords, model) if claims else part)
 
     async def _decided(self, part: Part, reading: Reading, keywords: Sequence[str], model: LanguageModel) -> Part:
+        if not reading.acquainted:
+            return part.decided(Linked(near=[[] for _ in part.claims]), None)
         found = await self._step(
             "reconcile",
             lambda: self._job.reconcile(

@@ -21,7 +21,7 @@ from graphmem.ingestion.window import CONTEXT_MESSAGES, Line, Piece, lines_of, r
 from graphmem.llm.client import LanguageModel
 from graphmem.llm.completion import LlmReceipt
 from graphmem.llm.prompts import PromptTemplate, within_line
-from graphmem.store.driver import Graph, Transaction
+from graphmem.store.driver import Graph
 from graphmem.store.episodes import EpisodeStore, Opening
 
 KNOWN_NAMES = 80
@@ -33,10 +33,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a window was read as; `lines` is empty when its messages are gone."""
+    """What a window was read as; `lines` is empty when its messages are gone.
+
+    `acquainted` says whether anything was known of the user by then.
+    """
 
     lines: list[Line]
     session_id: str = ""
+    acquainted: bool = True
     own_names: tuple[str, ...] = ()
     extraction: Extraction | None = None
     refusals: tuple[Refusal, ...] = ()
@@ -75,7 +79,7 @@ class Reader:
         )
         answer = await model.complete_structured(prompt, Extraction, use="gate")
         extraction = answer.value.model_copy(update={"reason": hide(answer.value.reason)[:MAX_REASON]})
-        return self._recorded(opening, lines, own_names, extraction, [], answer.receipt)
+        return self._recorded(opening, lines, known, extraction, [], answer.receipt)
 
     async def read_by_tools(self, owner: Owner, pieces: Sequence[Piece], model: LanguageModel) -> Json:
         """Let the model save what is worth keeping by the tool `upsert_memories`: one call with tools."""
@@ -91,7 +95,7 @@ class Reader:
         extraction, refusals = extraction_of(calls, lines)
         reason = " ".join(hide(answer.text).split())[:MAX_REASON]
         extraction = extraction.model_copy(update={"reason": reason})
-        return self._recorded(opening, lines, _own_names(lines, known), extraction, refusals, answer.receipt)
+        return self._recorded(opening, lines, known, extraction, refusals, answer.receipt)
 
     async def _open(self, owner: Owner, pieces: Sequence[Piece]) -> tuple[Opening, list[Line], Hide] | None:
         opening = await self._episodes.opening(
@@ -104,19 +108,16 @@ class Reader:
 
     async def _known(self, owner: Owner) -> tuple[list[Json], list[str]]:
         """Return the entities a user's facts speak of most, and the interests shown once."""
-
-        async def work(transaction: Transaction) -> tuple[list[Json], list[str]]:
-            names = await transaction.run("linking.known_names", group_id=owner.group_id, limit=KNOWN_NAMES)
-            noted = await transaction.run("linking.noted_interests", group_id=owner.group_id, limit=NOTED_INTERESTS)
-            return [row["entity"] for row in names], [row["name"] for row in noted]
-
-        return await self._graph.read(work)
+        entities, interests = await self._graph.value(
+            "linking.known", group_id=owner.group_id, names=KNOWN_NAMES, interests=NOTED_INTERESTS
+        )
+        return entities, interests
 
     def _recorded(
         self,
         opening: Opening,
         lines: Sequence[Line],
-        own_names: Sequence[str],
+        known: Sequence[Json],
         extraction: Extraction,
         refusals: Sequence[Refusal],
         receipt: LlmReceipt,
@@ -124,7 +125,8 @@ class Reader:
         return {
             "session_id": opening.messages[0].session_id,
             "lines": [_line_json(line, opening.zone) for line in lines],
-            "own_names": list(own_names),
+            "acquainted": bool(known),
+            "own_names": _own_names(lines, known),
             "extraction": extraction.model_dump(mode="json"),
             "refusals": [asdict(refusal) for refusal in refusals],
             "receipt": asdict(receipt),
@@ -138,6 +140,7 @@ def reading_of(stored: Json) -> Reading:
     return Reading(
         lines=[_line_of(line) for line in stored["lines"]],
         session_id=stored["session_id"],
+        acquainted=stored.get("acquainted", True),
         own_names=tuple(stored["own_names"]),
         extraction=Extraction.model_validate(stored["extraction"]),
         refusals=tuple(Refusal(**refusal) for refusal in stored["refusals"]),

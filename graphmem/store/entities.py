@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +18,14 @@ from graphmem.store.rows import entity_of, entity_ref, group_key
 
 EVERYONE = "everyone"
 """Name of the entity that global memories are about when they name no subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What names mean: entities by name key, and the ids of those that have been made for it."""
+
+    refs: dict[str, EntityRef]
+    made: frozenset[str]
 
 
 class EntityStore:
@@ -32,8 +41,8 @@ class EntityStore:
         wanted: Iterable[EntityIn],
         vectors: Mapping[str, list[float]],
         now: datetime,
-    ) -> dict[str, EntityRef]:
-        """Return the entities named, by name key, making those that are new; the key "" is the user's own entity.
+    ) -> Resolved:
+        """Return the entities named, making those that are new; the key "" is the user's own entity.
 
         Runs under the user's lock, so that many writers at once make one entity; the constraint holds it anyway.
         """
@@ -64,7 +73,7 @@ class EntityStore:
                 found[key] = rows[0]["entity"]
         known = {key: entity_ref(stored) for key, stored in found.items()}
         known[""] = known[name_key(own.name)]
-        return known
+        return Resolved(known, frozenset(known[key].id for key in missing))
 
     async def create(
         self,

@@ -227,26 +227,17 @@ class EpisodeStore:
     async def opening(self, owner: Owner, message_ids: Sequence[str], earlier: int) -> Opening | None:
         """Return messages with up to `earlier` before them in their session; None when none of them is this user's."""
 
-        async def work(transaction: Transaction) -> Opening | None:
-            rows = await transaction.run("episodes.load", group_id=owner.group_id, message_ids=list(message_ids))
-            if not rows:
-                return None
-            first = rows[0]["message"]
-            before = await transaction.run(
-                "episodes.before",
-                group_id=owner.group_id,
-                session_id=first["session_id"],
-                position=first["position"],
-                limit=earlier,
-            )
-            zones = await transaction.run("episodes.zone", group_id=owner.group_id)
-            return Opening(
-                messages=[message_of(row["message"]) for row in rows],
-                earlier=[message_of(row["message"]) for row in reversed(before)],
-                zone=zones[0]["zone"] if zones else None,
-            )
-
-        return await self._graph.read(work)
+        rows = await self._graph.fetch(
+            "episodes.opening", group_id=owner.group_id, message_ids=list(message_ids), earlier=earlier
+        )
+        found = rows[0]
+        if not found["messages"]:
+            return None
+        return Opening(
+            messages=[message_of(stored) for stored in found["messages"]],
+            earlier=[message_of(stored) for stored in found["earlier"]],
+            zone=found["zone"],
+        )
 
     async def of_session(self, owner: Owner, session_id: str, *, after: int = 0, limit: int = 1_000) -> list[Message]:
         """Return the messages of a session behind a position, oldest first."""

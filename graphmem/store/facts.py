@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 
 from graphmem.domain.belief import ONE_TICK, Ledger, Outcome
@@ -18,23 +17,13 @@ from graphmem.domain.times import LATEST, Clock
 from graphmem.errors import EndedMemory, NotFound
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.entities import EntityStore
-from graphmem.store.rows import fact_properties, history_row_of, memory_of, read_fact
+from graphmem.store.rows import history_row_of, memory_of, read_fact
 from graphmem.store.statements import Statement, Vector, draft_of, entities_in
+from graphmem.store.writes import Touched, Write
 
 T = TypeVar("T")
 ErasesMemory = Callable[[Transaction, Owner, str], Awaitable[object]]
 """Erases within a transaction what else is held of a memory."""
-
-
-@dataclass(slots=True)
-class Write:
-    """An open write of one user: the transaction, the ledger over what it may touch, and the vectors of new texts."""
-
-    owner: Owner
-    transaction: Transaction
-    now: datetime
-    ledger: Ledger
-    vectors: dict[str, Vector]
 
 
 class FactStore:
@@ -66,10 +55,12 @@ class FactStore:
         actor: str | None,
         *,
         locked_at: datetime | None = None,
+        touched: Touched | None = None,
     ) -> list[SaveResult]:
         """Save within an open transaction, for writers that change more than facts.
 
-        `locked_at` is what `lock` has answered for the owner in this transaction.
+        `locked_at` is what `lock` has answered for the owner in this transaction, `touched` what has been fetched of
+        theirs since.
         """
         by_owner: dict[Owner, list[int]] = defaultdict(list)
         for index, statement in enumerate(statements):
@@ -77,8 +68,10 @@ class FactStore:
         results: dict[int, SaveResult] = {}
         for one in sorted(by_owner, key=lambda each: each.group_id):
             indexes = by_owner[one]
-            now = locked_at if locked_at and one == owner else await self.lock(transaction, one)
-            saved = await self._save_of(transaction, one, [statements[i] for i in indexes], names, actor, now)
+            own = one == owner
+            now = locked_at if locked_at and own else await self.lock(transaction, one)
+            known = touched if touched and own else Touched(transaction, one)
+            saved = await self._save_of(transaction, one, [statements[i] for i in indexes], names, actor, now, known)
             results.update(zip(indexes, saved, strict=True))
         return [results[index] for index in range(len(statements))]
 
@@ -90,37 +83,34 @@ class FactStore:
         names: Mapping[str, Vector],
         actor: str | None,
         now: datetime,
+        touched: Touched,
     ) -> list[SaveResult]:
-        known = await self._entities.resolve(transaction, owner, entities_in(statements), names, now)
+        named = await self._entities.resolve(transaction, owner, entities_in(statements), names, now)
         texts = await self._message_texts(transaction, owner, statements)
-        drafts = [draft_of(owner, statement, known, texts, now) for statement in statements]
-        write = Write(
-            owner,
-            transaction,
-            now,
-            await self._ledger(
-                transaction,
-                owner,
-                now,
-                actor,
-                hashes=[draft.content_hash for draft in drafts],
-                memory_ids=[target for statement in statements for target in statement.memory.supersedes],
-                pairs=[[draft.subject_id, draft.predicate] for draft in drafts if draft.single_valued],
-            ),
-            {draft.uuid: statement.vector for draft, statement in zip(drafts, statements, strict=True)},
+        drafts = [draft_of(owner, statement, named.refs, texts, now) for statement in statements]
+        facts = await touched.fetch(
+            hashes=[draft.content_hash for draft in drafts],
+            memory_ids=[target for statement in statements for target in statement.memory.supersedes],
+            # Of an entity that is new there is nothing yet.
+            pairs=[
+                (draft.subject_id, draft.predicate)
+                for draft in drafts
+                if draft.single_valued and draft.subject_id not in named.made
+            ],
         )
+        ledger = Ledger(facts.values(), now, actor)
         brought = await self._brought_before(transaction, owner, drafts, statements)
         outcomes = [
-            brought.get(draft.memory_id) or _place(write.ledger, draft, statement)
+            brought.get(draft.memory_id) or _place(ledger, draft, statement)
             for draft, statement in zip(drafts, statements, strict=True)
         ]
-        await self.commit(write)
-        placed = [outcome.fact for outcome in outcomes if outcome.action is not Action.SKIP]
-        await self.link(transaction, owner, placed, now)
-        refs = {ref.id: ref for ref in known.values()}
+        vectors = {draft.uuid: statement.vector for draft, statement in zip(drafts, statements, strict=True)}
+        write = Write(owner, transaction, now, ledger, vectors)
+        await write.commit([outcome.fact for outcome in outcomes if outcome.action is not Action.SKIP])
+        refs = {ref.id: ref for ref in named.refs.values()}
         others = [key for key in _touched(outcome.fact for outcome in outcomes) if key not in refs]
         refs.update(await self._entities.refs(transaction, owner, others))
-        return [_result(outcome, refs, write.ledger.now) for outcome in outcomes]
+        return [_result(outcome, refs, ledger.now) for outcome in outcomes]
 
     async def change(
         self,
@@ -145,17 +135,16 @@ class FactStore:
             if latest.end_status is not None:
                 raise EndedMemory("The memory was deleted: save the statement anew.")
             others = [latest.superseded_by] if related and latest.superseded_by else []
-            pairs = [[latest.subject_id, latest.predicate]] if related and latest.single_valued else []
-            ledger = await self._ledger(
-                transaction, owned, now, actor, [latest.content_hash], [memory_id, *others], pairs
+            pairs = [(latest.subject_id, latest.predicate)] if related and latest.single_valued else []
+            facts = await Touched(transaction, owned).fetch(
+                hashes=[latest.content_hash], memory_ids=[memory_id, *others], pairs=pairs
             )
+            ledger = Ledger(facts.values(), now, actor)
             fact = act(ledger)
             if vector is not None and content_hash(fact.content) != latest.content_hash:
-                same = await transaction.run(
-                    "facts.touched_by", group_id=owned.group_id, hashes=[fact.content_hash], memory_ids=[], pairs=[]
-                )
-                ledger.refuse_twins(fact, [read_fact(row) for row in same])
-            await self.commit(Write(owned, transaction, now, ledger, {fact.uuid: vector} if vector else {}))
+                twins = await Touched(transaction, owned).fetch(hashes=[fact.content_hash])
+                ledger.refuse_twins(fact, twins.values())
+            await Write(owned, transaction, now, ledger, {fact.uuid: vector} if vector else {}).commit()
             refs = await self._entities.refs(transaction, owned, _touched([fact]))
             return memory_of(fact, refs, ledger.now)
 
@@ -174,32 +163,6 @@ class FactStore:
         )
         last = rows[0]["last_write_at"]
         return max(now, last + ONE_TICK) if last else now
-
-    async def commit(self, write: Write) -> None:
-        """Write what the ledger collected: first what ends, then what begins."""
-        ledger, group_id = write.ledger, write.owner.group_id
-        changed = [{"uuid": fact.uuid, "properties": fact_properties(fact)} for fact in ledger.changed.values()]
-        if changed:
-            await write.transaction.run("facts.change_rows", group_id=group_id, rows=changed)
-        fresh, copies = [], []
-        for fact in ledger.created.values():
-            row: Row = {
-                "subject_id": fact.subject_id,
-                "object_id": fact.object_id or fact.subject_id,
-                "properties": fact_properties(fact),
-            }
-            source = ledger.vector_of.get(fact.uuid)
-            vector = write.vectors.get(source or fact.uuid)
-            if vector is not None:
-                row["properties"]["fact_embedding"] = vector
-                fresh.append(row)
-            else:
-                copies.append({**row, "vector_of": source})
-        if fresh:
-            await write.transaction.run("facts.create_rows", rows=fresh)
-        if copies:
-            await write.transaction.run("facts.create_versions", rows=copies)
-        await write.transaction.run("facts.stamp_user", group_id=group_id, at=ledger.now + timedelta(microseconds=1))
 
     async def erase(self, owner: Owner, memory_id: str, also: Sequence[ErasesMemory] = ()) -> int:
         """Erase every version of a memory and every pointer to it; return how many versions there were.
@@ -286,21 +249,6 @@ class FactStore:
 
     # Parts
 
-    async def _ledger(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        now: datetime,
-        actor: str | None,
-        hashes: Sequence[str],
-        memory_ids: Sequence[str],
-        pairs: Sequence[list[str]],
-    ) -> Ledger:
-        rows = await transaction.run(
-            "facts.touched_by", group_id=owner.group_id, hashes=hashes, memory_ids=memory_ids, pairs=pairs
-        )
-        return Ledger([read_fact(row) for row in rows], now, actor)
-
     async def _latest(self, transaction: Transaction, owner: Owner, memory_id: str) -> Fact:
         rows = await transaction.run("facts.latest", group_ids=owner.readable, memory_ids=[memory_id])
         if not rows:
@@ -330,23 +278,6 @@ class FactStore:
             return {}
         rows = await transaction.run("episodes.texts", group_id=owner.group_id, message_ids=wanted)
         return {row["message_id"]: row for row in rows}
-
-    async def link(self, transaction: Transaction, owner: Owner, facts: Sequence[Fact], now: datetime) -> None:
-        """Tie facts to the messages they rest on and to the entities they mention beside subject and object."""
-        episodes: dict[str, dict[str, Any]] = {}
-        mentions: dict[str, list[str]] = defaultdict(list)
-        for fact in facts:
-            for episode in fact.episodes:
-                row = episodes.setdefault(episode, {"episode": episode, "facts": [], "entity_ids": []})
-                row["facts"].append(fact.uuid)
-                row["entity_ids"] = list(dict.fromkeys([*row["entity_ids"], *fact.entity_ids]))
-            for entity_id in set(fact.entity_ids) - {fact.subject_id, fact.object_id}:
-                mentions[entity_id].append(fact.memory_id)
-        if episodes:
-            await transaction.run("episodes.link_facts", group_id=owner.group_id, rows=list(episodes.values()), now=now)
-        if mentions:
-            rows = [{"entity_id": key, "memory_ids": ids} for key, ids in sorted(mentions.items())]
-            await transaction.run("entities.note_mentions", group_id=owner.group_id, rows=rows)
 
 
 def known_at(moment: datetime | None) -> datetime:

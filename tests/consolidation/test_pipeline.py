@@ -230,7 +230,7 @@ async def test_a_model_that_fails_leaves_everything_and_the_run_can_be_retried(b
 
 POINTS = [
     ("snapshots.record", 1),
-    ("facts.create_versions", 1),
+    ("facts.write", 1),
     ("snapshots.finish", 1),
     ("consolidation.update_run", 1),
     ("commit", 1),
