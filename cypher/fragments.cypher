@@ -34,3 +34,7 @@ startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 UNWIND $mentioned AS row
 MATCH (e:Entity {uuid: row.entity_id}) WHERE e.group_id = $group_id
 SET e.mentioned_in = coalesce(e.mentioned_in, []) + [id IN row.memory_ids WHERE NOT id IN coalesce(e.mentioned_in, [])]
+
+// fragment: words_at_hand
+// Full text lags behind writes by a moment: wait until it holds all that was written before this query.
+CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()

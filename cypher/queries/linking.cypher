@@ -24,6 +24,7 @@ RETURN collect([e.uuid, e.name_key, e.alias_keys, coalesce(e.is_user, false)]) A
 // name: similar_entities(group_id, names)
 // Find entities whose names share words with new names or lie near them, with how near they are.
 CYPHER 25
+{{words_at_hand}}
 UNWIND $names AS name
 CALL (name) {
   MATCH (e:Entity)
@@ -52,6 +53,7 @@ CALL () {
   }
   RETURN r
   UNION
+  {{words_at_hand}}
   CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words, {limit: $limit}) YIELD relationship AS r
   RETURN r
   UNION

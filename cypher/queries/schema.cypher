@@ -18,7 +18,7 @@ MATCH (s:EmbeddingSchema) RETURN s.model AS model, s.dimension AS dimension LIMI
 MERGE (s:EmbeddingSchema {id: 1}) ON CREATE SET s.model = $model, s.dimension = $dimension
 
 // name: await_indexes()
-// Wait until every index is online and the full text of Graphiti's own search has what was written.
+// Wait until every index is online and full text has what was written.
 CALL db.awaitIndexes(3600)
-CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
+{{words_at_hand}}
 RETURN true AS ready

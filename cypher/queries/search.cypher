@@ -48,6 +48,7 @@ RETURN collect({{candidate}}) AS found
 
 // name: facts_by_words(words, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
 // Find facts by words; the whole stream of hits is filtered, so that what is past cannot crowd out what holds.
+{{words_at_hand}}
 CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words) YIELD relationship AS r, score
 WHERE score > 0 AND r.group_id IN $group_ids AND r.known_from <= $known_at AND r.known_to > $known_at
   AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
@@ -122,6 +123,7 @@ RETURN collect([m.message_id, score]) AS found
 
 // name: messages_by_words(words, group_ids, limit, known_at)
 // Find messages by words.
+{{words_at_hand}}
 CALL db.index.fulltext.queryNodes('graphmem_message_words', $words) YIELD node AS m, score
 WHERE score > 0 AND m.group_id IN $group_ids AND m.created_at <= $known_at
 WITH m, score LIMIT $limit
@@ -151,6 +153,7 @@ RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) 
 
 // name: names_by_words(group_ids, words, limit)
 // Find entities whose name or alias holds some words, where a user has too many to keep at hand.
+{{words_at_hand}}
 CALL db.index.fulltext.queryNodes('node_name_and_summary', $words) YIELD node AS e, score
 WHERE e.group_id IN $group_ids
 WITH e LIMIT $limit

@@ -73,7 +73,22 @@ async def test_a_server_is_shared_and_lives_as_long_as_anybody_uses_it(tmp_path:
     await until(lambda: Home.of(tmp_path).server() is None)
     assert await status(tmp_path) is None, "it ends with its last user, even a killed one"
 
+    await a_life_that_ends_by_a_kill(tmp_path)
     await the_second_life_of_the_same_data(tmp_path)
+
+
+async def a_life_that_ends_by_a_kill(data_dir: Path) -> None:
+    async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE) as server:
+        behind = "OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}}"
+        await run(server.info, f"CREATE FULLTEXT INDEX words FOR (n:Said) ON EACH [n.word] {behind}")
+        await run(server.info, "CALL db.awaitIndexes(60)")
+        for number in range(50):
+            await run(server.info, f"CREATE (:Said {{word: 'echo{number}'}})")
+        os.kill(server.info.pid, signal.SIGKILL)
+        await until(lambda: Home.of(data_dir).server() is None)
+    async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE) as server:
+        found = await run(server.info, "CALL db.index.fulltext.queryNodes('words', 'echo*') YIELD node RETURN count(*)")
+        assert found == [[50]], "full text that lags behind holds after a crash what was written before it"
 
 
 async def the_second_life_of_the_same_data(data_dir: Path) -> None:

@@ -238,6 +238,15 @@ async def test_lookup_finds_entities_by_name_alias_and_typo_without_a_vector(mem
     assert [each.content for each in await memory.retrieval.core(owner)] == ["Mara is allergic to hazelnuts"]
 
 
+@pytest.mark.req("QUINN-28")
+async def test_what_has_just_been_written_is_found_by_its_words_at_once(memory: GraphMemory, owner: Owner) -> None:
+    words = ["amber", "birch", "cedar", "dahlia", "elder", "fern", "gorse", "hazel", "iris", "juniper"]
+    for word in words:
+        said = f"Somebody plants {word}"
+        await save(memory, owner, {"content": said})
+        assert await found(memory, owner, word, semantic=False, graph=False) == [said]
+
+
 @pytest.mark.req("UMB-06", "TRUE-25")
 async def test_a_cached_answer_never_outlives_a_write(memory: GraphMemory, owner: Owner) -> None:
     (key, *_) = await save(memory, owner, {"content": "Bob plays the cello", "subject": {"name": "Bob"}})
