@@ -85,8 +85,7 @@ async def load(parts: Parts, world: World, owner: Owner, count: int) -> None:
     """Write a user with `count` facts."""
     made = world.user(owner, count)
     for start in range(0, len(made.entities), BATCH):
-        rows = [{"properties": each} for each in made.entities[start : start + BATCH]]
-        await parts.graph.execute("entities.create", rows=rows)
+        await parts.graph.execute("entities.create", entities=made.entities[start : start + BATCH])
     for start in range(0, len(made.facts), BATCH):
         await parts.graph.execute("facts.create_rows", rows=made.facts[start : start + BATCH])
     await parts.graph.write(lambda transaction: parts.facts.lock(transaction, owner))

@@ -6,13 +6,9 @@ MATCH (e:Entity) WHERE e.group_id IN $group_ids
   AND (e.name_key IN $keys OR any(key IN e.alias_keys WHERE key IN $keys))
 RETURN e {.*, name_embedding: null} AS entity
 
-// name: create(rows)
-// Create entities; the type is also a label.
-UNWIND $rows AS row
-MERGE (e:Entity {group_id: row.properties.group_id, name_key: row.properties.name_key})
-ON CREATE SET e = row.properties
-SET e:$(row.properties.type)
-RETURN e {.*, name_embedding: null} AS entity
+// name: create(entities)
+// Create entities.
+{{entities}}
 
 // name: set_type(group_id, entity_id, type, now)
 // Give an entity of unknown type the type that was learned.

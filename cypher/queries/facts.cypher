@@ -42,9 +42,12 @@ MATCH (o:Entity {uuid: row.object_id})
 CREATE (s)-[r:RELATES_TO]->(o)
 SET r = row.properties
 
-// name: write(group_id, changed, created, episodes, mentioned, now, at)
-// Write what became of a user's facts: what ends, what begins, the messages and entities it is tied to, the time of it.
+// name: write(group_id, entities, changed, created, episodes, mentioned, now, at)
+// Write what became of a user's facts: what they lie between, what ends, what begins, what it is tied to, the time of it.
 // A new version has a vector of its own or keeps that of an earlier one.
+CALL () {
+  {{entities}}
+}
 CALL () {
   UNWIND $changed AS row
   MATCH ()-[r:RELATES_TO {uuid: row.uuid}]->() WHERE r.group_id = $group_id

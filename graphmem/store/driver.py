@@ -164,19 +164,23 @@ class Graph:
 
     async def fetch(self, name: str, **parameters: Any) -> list[Row]:
         """Run one reading query of the catalogue."""
-        return await self.read(lambda transaction: transaction.run(name, **parameters))
+        return await self._once(lambda transaction: transaction.run(name, **parameters))
 
     async def value(self, name: str, **parameters: Any) -> Any:
-        """Run one reading query of one row and one column and return its value as the driver decoded it.
+        """Run one reading query of one row and one column and return its value as the driver decoded it."""
+        return await self._once(lambda transaction: transaction.value(name, **parameters))
 
-        It runs without a transaction around it, which spares two messages; a lost connection is tried again with one.
+    async def _once(self, ask: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run one reading query without a transaction around it, which spares two messages.
+
+        Where the connection is lost it is tried again with one.
         """
         async with _mapped():
             try:
                 async with self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session:
-                    return await Transaction(session).value(name, **parameters)
+                    return await ask(Transaction(session))
             except (ServiceUnavailable, SessionExpired, TransientError):
-                return await self.read(lambda transaction: transaction.value(name, **parameters))
+                return await self.read(ask)
 
     async def execute(self, name: str, **parameters: Any) -> list[Row]:
         """Run one writing query of the catalogue in a transaction of its own."""

@@ -22,10 +22,10 @@ EVERYONE = "everyone"
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What names mean: entities by name key, and the ids of those that have been made for it."""
+    """What names mean: entities by name key, and the properties of those that are still to be made."""
 
     refs: dict[str, EntityRef]
-    made: frozenset[str]
+    new: list[Row]
 
 
 class EntityStore:
@@ -42,7 +42,7 @@ class EntityStore:
         vectors: Mapping[str, list[float]],
         now: datetime,
     ) -> Resolved:
-        """Return the entities named, making those that are new; the key "" is the user's own entity.
+        """Return the entities named; the key "" is the user's own entity. The caller makes those that are new.
 
         Runs under the user's lock, so that many writers at once make one entity; the constraint holds it anyway.
         """
@@ -53,14 +53,12 @@ class EntityStore:
             if key not in asked or asked[key].type is None:
                 asked[key] = each
         found = await self._by_key(transaction, [owner.group_id], list(asked))
-        missing = [key for key in asked if key not in found]
-        if missing:
-            rows = [
-                _new_entity(owner, asked[key], vectors.get(key), now, is_user=key == name_key(own.name))
-                for key in missing
-            ]
-            created = await transaction.run("entities.create", rows=[{"properties": row} for row in rows])
-            found.update({row["entity"]["name_key"]: row["entity"] for row in created})
+        new = {
+            key: _new_entity(owner, each, vectors.get(key), now, is_user=key == name_key(own.name))
+            for key, each in asked.items()
+            if key not in found
+        }
+        found |= new
         for key, each in asked.items():
             if each.type and each.type != DEFAULT_TYPE and found[key]["type"] == DEFAULT_TYPE:
                 rows = await transaction.run(
@@ -73,7 +71,7 @@ class EntityStore:
                 found[key] = rows[0]["entity"]
         known = {key: entity_ref(stored) for key, stored in found.items()}
         known[""] = known[name_key(own.name)]
-        return Resolved(known, frozenset(known[key].id for key in missing))
+        return Resolved(known, list(new.values()))
 
     async def create(
         self,
@@ -86,8 +84,8 @@ class EntityStore:
     ) -> EntityRef:
         """Make one entity of an id given, under the user's lock; the caller has seen that its name is free."""
         properties = {**_new_entity(owner, named, vector, now, is_user=False), "uuid": entity_id}
-        rows = await transaction.run("entities.create", rows=[{"properties": properties}])
-        return entity_ref(rows[0]["entity"])
+        await transaction.run("entities.create", entities=[properties])
+        return entity_ref(properties)
 
     async def add_aliases(
         self, transaction: Transaction, owner: Owner, entity: str, names: Sequence[str], now: datetime

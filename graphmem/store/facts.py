@@ -88,6 +88,7 @@ class FactStore:
         named = await self._entities.resolve(transaction, owner, entities_in(statements), names, now)
         texts = await self._message_texts(transaction, owner, statements)
         drafts = [draft_of(owner, statement, named.refs, texts, now) for statement in statements]
+        new = {properties["uuid"] for properties in named.new}
         facts = await touched.fetch(
             hashes=[draft.content_hash for draft in drafts],
             memory_ids=[target for statement in statements for target in statement.memory.supersedes],
@@ -95,7 +96,7 @@ class FactStore:
             pairs=[
                 (draft.subject_id, draft.predicate)
                 for draft in drafts
-                if draft.single_valued and draft.subject_id not in named.made
+                if draft.single_valued and draft.subject_id not in new
             ],
         )
         ledger = Ledger(facts.values(), now, actor)
@@ -105,7 +106,7 @@ class FactStore:
             for draft, statement in zip(drafts, statements, strict=True)
         ]
         vectors = {draft.uuid: statement.vector for draft, statement in zip(drafts, statements, strict=True)}
-        write = Write(owner, transaction, now, ledger, vectors)
+        write = Write(owner, transaction, now, ledger, vectors, named.new)
         await write.commit([outcome.fact for outcome in outcomes if outcome.action is not Action.SKIP])
         refs = {ref.id: ref for ref in named.refs.values()}
         others = [key for key in _touched(outcome.fact for outcome in outcomes) if key not in refs]

@@ -61,7 +61,8 @@ class Touched:
 class Write:
     """What one transaction does to a user's facts: a ledger over what it may touch, and the vectors of new texts.
 
-    `vectors` are by the uuid of a version; `now` is the time at which the user was locked.
+    `vectors` are by the uuid of a version, `entities` the properties of those that facts lie between and that are
+    new; `now` is the time at which the user was locked.
     """
 
     owner: Owner
@@ -69,6 +70,7 @@ class Write:
     now: datetime
     ledger: Ledger
     vectors: dict[str, Vector] = field(default_factory=dict)
+    entities: Sequence[Row] = ()
 
     async def commit(self, placed: Sequence[Fact] = ()) -> None:
         """Write what the ledger collected, and tie `placed` to their messages and to the entities they mention."""
@@ -76,6 +78,7 @@ class Write:
         await self.transaction.run(
             "facts.write",
             group_id=self.owner.group_id,
+            entities=list(self.entities),
             changed=[{"uuid": each.uuid, "properties": fact_properties(each)} for each in self.ledger.changed.values()],
             created=[self._created(fact) for fact in self.ledger.created.values()],
             episodes=episodes,

@@ -18,7 +18,7 @@ MEMORIES, BATCH = 5_000, 1_000
 async def test_each_of_five_thousand_memories_is_found_by_some_of_its_words(memory: GraphMemory, owner: Owner) -> None:
     parts = memory.parts
     made = World(uuid.uuid4().int, parts.embedder.dimension).user(owner, MEMORIES)
-    await parts.graph.execute("entities.create", rows=[{"properties": each} for each in made.entities])
+    await parts.graph.execute("entities.create", entities=made.entities)
     for start in range(0, MEMORIES, BATCH):
         await parts.graph.execute("facts.create_rows", rows=made.facts[start : start + BATCH])
     await parts.graph.write(lambda transaction: parts.facts.lock(transaction, owner))
