@@ -8,7 +8,6 @@ random around shared centres, so that every fourth memory has near twins; every 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from graphmem import eventloop
 from graphmem.bootstrap import GraphMemory, Parts
 from graphmem.consolidation.analyse import Analyst
 from graphmem.consolidation.attempt import Limits
@@ -120,4 +120,4 @@ async def measure(parts: Parts, owner: Owner, size: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000))
+    eventloop.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000))

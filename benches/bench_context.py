@@ -9,7 +9,6 @@ erased at the end. `written` are contexts built right after a write of the user,
 from __future__ import annotations
 
 import argparse
-import asyncio
 import random
 import statistics
 import time
@@ -17,6 +16,7 @@ import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from graphmem import eventloop
 from graphmem.bootstrap import GraphMemory, Parts
 from graphmem.domain.context import ContextRequest
 from graphmem.domain.identity import Owner
@@ -118,4 +118,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    eventloop.run(main())

@@ -12,7 +12,6 @@ Writes `retrieval.md`, `retrieval.json` and `retrieval.png` into the report fold
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import time
 import uuid
@@ -26,6 +25,7 @@ from pydantic import SecretStr
 from benches.conversations import Asked, Conversation, load, read
 from benches.measures import CUTS, Measured, quantile
 from benches.peer import Peer, open_peer
+from graphmem import eventloop
 from graphmem.bootstrap import Parts, Reading, open_parts
 from graphmem.domain.identity import Owner
 from graphmem.domain.recall import MessageQuery, SearchQuery
@@ -179,7 +179,7 @@ def main() -> None:
     if source is None or not source.is_file():
         parser.error("name a file of conversations: python -m benches.bench_retrieval FILE")
     conversations, categories = read(source)
-    results, embedding = asyncio.run(run(conversations, not given.no_peer))
+    results, embedding = eventloop.run(run(conversations, not given.no_peer))
     if not results[FACTS].rows:
         parser.error("no conversation of the file has facts")
     given.out.mkdir(parents=True, exist_ok=True)

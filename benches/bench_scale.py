@@ -12,7 +12,6 @@ report folder.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import tempfile
 import time
@@ -29,6 +28,7 @@ from pydantic import SecretStr
 from benches.measures import quantile
 from benches.peer import Peer, open_peer
 from benches.world import World, users
+from graphmem import eventloop
 from graphmem.bootstrap import Parts, Reading, open_parts
 from graphmem.domain.identity import Owner
 from graphmem.domain.recall import Filters, SearchQuery
@@ -272,7 +272,7 @@ def main() -> None:
     given = parser.parse_args()
     sizes = sorted(int(each) for each in given.sizes.split(","))
     with tempfile.TemporaryDirectory() as temporary:
-        steps = asyncio.run(run(sizes, given.data or Path(temporary), given.peer))
+        steps = eventloop.run(run(sizes, given.data or Path(temporary), given.peer))
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "scale.md").write_text(table(steps), "utf-8")
     numbers = [

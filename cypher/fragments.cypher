@@ -44,3 +44,9 @@ SET e.mentioned_in = coalesce(e.mentioned_in, []) + [id IN row.memory_ids WHERE 
 // fragment: words_at_hand
 // Full text lags behind writes by a moment: wait until it holds all that was written before this query.
 CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
+
+// fragment: moments
+// The bounds of both axes of time; they come as [seconds since 1970, microseconds], which the driver writes faster.
+WITH datetime({epochSeconds: $valid_at[0], microsecond: $valid_at[1]}) AS valid_at,
+     datetime({epochSeconds: $valid_after[0], microsecond: $valid_after[1]}) AS valid_after,
+     datetime({epochSeconds: $known_at[0], microsecond: $known_at[1]}) AS known_at

@@ -32,6 +32,7 @@ from pydantic import SecretStr
 from evaluation.cases import CONVERSATIONS, Case, folded, read
 from evaluation.report import markdown, write
 from evaluation.score import USER, Batch, Kept, Result, Verdict, judge
+from graphmem import eventloop
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.identity import Owner
@@ -185,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 settings = settings.model_copy(update=answering)
             elif not settings.has_model:
                 raise SetupError("--live needs a model: set OPENAI_BASE_URL or OPENAI_API_KEY.")
-            verdicts = asyncio.run(run(cases, settings, live=options.live))
+            verdicts = eventloop.run(run(cases, settings, live=options.live))
     except GraphmemError as error:
         print(error.detail, file=sys.stderr)
         return 1

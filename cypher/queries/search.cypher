@@ -4,11 +4,12 @@
 // name: facts_by_vector(group_ids, vector, reach, limit, valid_at, valid_after, known_at)
 // Find facts by meaning: the first of the `reach` nearest, which is how far the index looks around.
 CYPHER 25
+{{moments}}
 MATCH ()-[r:RELATES_TO]->()
 SEARCH r IN (
   VECTOR INDEX graphmem_fact_embedding FOR $vector
-  WHERE r.group_id IN $group_ids AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
-    AND r.known_from <= $known_at AND r.known_to > $known_at
+  WHERE r.group_id IN $group_ids AND r.valid_from <= valid_at AND r.valid_to >= valid_after
+    AND r.known_from <= known_at AND r.known_to > known_at
   LIMIT $reach
 ) SCORE AS score
 WITH r, score ORDER BY score DESC LIMIT $limit
@@ -17,11 +18,12 @@ RETURN collect({{candidate}}) AS found
 // name: facts_by_vector_within(group_ids, vector, reach, limit, valid_at, valid_after, known_at, domain)
 // Find facts of a domain by meaning: the first of the `reach` nearest.
 CYPHER 25
+{{moments}}
 MATCH ()-[r:RELATES_TO]->()
 SEARCH r IN (
   VECTOR INDEX graphmem_fact_embedding FOR $vector
-  WHERE r.group_id IN $group_ids AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
-    AND r.known_from <= $known_at AND r.known_to > $known_at AND r.domain = $domain
+  WHERE r.group_id IN $group_ids AND r.valid_from <= valid_at AND r.valid_to >= valid_after
+    AND r.known_from <= known_at AND r.known_to > known_at AND r.domain = $domain
   LIMIT $reach
 ) SCORE AS score
 WITH r, score ORDER BY score DESC LIMIT $limit
@@ -49,9 +51,10 @@ RETURN collect({{candidate}}) AS found
 // name: facts_by_words(words, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
 // Find facts by words; the whole stream of hits is filtered, so that what is past cannot crowd out what holds.
 {{words_at_hand}}
+{{moments}}
 CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words) YIELD relationship AS r, score
-WHERE score > 0 AND r.group_id IN $group_ids AND r.known_from <= $known_at AND r.known_to > $known_at
-  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
+WHERE score > 0 AND r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
+  AND r.valid_from <= valid_at AND r.valid_to >= valid_after
   AND ($types IS NULL OR r.type IN $types)
   AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
   AND all(tag IN $tags_all WHERE tag IN r.tags)
@@ -67,37 +70,46 @@ WITH r, score LIMIT $limit
 RETURN collect({{candidate}}) AS found
 
 // name: facts_around(entity_ids, most_edges, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, wanted_ids, min_confidence, min_importance, created_after, created_before)
-// Find the facts at the edges of some entities and one step further; an entity with very many tells nothing apart.
-UNWIND $entity_ids AS id
-MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
-WITH e, COUNT { (e)-[:RELATES_TO]-() } AS degree WHERE degree <= $most_edges
-CALL (e, degree) {
-  MATCH (e)-[r:RELATES_TO]-() RETURN DISTINCT r, 1 / log(2.0 + degree) AS near
-  UNION ALL
-  MATCH (e)-[first:RELATES_TO]-(n:Entity) WHERE n <> e
-    AND first.known_from <= $known_at AND first.known_to > $known_at
-    AND first.valid_from <= $valid_at AND first.valid_to >= $valid_after
-  WITH DISTINCT e, degree, n LIMIT 15
-  WITH e, degree, n, COUNT { (n)-[:RELATES_TO]-() } AS beyond WHERE beyond <= $most_edges
-  MATCH (n)-[r:RELATES_TO]-(m) WHERE m <> e
-  RETURN DISTINCT r, 0.5 / (log(2.0 + degree) * log(2.0 + beyond)) AS near
+// Find the facts at the edges of some entities and one step further, and tell how often the user was written to.
+// An entity with very many facts tells nothing apart.
+CALL () {
+  {{moments}}
+  UNWIND $entity_ids AS id
+  MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
+  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS degree, valid_at, valid_after, known_at WHERE degree <= $most_edges
+  CALL (e, degree, valid_at, valid_after, known_at) {
+    MATCH (e)-[r:RELATES_TO]-() RETURN DISTINCT r, 1 / log(2.0 + degree) AS near
+    UNION ALL
+    MATCH (e)-[first:RELATES_TO]-(n:Entity) WHERE n <> e
+      AND first.known_from <= known_at AND first.known_to > known_at
+      AND first.valid_from <= valid_at AND first.valid_to >= valid_after
+    WITH DISTINCT e, degree, n LIMIT 15
+    WITH e, degree, n, COUNT { (n)-[:RELATES_TO]-() } AS beyond WHERE beyond <= $most_edges
+    MATCH (n)-[r:RELATES_TO]-(m) WHERE m <> e
+    RETURN DISTINCT r, 0.5 / (log(2.0 + degree) * log(2.0 + beyond)) AS near
+  }
+  WITH r, sum(near) AS score, valid_at, valid_after, known_at
+  WHERE r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
+    AND r.valid_from <= valid_at AND r.valid_to >= valid_after
+    AND ($types IS NULL OR r.type IN $types)
+    AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
+    AND all(tag IN $tags_all WHERE tag IN r.tags)
+    AND none(tag IN $tags_none WHERE tag IN r.tags)
+    AND ($domain IS NULL OR r.domain = $domain)
+    AND ($scope IS NULL OR r.scope = $scope)
+    AND ($wanted_ids IS NULL OR any(id IN $wanted_ids WHERE id IN r.entity_ids))
+    AND ($min_confidence IS NULL OR r.confidence >= $min_confidence)
+    AND ($min_importance IS NULL OR r.importance >= $min_importance)
+    AND ($created_after IS NULL OR r.first_created_at >= $created_after)
+    AND ($created_before IS NULL OR r.first_created_at < $created_before)
+  WITH r, score ORDER BY score DESC, r.importance DESC, r.known_from DESC LIMIT $limit
+  RETURN collect({{candidate}}) AS found
 }
-WITH r, sum(near) AS score
-WHERE r.group_id IN $group_ids AND r.known_from <= $known_at AND r.known_to > $known_at
-  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
-  AND ($types IS NULL OR r.type IN $types)
-  AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
-  AND all(tag IN $tags_all WHERE tag IN r.tags)
-  AND none(tag IN $tags_none WHERE tag IN r.tags)
-  AND ($domain IS NULL OR r.domain = $domain)
-  AND ($scope IS NULL OR r.scope = $scope)
-  AND ($wanted_ids IS NULL OR any(id IN $wanted_ids WHERE id IN r.entity_ids))
-  AND ($min_confidence IS NULL OR r.confidence >= $min_confidence)
-  AND ($min_importance IS NULL OR r.importance >= $min_importance)
-  AND ($created_after IS NULL OR r.first_created_at >= $created_after)
-  AND ($created_before IS NULL OR r.first_created_at < $created_before)
-WITH r, score ORDER BY score DESC, r.importance DESC, r.known_from DESC LIMIT $limit
-RETURN collect({{candidate}}) AS found
+CALL () {
+  MATCH (u:User) WHERE u.group_id IN $group_ids
+  RETURN sum(u.write_version) AS write_version
+}
+RETURN [write_version, found] AS around
 
 // name: facts_whole(uuids)
 // Fetch the facts that won, with the entities they name; times in microseconds since 1970.

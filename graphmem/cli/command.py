@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import os
@@ -149,6 +148,7 @@ def _run(work: Callable[..., Awaitable[None]], output: Output, options: dict[str
 
     from pydantic import ValidationError
 
+    from graphmem.eventloop import run
     from graphmem.logs import configure_logs
     from graphmem.tracing import traced
 
@@ -160,7 +160,7 @@ def _run(work: Callable[..., Awaitable[None]], output: Output, options: dict[str
     if not (output.flags.debug or sys.warnoptions):
         warnings.simplefilter("ignore")
     try:
-        asyncio.run(once())
+        run(once())
     except GraphmemError as error:
         if output.flags.debug:
             raise

@@ -219,7 +219,7 @@ class Filters:
     created_before: datetime | None = None
 
     @property
-    def times(self) -> Mapping[str, Any]:
+    def times(self) -> Mapping[str, datetime]:
         """The bounds of both time axes as query parameters; with `any_validity` the valid axis is wide open.
 
         `valid_after` is the least end that still holds at `valid_at`: an end is exclusive.

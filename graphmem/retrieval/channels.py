@@ -20,10 +20,19 @@ MESSAGE_FIELDS = {"content": 1.0, "speaker": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A search ready to be asked: `vector` and `entity_ids` are awaited by the channels that need them.
+class Entities:
+    """The ids of the entities a question names, as of a write version of the user."""
 
-    A channel that is switched off has None (words: an empty text). `depth` is how many rows a channel returns.
+    version: int
+    ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A search ready to be asked: `vector` and `entities` are awaited by the channels that need them.
+
+    A channel that is switched off has None (words: an empty text). `depth` is how many rows a channel returns. The
+    first of `entities` tells those at hand, which a write may have passed by, the second those there are now.
     """
 
     owner: Owner
@@ -31,7 +40,7 @@ class Question:
     depth: int
     words: str
     vector: Callable[[], Awaitable[Vector]] | None
-    entity_ids: Callable[[], Awaitable[Sequence[str]]] | None
+    entities: tuple[Callable[[], Awaitable[Entities]], Callable[[], Awaitable[Entities]]] | None
 
 
 class Channels:
@@ -48,8 +57,8 @@ class Channels:
         if words := terms(question.words):
             query = full_text(words, question.owner.readable, FACT_FIELDS)
             asked["keyword"] = self._store.facts_by_words(question.owner, query, question.filters, question.depth)
-        if question.entity_ids:
-            asked["graph"] = self._facts_around(question, question.entity_ids)
+        if question.entities:
+            asked["graph"] = self._facts_around(question, *question.entities)
         return await _together(asked)
 
     async def messages(self, question: Question) -> dict[str, list[FoundMessage]]:
@@ -67,12 +76,18 @@ class Channels:
         return await self._store.facts_by_vector(question.owner, await vector(), question.filters, question.depth)
 
     async def _facts_around(
-        self, question: Question, entity_ids: Callable[[], Awaitable[Sequence[str]]]
+        self,
+        question: Question,
+        at_hand: Callable[[], Awaitable[Entities]],
+        there_now: Callable[[], Awaitable[Entities]],
     ) -> list[FoundFact]:
-        ids = await entity_ids()
-        if not ids:
-            return []
-        return await self._store.facts_around(question.owner, ids, question.filters, question.depth)
+        named = await at_hand()
+        # The query tells the write version it saw: names that have been passed by are looked up again.
+        version, found = await self._around(question, named)
+        return found if version == named.version else (await self._around(question, await there_now()))[1]
+
+    async def _around(self, question: Question, named: Entities) -> tuple[int, list[FoundFact]]:
+        return await self._store.facts_around(question.owner, named.ids, question.filters, question.depth)
 
     async def _messages_by_vector(
         self, question: Question, vector: Callable[[], Awaitable[Vector]]

@@ -24,10 +24,18 @@ class NamesAtHand:
         self._store = store
         self._facts = facts
         self._held: LocalCache[NameIndex | None] = LocalCache(clock, LOOKUP_SECONDS)
+        self._seen: LocalCache[int] = LocalCache(clock, LOOKUP_SECONDS)
 
     async def version(self, owner: Owner) -> int:
         """Return the user's write version, which keys every cache."""
-        return await self._facts.write_version(owner)
+        version = await self._facts.write_version(owner)
+        await self._seen.set(owner.group_id, version)
+        return version
+
+    async def version_seen(self, owner: Owner) -> int:
+        """Return the write version as it was when it was last asked for: by now there may be a later one."""
+        seen = await self._seen.get(owner.group_id)
+        return await self.version(owner) if seen is None else seen
 
     async def find(self, owner: Owner, text: str, version: int) -> list[Named]:
         """Return the entities named in a text, the surest first."""

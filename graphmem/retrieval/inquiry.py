@@ -12,7 +12,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.recall import SearchQuery, filters_of, require_text
 from graphmem.domain.times import Clock
 from graphmem.embedding import Embedder
-from graphmem.retrieval.channels import Question, Vector
+from graphmem.retrieval.channels import Entities, Question, Vector
 from graphmem.retrieval.entities import NamesAtHand
 from graphmem.retrieval.names import MYSELF, Named, focus
 from graphmem.store.entities import EntityStore
@@ -53,15 +53,20 @@ class Inquiries:
         """Return the inquiry of a query; raise InvalidInput for one without any text."""
         text = require_text(query.query)
         now = self._clock()
-        named = once(lambda: self._named(owner, text))
+        seen = once(lambda: self._names.version_seen(owner))
+        named = once(lambda: self._named(owner, text, seen))
         vectors = once(lambda: self._vectors(text, named if query.include_messages else None))
         wanted = await self._entities.ids_named(owner, query.entity) if query.entity else None
 
         async def vector() -> Vector:
             return (await vectors())[0]
 
-        async def entity_ids() -> Sequence[str]:
-            return [each.id for each in await named() if each.kind != MYSELF][:MOST_ENTITIES]
+        async def entities() -> Entities:
+            return Entities(await seen(), _ids(await named()))
+
+        async def entities_now() -> Entities:
+            version = await self._names.version(owner)
+            return Entities(version, _ids(await self._names.find(owner, text, version)))
 
         question = Question(
             owner=owner,
@@ -69,18 +74,22 @@ class Inquiries:
             depth=max(LEAST_DEPTH, 3 * query.limit),
             words=text if query.keyword else "",
             vector=vector if query.semantic else None,
-            entity_ids=entity_ids if query.graph else None,
+            entities=(entities, entities_now) if query.graph else None,
         )
         return Inquiry(owner, text, now, question, vectors if query.semantic else None)
 
-    async def _named(self, owner: Owner, text: str) -> list[Named]:
-        return await self._names.find(owner, text, await self._names.version(owner))
+    async def _named(self, owner: Owner, text: str, version: Callable[[], Awaitable[int]]) -> list[Named]:
+        return await self._names.find(owner, text, await version())
 
     async def _vectors(self, text: str, named: Callable[[], Awaitable[list[Named]]] | None) -> list[Vector]:
         if named is None:
             return list(await self._embedder.embed([text[:MAX_EMBEDDED]]))
         core = focus(text, await named()) or text
         return list(await self._embedder.embed([text[:MAX_EMBEDDED], core[:MAX_EMBEDDED]]))
+
+
+def _ids(named: Sequence[Named]) -> list[str]:
+    return [each.id for each in named if each.kind != MYSELF][:MOST_ENTITIES]
 
 
 def once(make: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:

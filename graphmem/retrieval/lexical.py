@@ -30,7 +30,7 @@ _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _STEMMER = Stemmer.Stemmer("english")
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=8192)
 def tokens(text: str) -> tuple[str, ...]:
     """Return the stems of a text without stop words; scripts without spaces give letters and pairs of them."""
     words: list[str] = []
@@ -49,7 +49,7 @@ def bm25(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float
     Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with `k1 = 1.2` and `b = 0.75`.
     """
     wanted = set(query)
-    counts = [Counter(token for token in document if token in wanted) for document in documents]
+    counts = [{token: n for token in wanted if (n := document.count(token))} for document in documents]
     number = len(documents)
     seen = Counter(token for count in counts for token in count)
     weights = {token: math.log(1 + (number - n + 0.5) / (n + 0.5)) for token, n in seen.items()}

@@ -137,7 +137,7 @@ class Search:
         pool = {fact.uuid: fact for facts in found.values() for fact in facts}
         by_words = bm25(tokens(question.words), [tokens(fact.text) for fact in pool.values()])
         scores = dict(zip(pool, by_words, strict=True))
-        scored = [replace(fact, score=scores[fact.uuid]) for fact in found["keyword"]]
+        scored = [fact._replace(score=scores[fact.uuid]) for fact in found["keyword"]]
         return {**found, "keyword": sorted(scored, key=lambda fact: -fact.score)}
 
     def _rank(self, heard: Heard, query: SearchQuery, times: Sequence[Span], now: datetime) -> list[Scored]:

@@ -38,6 +38,12 @@ def read_times(names: Sequence[str], microseconds: Sequence[int | None]) -> dict
     }
 
 
+def seconds_of(moment: datetime) -> list[int]:
+    """Return a time as seconds since 1970 and microseconds, the latter from 0."""
+    since = moment - EPOCH
+    return [since.days * 86_400 + since.seconds, since.microseconds]
+
+
 def group_key(group_id: str) -> str:
     """Return a user's key in full-text indexes: one token, whatever characters the id has."""
     return "g" + hashlib.sha256(group_id.encode()).hexdigest()[:24]

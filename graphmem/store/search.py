@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphmem.domain.entity import Entity, EntityRef
 from graphmem.domain.identity import Owner
@@ -13,7 +13,7 @@ from graphmem.domain.memory import Memory
 from graphmem.domain.recall import EntityGraph, EntityMemories, Filters
 from graphmem.domain.times import LATEST
 from graphmem.store.driver import Graph, Row
-from graphmem.store.rows import entity_of, memory_of, read_fact, read_times
+from graphmem.store.rows import entity_of, memory_of, read_fact, read_times, seconds_of
 
 Vector = Sequence[float]
 
@@ -27,8 +27,7 @@ MOST_EDGES = 200
 """An entity with more facts than this is no way to any of them in particular."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFact:
+class FoundFact(NamedTuple):
     """A fact as a channel returns it: what ranking needs and no more; times in milliseconds since 1970.
 
     `context` are the names, tags and messages that come with the statement.
@@ -93,17 +92,16 @@ class SearchStore:
 
     async def facts_by_vector(self, owner: Owner, vector: Vector, filters: Filters, limit: int) -> list[FoundFact]:
         """Return the facts nearest to a vector; through the index where it can apply all the filters."""
-        given = {"group_ids": owner.readable, "vector": vector, "limit": limit, **filters.times}
-        reach = max(REACH, limit)
+        given = {"group_ids": owner.readable, "vector": vector, "limit": limit}
+        near = {**given, **_numbers(filters.times), "reach": max(REACH, limit)}
         if not filters.fits_index:
-            found = await self._graph.value("search.facts_by_vector_scan", **given, **filters.attributes)
+            times = {**filters.times, **filters.attributes}
+            found = await self._graph.value("search.facts_by_vector_scan", **given, **times)
         elif filters.domain is None:
-            found = await self._graph.value("search.facts_by_vector", **given, reach=reach)
+            found = await self._graph.value("search.facts_by_vector", **near)
         else:
-            found = await self._graph.value(
-                "search.facts_by_vector_within", **given, reach=reach, domain=filters.domain
-            )
-        return [FoundFact(*each) for each in found]
+            found = await self._graph.value("search.facts_by_vector_within", **near, domain=filters.domain)
+        return list(map(FoundFact._make, found))
 
     async def facts_by_words(self, owner: Owner, words: str, filters: Filters, limit: int) -> list[FoundFact]:
         """Return the facts that a full-text query finds."""
@@ -112,27 +110,30 @@ class SearchStore:
             words=words,
             limit=limit,
             group_ids=owner.readable,
-            **filters.times,
+            **_numbers(filters.times),
             **filters.attributes,
         )
-        return [FoundFact(*each) for each in found]
+        return list(map(FoundFact._make, found))
 
     async def facts_around(
         self, owner: Owner, entity_ids: Sequence[str], filters: Filters, limit: int
-    ) -> list[FoundFact]:
-        """Return the facts at the edges of some entities and one step further, those of the rarer entities first."""
+    ) -> tuple[int, list[FoundFact]]:
+        """Return the user's write version, and the facts at the edges of some entities and one step further.
+
+        Those of the rarer entities come first.
+        """
         attributes = dict(filters.attributes)
-        found = await self._graph.value(
+        write_version, found = await self._graph.value(
             "search.facts_around",
             entity_ids=list(entity_ids),
             most_edges=MOST_EDGES,
             wanted_ids=attributes.pop("entity_ids"),
             limit=limit,
             group_ids=owner.readable,
-            **filters.times,
+            **_numbers(filters.times),
             **attributes,
         )
-        return [FoundFact(*each) for each in found]
+        return write_version, list(map(FoundFact._make, found))
 
     async def messages_by_vector(
         self, owner: Owner, vector: Vector, known_at: datetime, limit: int
@@ -252,6 +253,11 @@ class SearchStore:
                 break
         stored = await self._graph.value("search.entities_whole", group_ids=owner.readable, ids=sorted(reached))
         return EntityGraph(nodes=[_entity_of(*each) for each in stored], edges=list(edges.values()))
+
+
+def _numbers(times: Mapping[str, datetime]) -> dict[str, list[int]]:
+    """Return times as seconds since 1970 and microseconds."""
+    return {name: seconds_of(moment) for name, moment in times.items()}
 
 
 def _memory_of(found: Sequence[Any], now: datetime) -> Memory:

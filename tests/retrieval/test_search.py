@@ -238,6 +238,14 @@ async def test_lookup_finds_entities_by_name_alias_and_typo_without_a_vector(mem
     assert [each.content for each in await memory.retrieval.core(owner)] == ["Mara is allergic to hazelnuts"]
 
 
+@pytest.mark.req("QUINN-31", "UMB-06")
+async def test_an_entity_told_since_the_last_search_is_found_by_its_name(memory: GraphMemory, owner: Owner) -> None:
+    for name, town in (("Tilda", "Lund"), ("Ove", "Gävle"), ("Siri", "Falun")):
+        said = f"{name} moved to {town}"
+        await save(memory, owner, {"content": said, "subject": {"name": name, "type": "Person"}})
+        assert said in await found(memory, owner, f"what about {name}?", semantic=False, keyword=False)
+
+
 @pytest.mark.req("QUINN-28")
 async def test_what_has_just_been_written_is_found_by_its_words_at_once(memory: GraphMemory, owner: Owner) -> None:
     words = ["amber", "birch", "cedar", "dahlia", "elder", "fern", "gorse", "hazel", "iris", "juniper"]
