@@ -12,10 +12,11 @@ report folder.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import tempfile
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -42,7 +43,9 @@ BIG, SMALL = 10_000, 500
 BATCH = 1_000
 QUESTIONS = 100
 WARM_UP = 100
-"""So many questions are asked of each side before it is timed: a server compiles what it does often."""
+"""So many questions are asked again and again before anything is timed."""
+WARM_UP_SECONDS = 20.0
+"""Each side is asked for so long before it is timed: a server compiles what it does often."""
 QUANTILES = (0.5, 0.95, 0.99)
 
 
@@ -130,10 +133,10 @@ async def measure(
         asked += [(owner, text, known) for text in questions(world, known, (QUESTIONS + WARM_UP) // len(owners))]
     world.dice.shuffle(asked)
     reading = Reading.of(parts)
-    for owner, text, _ in asked[:WARM_UP]:
-        await reading.search.search(owner, SearchQuery(query=text))
-        if peer:
-            await peer.search(owner, text, 10)
+    before = [(owner, text) for owner, text, _ in asked[:WARM_UP]]
+    await warm_up(before, lambda owner, text: reading.search.search(owner, SearchQuery(query=text)))
+    if peer:
+        await warm_up(before, lambda owner, text: peer.search(owner, text, 10))
     for owner, text, known in asked[WARM_UP:]:
         query = SearchQuery(query=text)
         embedder.real = None
@@ -149,6 +152,15 @@ async def measure(
             await timed(step, f"Graphiti search {size}", peer.search(owner, text, 10))
     await reading.reinforcement.close()
     step.recall[size] = await index_recall(parts, reading, world, [(owner, text) for owner, text, _ in asked[WARM_UP:]])
+
+
+async def warm_up(asked: Sequence[tuple[Owner, str]], ask: Callable[[Owner, str], Awaitable[Any]]) -> None:
+    """Ask for a while."""
+    until = time.perf_counter() + WARM_UP_SECONDS
+    for owner, text in itertools.cycle(asked):
+        await ask(owner, text)
+        if time.perf_counter() >= until:
+            return
 
 
 async def index_recall(parts: Parts, reading: Reading, world: World, asked: Sequence[tuple[Owner, str]]) -> float:
