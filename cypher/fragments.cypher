@@ -29,12 +29,6 @@ startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
    MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
  }]
 
-// fragment: entities
-// Create entities; the type is also a label. One whose name is taken fails by its constraint.
-UNWIND $entities AS properties
-CREATE (e:Entity)
-SET e = properties, e:$(properties.type)
-
 // fragment: mentions
 // Remember on entities which memories mention them beside subject and object.
 UNWIND $mentioned AS row

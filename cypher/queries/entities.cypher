@@ -7,8 +7,12 @@ MATCH (e:Entity) WHERE e.group_id IN $group_ids
 RETURN e {.*, name_embedding: null} AS entity
 
 // name: create(entities)
-// Create entities.
-{{entities}}
+// Create entities; the type is also a label. One of a name that is taken stays as it is.
+UNWIND $entities AS properties
+MERGE (e:Entity {group_id: properties.group_id, name_key: properties.name_key})
+ON CREATE SET e = properties
+SET e:$(properties.type)
+RETURN e {.*, name_embedding: null} AS entity
 
 // name: set_type(group_id, entity_id, type, now)
 // Give an entity of unknown type the type that was learned.

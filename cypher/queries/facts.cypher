@@ -44,9 +44,11 @@ SET r = row.properties
 
 // name: write(group_id, entities, changed, created, episodes, mentioned, now, at)
 // Write what became of a user's facts: what they lie between, what ends, what begins, what it is tied to, the time of it.
-// A new version has a vector of its own or keeps that of an earlier one.
+// A new version has a vector of its own or keeps that of an earlier one; a name that is taken fails by its constraint.
 CALL () {
-  {{entities}}
+  UNWIND $entities AS properties
+  CREATE (e:Entity)
+  SET e = properties, e:$(properties.type)
 }
 CALL () {
   UNWIND $changed AS row

@@ -84,8 +84,8 @@ class EntityStore:
     ) -> EntityRef:
         """Make one entity of an id given, under the user's lock; the caller has seen that its name is free."""
         properties = {**_new_entity(owner, named, vector, now, is_user=False), "uuid": entity_id}
-        await transaction.run("entities.create", entities=[properties])
-        return entity_ref(properties)
+        rows = await transaction.run("entities.create", entities=[properties])
+        return entity_ref(rows[0]["entity"])
 
     async def add_aliases(
         self, transaction: Transaction, owner: Owner, entity: str, names: Sequence[str], now: datetime
