@@ -44,3 +44,22 @@ CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
 WITH datetime({epochSeconds: $valid_at[0], microsecond: $valid_at[1]}) AS valid_at,
      datetime({epochSeconds: $valid_after[0], microsecond: $valid_after[1]}) AS valid_after,
      datetime({epochSeconds: $known_at[0], microsecond: $known_at[1]}) AS known_at
+
+// fragment: believed
+// A fact `r` of the user that was believed and held within `{{moments}}`.
+r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
+  AND r.valid_from <= valid_at AND r.valid_to >= valid_after
+
+// fragment: wanted
+// A fact `r` has the attributes that are asked for.
+($types IS NULL OR r.type IN $types)
+  AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
+  AND all(tag IN $tags_all WHERE tag IN r.tags)
+  AND none(tag IN $tags_none WHERE tag IN r.tags)
+  AND ($domain IS NULL OR r.domain = $domain)
+  AND ($scope IS NULL OR r.scope = $scope)
+  AND ($entity_ids IS NULL OR any(id IN $entity_ids WHERE id IN r.entity_ids))
+  AND ($min_confidence IS NULL OR r.confidence >= $min_confidence)
+  AND ($min_importance IS NULL OR r.importance >= $min_importance)
+  AND ($created_after IS NULL OR r.first_created_at >= $created_after)
+  AND ($created_before IS NULL OR r.first_created_at < $created_before)

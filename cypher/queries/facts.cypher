@@ -121,7 +121,8 @@ WITH r, key ORDER BY key, r.memory_id LIMIT $limit
 RETURN {{version}}, key
 
 // name: reinforce(group_ids, hits)
-// Count retrievals: access +n, strength and confidence up to their caps; the caller has locked the users.
+// Count retrievals: access +n, strength and confidence up to their caps; the caller has locked the users. Times come
+// as [seconds since 1970, microseconds].
 UNWIND $hits AS hit
 MATCH ()-[r:RELATES_TO {memory_id: hit.memory_id}]->() WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND NOT r.immutable
 SET r.access_count = r.access_count + hit.times,
@@ -129,7 +130,7 @@ SET r.access_count = r.access_count + hit.times,
     r.confidence = CASE WHEN r.confidence >= 0.99 THEN r.confidence
                         WHEN r.confidence + 0.02 * hit.times > 0.99 THEN 0.99
                         ELSE r.confidence + 0.02 * hit.times END,
-    r.last_accessed_at = hit.at
+    r.last_accessed_at = datetime({epochSeconds: hit.at[0], microsecond: hit.at[1]})
 
 // name: erase(group_ids, memory_id)
 // Erase every version of one memory, and what points to it.

@@ -33,83 +33,45 @@ RETURN collect({{candidate}}) AS found
 // Find facts by meaning where attributes are filtered, which the index cannot do: an exact scan of the user's facts.
 MATCH ()-[r:RELATES_TO]->()
 WHERE r.group_id IN $group_ids AND r.known_from <= $known_at AND r.known_to > $known_at
-  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
-  AND ($types IS NULL OR r.type IN $types)
-  AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
-  AND all(tag IN $tags_all WHERE tag IN r.tags)
-  AND none(tag IN $tags_none WHERE tag IN r.tags)
-  AND ($domain IS NULL OR r.domain = $domain)
-  AND ($scope IS NULL OR r.scope = $scope)
-  AND ($entity_ids IS NULL OR any(id IN $entity_ids WHERE id IN r.entity_ids))
-  AND ($min_confidence IS NULL OR r.confidence >= $min_confidence)
-  AND ($min_importance IS NULL OR r.importance >= $min_importance)
-  AND ($created_after IS NULL OR r.first_created_at >= $created_after)
-  AND ($created_before IS NULL OR r.first_created_at < $created_before)
+  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after AND {{wanted}}
 WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
 RETURN collect({{candidate}}) AS found
 
-// name: facts_by_words(words, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
-// Find facts by words; the whole stream of hits is filtered, so that what is past cannot crowd out what holds.
+// name: facts_by_text(words, named_ids, most_edges, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
+// Find facts by words (none or one query), those around the entities named, and how often the user was written to.
+// The whole stream of hits is filtered, so that what is past cannot crowd out what holds. Around an entity are the facts
+// at its edges and one step further; one with very many facts tells nothing apart.
 {{words_at_hand}}
 {{moments}}
-CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words) YIELD relationship AS r, score
-WHERE score > 0 AND r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
-  AND r.valid_from <= valid_at AND r.valid_to >= valid_after
-  AND ($types IS NULL OR r.type IN $types)
-  AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
-  AND all(tag IN $tags_all WHERE tag IN r.tags)
-  AND none(tag IN $tags_none WHERE tag IN r.tags)
-  AND ($domain IS NULL OR r.domain = $domain)
-  AND ($scope IS NULL OR r.scope = $scope)
-  AND ($entity_ids IS NULL OR any(id IN $entity_ids WHERE id IN r.entity_ids))
-  AND ($min_confidence IS NULL OR r.confidence >= $min_confidence)
-  AND ($min_importance IS NULL OR r.importance >= $min_importance)
-  AND ($created_after IS NULL OR r.first_created_at >= $created_after)
-  AND ($created_before IS NULL OR r.first_created_at < $created_before)
-WITH r, score LIMIT $limit
-RETURN collect({{candidate}}) AS found
-
-// name: facts_around(entity_ids, most_edges, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, wanted_ids, min_confidence, min_importance, created_after, created_before)
-// Find the facts at the edges of some entities and one step further, and tell how often the user was written to.
-// An entity with very many facts tells nothing apart.
-CALL () {
-  {{moments}}
-  UNWIND $entity_ids AS id
+CALL (valid_at, valid_after, known_at) {
+  UNWIND $words AS text
+  CALL db.index.fulltext.queryRelationships('graphmem_fact_words', text) YIELD relationship AS r, score
+  WHERE score > 0 AND {{believed}} AND {{wanted}}
+  WITH r, score LIMIT $limit
+  RETURN collect({{candidate}}) AS by_words
+}
+CALL (valid_at, valid_after, known_at) {
+  UNWIND $named_ids AS id
   MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
-  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS degree, valid_at, valid_after, known_at WHERE degree <= $most_edges
+  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS degree WHERE degree <= $most_edges
   CALL (e, degree, valid_at, valid_after, known_at) {
     MATCH (e)-[r:RELATES_TO]-() RETURN DISTINCT r, 1 / log(2.0 + degree) AS near
     UNION ALL
-    MATCH (e)-[first:RELATES_TO]-(n:Entity) WHERE n <> e
-      AND first.known_from <= known_at AND first.known_to > known_at
-      AND first.valid_from <= valid_at AND first.valid_to >= valid_after
+    MATCH (e)-[r:RELATES_TO]-(n:Entity) WHERE n <> e AND {{believed}}
     WITH DISTINCT e, degree, n LIMIT 15
     WITH e, degree, n, COUNT { (n)-[:RELATES_TO]-() } AS beyond WHERE beyond <= $most_edges
     MATCH (n)-[r:RELATES_TO]-(m) WHERE m <> e
     RETURN DISTINCT r, 0.5 / (log(2.0 + degree) * log(2.0 + beyond)) AS near
   }
-  WITH r, sum(near) AS score, valid_at, valid_after, known_at
-  WHERE r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
-    AND r.valid_from <= valid_at AND r.valid_to >= valid_after
-    AND ($types IS NULL OR r.type IN $types)
-    AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
-    AND all(tag IN $tags_all WHERE tag IN r.tags)
-    AND none(tag IN $tags_none WHERE tag IN r.tags)
-    AND ($domain IS NULL OR r.domain = $domain)
-    AND ($scope IS NULL OR r.scope = $scope)
-    AND ($wanted_ids IS NULL OR any(id IN $wanted_ids WHERE id IN r.entity_ids))
-    AND ($min_confidence IS NULL OR r.confidence >= $min_confidence)
-    AND ($min_importance IS NULL OR r.importance >= $min_importance)
-    AND ($created_after IS NULL OR r.first_created_at >= $created_after)
-    AND ($created_before IS NULL OR r.first_created_at < $created_before)
+  WITH r, sum(near) AS score WHERE {{believed}} AND {{wanted}}
   WITH r, score ORDER BY score DESC, r.importance DESC, r.known_from DESC LIMIT $limit
-  RETURN collect({{candidate}}) AS found
+  RETURN collect({{candidate}}) AS around
 }
 CALL () {
   MATCH (u:User) WHERE u.group_id IN $group_ids
   RETURN sum(u.write_version) AS write_version
 }
-RETURN [write_version, found] AS around
+RETURN [write_version, by_words, around] AS found
 
 // name: facts_whole(uuids)
 // Fetch the facts that won, with the entities they name; times in microseconds since 1970.

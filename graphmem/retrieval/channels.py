@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
 
 from graphmem.domain.identity import Owner
 from graphmem.domain.recall import Filters
 from graphmem.retrieval.words import full_text, terms
-from graphmem.store.search import FoundFact, FoundMessage, SearchStore
+from graphmem.store.search import FoundByText, FoundFact, FoundMessage, SearchStore
 
-T = TypeVar("T")
 Vector = Sequence[float]
 
 FACT_FIELDS = {"fact": 1.0, "search_text": 1.0}
@@ -51,51 +50,49 @@ class Channels:
 
     async def facts(self, question: Question) -> dict[str, list[FoundFact]]:
         """Return the facts each channel finds, best first."""
-        asked: dict[str, Awaitable[list[FoundFact]]] = {}
-        if question.vector:
-            asked["semantic"] = self._facts_by_vector(question, question.vector)
-        if words := terms(question.words):
-            query = full_text(words, question.owner.readable, FACT_FIELDS)
-            asked["keyword"] = self._store.facts_by_words(question.owner, query, question.filters, question.depth)
-        if question.entities:
-            asked["graph"] = self._facts_around(question, *question.entities)
-        return await _together(asked)
+        by_meaning, said = await asyncio.gather(self._facts_by_vector(question), self._facts_by_text(question))
+        return by_meaning | said
 
     async def messages(self, question: Question) -> dict[str, list[FoundMessage]]:
         """Return the messages each channel finds, best first."""
-        known_at = question.filters.known_at
-        asked: dict[str, Awaitable[list[FoundMessage]]] = {}
-        if question.vector:
-            asked["semantic"] = self._messages_by_vector(question, question.vector)
-        if words := terms(question.words):
-            query = full_text(words, question.owner.readable, MESSAGE_FIELDS)
-            asked["keyword"] = self._store.messages_by_words(question.owner, query, known_at, question.depth)
-        return await _together(asked)
-
-    async def _facts_by_vector(self, question: Question, vector: Callable[[], Awaitable[Vector]]) -> list[FoundFact]:
-        return await self._store.facts_by_vector(question.owner, await vector(), question.filters, question.depth)
-
-    async def _facts_around(
-        self,
-        question: Question,
-        at_hand: Callable[[], Awaitable[Entities]],
-        there_now: Callable[[], Awaitable[Entities]],
-    ) -> list[FoundFact]:
-        named = await at_hand()
-        # The query tells the write version it saw: names that have been passed by are looked up again.
-        version, found = await self._around(question, named)
-        return found if version == named.version else (await self._around(question, await there_now()))[1]
-
-    async def _around(self, question: Question, named: Entities) -> tuple[int, list[FoundFact]]:
-        return await self._store.facts_around(question.owner, named.ids, question.filters, question.depth)
-
-    async def _messages_by_vector(
-        self, question: Question, vector: Callable[[], Awaitable[Vector]]
-    ) -> list[FoundMessage]:
-        return await self._store.messages_by_vector(
-            question.owner, await vector(), question.filters.known_at, question.depth
+        by_meaning, by_words = await asyncio.gather(
+            self._messages_by_vector(question), self._messages_by_words(question)
         )
+        return by_meaning | by_words
 
+    async def _facts_by_vector(self, question: Question) -> dict[str, list[FoundFact]]:
+        if not question.vector:
+            return {}
+        vector = await question.vector()
+        found = await self._store.facts_by_vector(question.owner, vector, question.filters, question.depth)
+        return {"semantic": found}
 
-async def _together(asked: Mapping[str, Awaitable[list[T]]]) -> dict[str, list[T]]:
-    return dict(zip(asked, await asyncio.gather(*asked.values()), strict=True))
+    async def _facts_by_text(self, question: Question) -> dict[str, list[FoundFact]]:
+        words = terms(question.words)
+        if not words and not question.entities:
+            return {}
+        query = full_text(words, question.owner.readable, FACT_FIELDS) if words else None
+        found = await self._by_names_of_now(question, query)
+        return ({"keyword": found.by_words} if words else {}) | ({"graph": found.around} if question.entities else {})
+
+    async def _by_names_of_now(self, question: Question, words: str | None) -> FoundByText:
+        """Ask with the names at hand, and with those of now where the answer tells that a write has passed them by."""
+        ask = partial(self._store.facts_by_text, question.owner, words, filters=question.filters, limit=question.depth)
+        if not question.entities:
+            return await ask([])
+        at_hand, there_now = question.entities
+        named = await at_hand()
+        found = await ask(named.ids)
+        return found if found.write_version == named.version else await ask((await there_now()).ids)
+
+    async def _messages_by_vector(self, question: Question) -> dict[str, list[FoundMessage]]:
+        if not question.vector:
+            return {}
+        vector, known_at = await question.vector(), question.filters.known_at
+        return {"semantic": await self._store.messages_by_vector(question.owner, vector, known_at, question.depth)}
+
+    async def _messages_by_words(self, question: Question) -> dict[str, list[FoundMessage]]:
+        if not (words := terms(question.words)):
+            return {}
+        query, known_at = full_text(words, question.owner.readable, MESSAGE_FIELDS), question.filters.known_at
+        return {"keyword": await self._store.messages_by_words(question.owner, query, known_at, question.depth)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphmem.retrieval.moments import Span
 from graphmem.store.search import FoundFact
@@ -21,8 +21,7 @@ TIME_SHARE = 0.25
 """How much a fact gains that begins in the time a question names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Factors:
+class Factors(NamedTuple):
     """What a fused score is multiplied by; each is 1 where it says nothing."""
 
     persona: float

@@ -17,6 +17,7 @@ from graphmem.domain.times import Clock
 from graphmem.errors import Unavailable
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.facts import FactStore
+from graphmem.store.rows import seconds_of
 
 FLUSH_SECONDS = 2.0
 
@@ -83,7 +84,7 @@ class Reinforcement:
             await self.flush()
 
     async def _write(self, owner: Owner, hits: dict[str, _Hit]) -> None:
-        rows = [{"memory_id": key, "times": hit.times, "at": hit.at} for key, hit in sorted(hits.items())]
+        rows = [{"memory_id": key, "times": hit.times, "at": seconds_of(hit.at)} for key, hit in sorted(hits.items())]
 
         async def work(transaction: Transaction) -> None:
             await self._facts.lock(transaction, owner, count=0)

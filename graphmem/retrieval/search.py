@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
 
 from graphmem.domain.identity import Owner
 from graphmem.domain.recall import (
@@ -41,20 +42,20 @@ LEAST_RERANKED = 30
 
 Heard = Mapping[str, Sequence[FoundFact]]
 
+_by_score = attrgetter("score")
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A fact with its fused score and what multiplies it."""
+
+class Scored(NamedTuple):
+    """A fact with its fused score and what multiplies it to its final score.
+
+    What a cross-encoder says stands for the fused score where there is one.
+    """
 
     fact: FoundFact
+    score: float
     rrf: float
     factors: Factors
     rerank: float | None = None
-
-    @property
-    def score(self) -> float:
-        """The final score: what a cross-encoder says stands for the fused score where there is one."""
-        return (self.rrf if self.rerank is None else self.rerank) * self.factors.product
 
 
 class Search:
@@ -138,7 +139,7 @@ class Search:
         by_words = bm25(tokens(question.words), [tokens(fact.text) for fact in pool.values()])
         scores = dict(zip(pool, by_words, strict=True))
         scored = [fact._replace(score=scores[fact.uuid]) for fact in found["keyword"]]
-        return {**found, "keyword": sorted(scored, key=lambda fact: -fact.score)}
+        return {**found, "keyword": sorted(scored, key=_by_score, reverse=True)}
 
     def _rank(self, heard: Heard, query: SearchQuery, times: Sequence[Span], now: datetime) -> list[Scored]:
         """Return the facts found, by fused score times their factors."""
@@ -146,19 +147,22 @@ class Search:
         rankings = {name: [fact.uuid for fact in facts] for name, facts in heard.items()}
         most = ceiling(rankings, WEIGHTS, self._k)
         milliseconds = int(now.timestamp() * 1000)
-        scored = [
-            Scored(found[uuid], score / most, factors(found[uuid], query.persona, times, milliseconds))
-            for uuid, score in fuse(rankings, WEIGHTS, self._k).items()
-        ]
-        return sorted(scored, key=lambda each: -each.score)
+        scored = []
+        for uuid, fused in fuse(rankings, WEIGHTS, self._k).items():
+            weighed = factors(found[uuid], query.persona, times, milliseconds)
+            scored.append(Scored(found[uuid], fused / most * weighed.product, fused / most, weighed))
+        return sorted(scored, key=_by_score, reverse=True)
 
     async def _reranked(self, text: str, ranked: list[Scored], limit: int) -> list[Scored]:
         """Return the best by a cross-encoder; it reads three times as many as are wanted, and no others are left."""
         assert self._reranker
         read = ranked[: max(LEAST_RERANKED, 3 * limit)]
         scores = await self._reranker.score(text, [each.fact.content for each in read])
-        scored = [replace(each, rerank=score) for each, score in zip(read, scores, strict=True)]
-        return sorted(scored, key=lambda each: -each.score)
+        scored = [
+            each._replace(score=score * each.factors.product, rerank=score)
+            for each, score in zip(read, scores, strict=True)
+        ]
+        return sorted(scored, key=_by_score, reverse=True)
 
 
 async def _nothing() -> dict[str, list[FoundMessage]]:

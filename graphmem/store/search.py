@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+import neo4j.vector
+
 from graphmem.domain.entity import Entity, EntityRef
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory
@@ -53,6 +55,19 @@ class FoundFact(NamedTuple):
         return f"{self.content}\n{self.context}"
 
 
+class FoundByText(NamedTuple):
+    """Facts by the text of a question: those that share its words, and those around the entities it names.
+
+    Facts of the rarer entities come first.
+
+    `write_version` is the user's, as the query saw it.
+    """
+
+    write_version: int
+    by_words: list[FoundFact]
+    around: list[FoundFact]
+
+
 @dataclass(frozen=True, slots=True)
 class FoundMessage:
     """A message as a channel returns it."""
@@ -92,58 +107,44 @@ class SearchStore:
 
     async def facts_by_vector(self, owner: Owner, vector: Vector, filters: Filters, limit: int) -> list[FoundFact]:
         """Return the facts nearest to a vector; through the index where it can apply all the filters."""
-        given = {"group_ids": owner.readable, "vector": vector, "limit": limit}
-        near = {**given, **_numbers(filters.times), "reach": max(REACH, limit)}
+        given = {"group_ids": owner.readable, "limit": limit}
+        near = {**given, "vector": _packed(vector), **_numbers(filters.times), "reach": max(REACH, limit)}
         if not filters.fits_index:
-            times = {**filters.times, **filters.attributes}
-            found = await self._graph.value("search.facts_by_vector_scan", **given, **times)
+            wanted = {**filters.times, **filters.attributes}
+            found = await self._graph.value("search.facts_by_vector_scan", **given, vector=vector, **wanted)
         elif filters.domain is None:
             found = await self._graph.value("search.facts_by_vector", **near)
         else:
             found = await self._graph.value("search.facts_by_vector_within", **near, domain=filters.domain)
         return list(map(FoundFact._make, found))
 
-    async def facts_by_words(self, owner: Owner, words: str, filters: Filters, limit: int) -> list[FoundFact]:
-        """Return the facts that a full-text query finds."""
-        found = await self._graph.value(
-            "search.facts_by_words",
-            words=words,
+    async def facts_by_text(
+        self, owner: Owner, words: str | None, named_ids: Sequence[str], filters: Filters, limit: int
+    ) -> FoundByText:
+        """Return the facts that a full-text query finds and those around the entities named."""
+        write_version, by_words, around = await self._graph.value(
+            "search.facts_by_text",
+            words=[words] if words else [],
+            named_ids=list(named_ids),
+            most_edges=MOST_EDGES,
             limit=limit,
             group_ids=owner.readable,
             **_numbers(filters.times),
             **filters.attributes,
         )
-        return list(map(FoundFact._make, found))
-
-    async def facts_around(
-        self, owner: Owner, entity_ids: Sequence[str], filters: Filters, limit: int
-    ) -> tuple[int, list[FoundFact]]:
-        """Return the user's write version, and the facts at the edges of some entities and one step further.
-
-        Those of the rarer entities come first.
-        """
-        attributes = dict(filters.attributes)
-        write_version, found = await self._graph.value(
-            "search.facts_around",
-            entity_ids=list(entity_ids),
-            most_edges=MOST_EDGES,
-            wanted_ids=attributes.pop("entity_ids"),
-            limit=limit,
-            group_ids=owner.readable,
-            **_numbers(filters.times),
-            **attributes,
-        )
-        return write_version, list(map(FoundFact._make, found))
+        return FoundByText(write_version, *(list(map(FoundFact._make, found)) for found in (by_words, around)))
 
     async def messages_by_vector(
         self, owner: Owner, vector: Vector, known_at: datetime, limit: int
     ) -> list[FoundMessage]:
         """Return the messages nearest to a vector."""
-        given = {"group_ids": owner.readable, "vector": vector, "limit": limit}
+        given = {"group_ids": owner.readable, "limit": limit}
         if known_at < LATEST:
-            found = await self._graph.value("search.messages_by_vector_scan", **given, known_at=known_at)
+            known = {**given, "vector": vector, "known_at": known_at}
+            found = await self._graph.value("search.messages_by_vector_scan", **known)
         else:
-            found = await self._graph.value("search.messages_by_vector", **given, reach=max(REACH, limit))
+            near = {**given, "vector": _packed(vector), "reach": max(REACH, limit)}
+            found = await self._graph.value("search.messages_by_vector", **near)
         return [FoundMessage(*each) for each in found]
 
     async def messages_by_words(self, owner: Owner, words: str, known_at: datetime, limit: int) -> list[FoundMessage]:
@@ -253,6 +254,11 @@ class SearchStore:
                 break
         stored = await self._graph.value("search.entities_whole", group_ids=owner.readable, ids=sorted(reached))
         return EntityGraph(nodes=[_entity_of(*each) for each in stored], edges=list(edges.values()))
+
+
+def _packed(vector: Vector) -> neo4j.vector.Vector:
+    """Return a vector as Neo4j's own, which is sent in one piece; only indexes take it beside lists."""
+    return neo4j.vector.Vector.from_native(vector, "f32")
 
 
 def _numbers(times: Mapping[str, datetime]) -> dict[str, list[int]]:

@@ -28,6 +28,7 @@ from graphmem.service.maintenance import Maintenance
 from graphmem.settings import Settings
 from graphmem.store.episode_rows import Turn
 from graphmem.store.episodes import EpisodeStore
+from graphmem.store.rows import seconds_of
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import Bench
 from tests.consolidation.test_execute import DIET, current, merge
@@ -57,7 +58,7 @@ async def test_what_nobody_asks_for_matters_less_and_less(bench: Bench, upkeep: 
     fading = []
     for _ in range(3):
         bench.clock.advance(31 * DAY)
-        hits = [{"memory_id": read.id, "times": 1, "at": bench.clock()}]
+        hits = [{"memory_id": read.id, "times": 1, "at": seconds_of(bench.clock())}]
         await bench.graph.execute("facts.reinforce", group_ids=[bench.owner.group_id], hits=hits)
         assert await upkeep.decay(bench.owner) == 1
         fading.append(await importance(bench, "User likes jazz"))

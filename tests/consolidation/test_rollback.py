@@ -12,6 +12,7 @@ from graphmem.domain.entity import EntityIn
 from graphmem.domain.memory import Memory
 from graphmem.domain.proposals import Run, RunStatus
 from graphmem.errors import Conflict, Gone, NotFound
+from graphmem.store.rows import seconds_of
 from tests.consolidation.conftest import Bench
 from tests.consolidation.test_execute import DIET, current, entity_id, merge
 
@@ -72,7 +73,7 @@ async def test_a_run_can_be_undone_for_thirty_days(bench: Bench) -> None:
 async def test_reading_in_between_does_not_stand_in_the_way(bench: Bench) -> None:
     memories = await bench.save("User plans to visit Rome", "User studies Latin")
     run = await bench.execute({"action": "ASSOCIATE", "memory_ids": [each.id for each in memories]})
-    hits = [{"memory_id": memories[0].id, "times": 3, "at": bench.clock()}]
+    hits = [{"memory_id": memories[0].id, "times": 3, "at": seconds_of(bench.clock())}]
     await bench.graph.execute("facts.reinforce", group_ids=[bench.owner.group_id], hits=hits)
     await bench.undo(run.id)
     read = await bench.facts.get(bench.owner, memories[0].id)

@@ -24,6 +24,7 @@ from graphmem.store.entities import EntityStore
 from graphmem.store.episode_rows import Turn
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
+from graphmem.store.rows import seconds_of
 from graphmem.store.runs import RunStore
 from graphmem.store.snapshots import SnapshotStore
 from tests.conftest import FakeClock
@@ -85,7 +86,7 @@ async def test_runs_undone_in_turn_leave_everything_as_it_was(
             run_ids.append(run.id)
             states.append(await bench.everything())
     if read:
-        hits = [{"memory_id": key, "times": 2, "at": bench.clock()} for key in await _current(bench)]
+        hits = [{"memory_id": key, "times": 2, "at": seconds_of(bench.clock())} for key in await _current(bench)]
         await graph.execute("facts.reinforce", group_ids=[bench.owner.group_id], hits=hits)
     last = states.pop()
     rollback_id = None
