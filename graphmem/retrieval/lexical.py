@@ -49,7 +49,7 @@ def bm25(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float
     Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with `k1 = 1.2` and `b = 0.75`.
     """
     wanted = set(query)
-    counts = [{token: n for token in wanted if (n := document.count(token))} for document in documents]
+    counts = [{token: document.count(token) for token in wanted.intersection(document)} for document in documents]
     number = len(documents)
     seen = Counter(token for count in counts for token in count)
     weights = {token: math.log(1 + (number - n + 0.5) / (n + 0.5)) for token, n in seen.items()}
