@@ -29,6 +29,11 @@ startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
    MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
  }]
 
+// fragment: message
+// What callers see of a message, and its times.
+[m {.*, content_embedding: null, redacted: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
+ [at IN [m.valid_at, m.created_at, m.extracted_at] | at.epochSeconds * 1000000 + at.microsecond]]
+
 // fragment: mentions
 // Remember on entities which memories mention them beside subject and object.
 UNWIND $mentioned AS row

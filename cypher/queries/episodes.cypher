@@ -42,34 +42,34 @@ RETURN stored, linked
 // name: load(group_id, message_ids)
 // Fetch messages by id, in the order of their session.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
-RETURN m {.*, content_embedding: null} AS message ORDER BY m.session_id, m.position
+RETURN {{message}} AS message ORDER BY m.session_id, m.position
 
 // name: opening(group_id, message_ids, earlier)
 // Fetch messages in the order of their session, those that stand last before them there, and the user's time zone.
 CALL () {
   MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
   WITH m ORDER BY m.session_id, m.position
-  RETURN collect(m {.*, content_embedding: null}) AS messages
+  RETURN collect({{message}}) AS messages
 }
-WITH messages, messages[0].session_id AS session_id, messages[0].position AS position
+WITH messages, messages[0][0].session_id AS session_id, messages[0][0].position AS position
 CALL (session_id, position) {
   MATCH (m:Episodic {group_id: $group_id, session_id: session_id}) WHERE m.position < position
   WITH m ORDER BY m.position DESC LIMIT $earlier
   WITH m ORDER BY m.position
-  RETURN collect(m {.*, content_embedding: null}) AS earlier
+  RETURN collect({{message}}) AS earlier
 }
 RETURN messages, earlier, COLLECT { MATCH (u:User {group_id: $group_id}) RETURN u.timezone }[0] AS zone
 
 // name: of_session(group_id, session_id, after, limit)
 // Fetch a session's messages in order, one page.
 MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position > $after
-RETURN m {.*, content_embedding: null} AS message ORDER BY m.position LIMIT $limit
+RETURN {{message}} AS message ORDER BY m.position LIMIT $limit
 
 // name: unread(group_id, session_id)
 // Find the messages of a session that no job has read or is to read.
 MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
 WHERE m.position >= 0 AND m.extracted_at IS NULL AND m.pending_job IS NULL
-RETURN m {.*, content_embedding: null} AS message ORDER BY m.position
+RETURN {{message}} AS message ORDER BY m.position
 
 // name: assign(group_id, message_ids, job_id)
 // Note which job is to read some messages.
@@ -90,7 +90,7 @@ REMOVE m.pending_job
 // name: of_job(group_id, job_id)
 // Fetch the messages that a job is still to read.
 MATCH (m:Episodic {pending_job: $job_id}) WHERE m.group_id = $group_id
-RETURN m {.*, content_embedding: null} AS message ORDER BY m.session_id, m.position
+RETURN {{message}} AS message ORDER BY m.session_id, m.position
 
 // name: waiting()
 // Find every message that a job is to read, by job.

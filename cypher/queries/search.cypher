@@ -107,7 +107,8 @@ RETURN collect([m.message_id, score]) AS found
 // Compare facts with some vectors, exactly.
 UNWIND $uuids AS uuid
 MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
-RETURN collect([uuid, [vector IN $vectors | 2 * vector.similarity.cosine(r.fact_embedding, vector) - 1]]) AS found
+WITH uuid, r.fact_embedding AS embedding
+RETURN collect([uuid, [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1]]) AS found
 
 // name: message_likeness(group_ids, message_ids, vector, known_at)
 // Fetch what messages say and compare them with a vector, exactly; without a vector only what they say.

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graphmem.domain.identity import Owner
 from graphmem.domain.session import Message, MessageIn, Role, Session, SessionIn, SessionKind
-from graphmem.store.rows import group_key, user_of
+from graphmem.store.rows import group_key, read_times, user_of
 
 _OF_SESSION = (
     *("session_id", "source_session_id", "title", "summary", "sentiment_score"),
     *("created_at", "updated_at", "ended_at"),
 )
 _PLAIN = ("intent", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text")
+
+
+MESSAGE_TIMES = ("valid_at", "created_at", "extracted_at")
+"""The times of a message in the order in which queries return them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,12 @@ class Turn:
     message: MessageIn
     vector: list[float]
     redacted: str | None = None
+
+
+def read_message(found: Sequence[Any]) -> Message:
+    """Return what queries return of a message, `[properties, times]`, as a message."""
+    properties, times = found
+    return message_of({**properties, **read_times(MESSAGE_TIMES, times)})
 
 
 def message_of(stored: Mapping[str, Any]) -> Message:

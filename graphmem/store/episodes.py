@@ -14,7 +14,7 @@ from graphmem.domain.session import Message, Session, SessionIn, SessionKind
 from graphmem.domain.times import Clock
 from graphmem.errors import Conflict, NotFound
 from graphmem.store.driver import Graph, Row, Transaction
-from graphmem.store.episode_rows import Turn, episode_properties, message_of, session_of, session_properties
+from graphmem.store.episode_rows import Turn, episode_properties, read_message, session_of, session_properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class EpisodeStore:
     async def load(self, owner: Owner, message_ids: Sequence[str]) -> list[Message]:
         """Return messages in the order of their session; ids that are not this user's are left out."""
         rows = await self._graph.fetch("episodes.load", group_id=owner.group_id, message_ids=list(message_ids))
-        return [message_of(row["message"]) for row in rows]
+        return [read_message(row["message"]) for row in rows]
 
     async def opening(self, owner: Owner, message_ids: Sequence[str], earlier: int) -> Opening | None:
         """Return messages with up to `earlier` before them in their session; None when none of them is this user's."""
@@ -234,8 +234,8 @@ class EpisodeStore:
         if not found["messages"]:
             return None
         return Opening(
-            messages=[message_of(stored) for stored in found["messages"]],
-            earlier=[message_of(stored) for stored in found["earlier"]],
+            messages=[read_message(each) for each in found["messages"]],
+            earlier=[read_message(each) for each in found["earlier"]],
             zone=found["zone"],
         )
 
@@ -244,7 +244,7 @@ class EpisodeStore:
         rows = await self._graph.fetch(
             "episodes.of_session", group_id=owner.group_id, session_id=session_id, after=after, limit=limit
         )
-        return [message_of(row["message"]) for row in rows]
+        return [read_message(row["message"]) for row in rows]
 
     async def all_of_session(self, owner: Owner, session_id: str) -> AsyncIterator[Message]:
         """Yield every message of a session, oldest first."""
@@ -257,12 +257,12 @@ class EpisodeStore:
     async def unread(self, owner: Owner, session_id: str) -> list[Message]:
         """Return the messages of a session that no job has read or is to read."""
         rows = await self._graph.fetch("episodes.unread", group_id=owner.group_id, session_id=session_id)
-        return [message_of(row["message"]) for row in rows]
+        return [read_message(row["message"]) for row in rows]
 
     async def of_job(self, owner: Owner, job_id: str) -> list[Message]:
         """Return the messages that a job is still to read."""
         rows = await self._graph.fetch("episodes.of_job", group_id=owner.group_id, job_id=job_id)
-        return [message_of(row["message"]) for row in rows]
+        return [read_message(row["message"]) for row in rows]
 
     async def waiting(self) -> list[Waiting]:
         """Return, over all users, the messages that jobs are to read."""

@@ -107,11 +107,11 @@ class SearchStore:
 
     async def facts_by_vector(self, owner: Owner, vector: Vector, filters: Filters, limit: int) -> list[FoundFact]:
         """Return the facts nearest to a vector; through the index where it can apply all the filters."""
-        given = {"group_ids": owner.readable, "limit": limit}
-        near = {**given, "vector": _packed(vector), **_numbers(filters.times), "reach": max(REACH, limit)}
+        given = {"group_ids": owner.readable, "vector": _packed(vector), "limit": limit}
+        near = {**given, **_numbers(filters.times), "reach": max(REACH, limit)}
         if not filters.fits_index:
-            wanted = {**filters.times, **filters.attributes}
-            found = await self._graph.value("search.facts_by_vector_scan", **given, vector=vector, **wanted)
+            times = {**filters.times, **filters.attributes}
+            found = await self._graph.value("search.facts_by_vector_scan", **given, **times)
         elif filters.domain is None:
             found = await self._graph.value("search.facts_by_vector", **near)
         else:
@@ -138,13 +138,11 @@ class SearchStore:
         self, owner: Owner, vector: Vector, known_at: datetime, limit: int
     ) -> list[FoundMessage]:
         """Return the messages nearest to a vector."""
-        given = {"group_ids": owner.readable, "limit": limit}
+        given = {"group_ids": owner.readable, "vector": _packed(vector), "limit": limit}
         if known_at < LATEST:
-            known = {**given, "vector": vector, "known_at": known_at}
-            found = await self._graph.value("search.messages_by_vector_scan", **known)
+            found = await self._graph.value("search.messages_by_vector_scan", **given, known_at=known_at)
         else:
-            near = {**given, "vector": _packed(vector), "reach": max(REACH, limit)}
-            found = await self._graph.value("search.messages_by_vector", **near)
+            found = await self._graph.value("search.messages_by_vector", **given, reach=max(REACH, limit))
         return [FoundMessage(*each) for each in found]
 
     async def messages_by_words(self, owner: Owner, words: str, known_at: datetime, limit: int) -> list[FoundMessage]:
@@ -168,7 +166,9 @@ class SearchStore:
         """Return the exact cosines of facts with each vector, by uuid."""
         if not uuids or not vectors:
             return {}
-        return dict(await self._graph.value("search.fact_likeness", uuids=list(uuids), vectors=vectors))
+        return dict(
+            await self._graph.value("search.fact_likeness", uuids=list(uuids), vectors=list(map(_packed, vectors)))
+        )
 
     async def message_words(
         self, owner: Owner, message_ids: Sequence[str], vector: Vector | None, known_at: datetime
@@ -180,7 +180,7 @@ class SearchStore:
             "search.message_likeness",
             group_ids=owner.readable,
             message_ids=list(message_ids),
-            vector=vector,
+            vector=_packed(vector) if vector else None,
             known_at=known_at,
         )
         return [MessageWords(*each) for each in found]
@@ -257,7 +257,7 @@ class SearchStore:
 
 
 def _packed(vector: Vector) -> neo4j.vector.Vector:
-    """Return a vector as Neo4j's own, which is sent in one piece; only indexes take it beside lists."""
+    """Return a vector as Neo4j's own, which is sent in one piece."""
     return neo4j.vector.Vector.from_native(vector, "f32")
 
 
