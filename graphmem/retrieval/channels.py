@@ -50,8 +50,8 @@ class Channels:
 
     async def facts(self, question: Question) -> dict[str, list[FoundFact]]:
         """Return the facts each channel finds, best first."""
-        by_meaning, said = await asyncio.gather(self._facts_by_vector(question), self._facts_by_text(question))
-        return by_meaning | said
+        by_meaning, by_text = await asyncio.gather(self._facts_by_vector(question), self._facts_by_text(question))
+        return by_meaning | by_text
 
     async def messages(self, question: Question) -> dict[str, list[FoundMessage]]:
         """Return the messages each channel finds, best first."""

@@ -58,9 +58,7 @@ class FoundFact(NamedTuple):
 class FoundByText(NamedTuple):
     """Facts by the text of a question: those that share its words, and those around the entities it names.
 
-    Facts of the rarer entities come first.
-
-    `write_version` is the user's, as the query saw it.
+    Of the latter those of the rarer entities come first. `write_version` is the user's, as the query saw it.
     """
 
     write_version: int
@@ -258,7 +256,7 @@ class SearchStore:
 
 def _packed(vector: Vector) -> neo4j.vector.Vector:
     """Return a vector as Neo4j's own, which is sent in one piece."""
-    return neo4j.vector.Vector.from_native(vector, "f32")
+    return neo4j.vector.Vector.from_native(list(map(float, vector)), "f32")
 
 
 def _numbers(times: Mapping[str, datetime]) -> dict[str, list[int]]:

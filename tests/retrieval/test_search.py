@@ -11,10 +11,10 @@ import pytest
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
-from graphmem.domain.recall import MessageQuery, SearchQuery
+from graphmem.domain.recall import Filters, MessageQuery, SearchQuery
 from graphmem.domain.session import MessagesIn
 from graphmem.errors import InvalidInput
-from graphmem.store.search import REACH
+from graphmem.store.search import REACH, SearchStore
 from graphmem.store.statements import Statement
 
 
@@ -49,6 +49,15 @@ GARDEN: Sequence[dict[str, Any]] = (
         "object": {"name": "Uppsala", "type": "Place"},
     },
 )
+
+
+async def test_a_vector_of_whole_numbers_is_one_of_numbers(memory: GraphMemory, owner: Owner) -> None:
+    """JSON may write 1.0 as 1, and servers of embeddings do."""
+    await save(memory, owner, *GARDEN)
+    vector = [1, *[0] * (memory.parts.embedder.dimension - 1)]
+    for filters in (Filters(valid_at=datetime.now(UTC)), Filters(valid_at=datetime.now(UTC), min_importance=0.0)):
+        near = await SearchStore(memory.parts.graph).facts_by_vector(owner, vector, filters, 10)
+        assert {fact.content for fact in near} == {each["content"] for each in GARDEN}
 
 
 @pytest.mark.req("GO-05", "QUINN-28", "QUINN-30", "QUINN-31", "UMB-07")
