@@ -55,8 +55,7 @@ CALL (version) {
   CALL () {
     MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position >= 0
     WITH m ORDER BY m.group_id DESC, m.session_id DESC, m.position DESC LIMIT $message_limit
-    RETURN collect(m {.*, content_embedding: null, redacted: null, entity_edges: null,
-      valid_at: toString(m.valid_at), created_at: toString(m.created_at), extracted_at: toString(m.extracted_at)}) AS messages
+    RETURN collect({{message}}) AS messages
   }
   CALL () {
     MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at > $now

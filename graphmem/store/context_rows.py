@@ -21,7 +21,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory
 from graphmem.domain.session import Message, Session
 from graphmem.store.driver import Row
-from graphmem.store.episode_rows import MESSAGE_TIMES, message_of, session_of
+from graphmem.store.episode_rows import message_of, read_message, session_of
 from graphmem.store.rows import entity_ref, memory_of, read_fact
 
 _FACT_TIMES = (
@@ -165,7 +165,7 @@ def standing_of(version: str, found: Row, now: datetime, keep: timedelta) -> Sta
         ],
         session=session_of(found["session"]) if found["session"] else None,
         figures=Figures(**{**figures, "intents": tuple(figures["intents"])}),
-        messages=[message_of(_timed(each, MESSAGE_TIMES)) for each in reversed(found["messages"])],
+        messages=[read_message(each) for each in reversed(found["messages"])],
         items=[item_of(each) for each in found["items"]],
         preferences=[preference_of(each) for each in found["preferences"]],
         patterns=[pattern_of(each) for each in found["patterns"]],
