@@ -20,7 +20,7 @@ _OF_SESSION = (
 _PLAIN = ("intent", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text")
 
 
-MESSAGE_TIMES = ("valid_at", "created_at", "extracted_at")
+_MESSAGE_TIMES = ("valid_at", "created_at", "extracted_at")
 """The times of a message in the order in which queries return them."""
 
 
@@ -36,7 +36,7 @@ class Turn:
 def read_message(found: Sequence[Any]) -> Message:
     """Return what queries return of a message, `[properties, times]`, as a message."""
     properties, times = found
-    return message_of({**properties, **read_times(MESSAGE_TIMES, times)})
+    return message_of({**properties, **read_times(_MESSAGE_TIMES, times)})
 
 
 def message_of(stored: Mapping[str, Any]) -> Message:
