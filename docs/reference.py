@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import typer.main
+from graphmem_api.app import create_app
 
-from api.app import create_app
 from graphmem.bootstrap import GraphMemory
 from graphmem.cli.app import app as command_line
 from graphmem.domain.export_schema import schema_of_export

@@ -10,8 +10,8 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response
+from graphmem_api.server import make_server
 
-from api.server import make_server
 from graphmem.embedding import Embedder
 
 

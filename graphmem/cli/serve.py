@@ -30,7 +30,8 @@ async def serve(
     worker: Annotated[bool, typer.Option(help="Also run jobs in this process.")] = True,
 ) -> None:
     """Serve the HTTP API, and MCP over HTTP at `/mcp`, until interrupted."""
-    from api.app import create_app
+    from graphmem_api.app import create_app
+
     from graphmem.mcp.http import mount
 
     settings = read_settings(host=host, port=port)
@@ -63,7 +64,7 @@ async def work(
     ] = None,
 ) -> None:
     """Run jobs until interrupted."""
-    from api.app import create_probe
+    from graphmem_api.app import create_probe
 
     settings = read_settings()
     with nullcontext() if port is None else _listen(settings.host, port, "--port") as listener:
@@ -88,7 +89,7 @@ async def _interrupted() -> None:
 
 async def _serve(served: FastAPI, listener: socket.socket) -> None:
     """Serve an application until interrupted."""
-    from api.server import make_server
+    from graphmem_api.server import make_server
 
     # The server raises again what ended it once it has shut down; what is open here is still to be closed.
     for number in (signal.SIGTERM, signal.SIGINT):

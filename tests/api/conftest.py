@@ -10,10 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import httpx
 import pytest
 from fastapi import FastAPI
+from graphmem_api.app import create_app
+from graphmem_api.server import make_server
 from pydantic import SecretStr
 
-from api.app import create_app
-from api.server import make_server
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.key import KeyIn, Role
 from graphmem.settings import Settings

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import JSONResponse
+from graphmem_api import guard
+from graphmem_api.app import create_app
+from graphmem_api.auth import OwnerInPath
 
-from api import guard
-from api.app import create_app
-from api.auth import OwnerInPath
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.identity import Owner
 from graphmem.errors import DatabaseUnavailable

@@ -9,6 +9,7 @@ import httpx
 import pytest
 import schemathesis
 from fastapi import FastAPI
+from graphmem_api.app import create_app
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as examples
 from schemathesis.checks import not_a_server_error
@@ -18,7 +19,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from api.app import create_app
 from graphmem.settings import Settings
 
 CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)

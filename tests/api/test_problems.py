@@ -13,9 +13,9 @@ from urllib.parse import quote, urlsplit
 import httpx
 import pytest
 from fastapi import FastAPI
+from graphmem_api.app import create_app
+from graphmem_api.bodies import DEEPEST, parse
 
-from api.app import create_app
-from api.bodies import DEEPEST, parse
 from graphmem.bootstrap import GraphMemory
 from graphmem.errors import InvalidInput
 from graphmem.settings import Settings
@@ -217,7 +217,7 @@ async def test_log_lines_name_the_route_and_not_the_user(
     user = "u" + uuid.uuid4().hex
     with caplog.at_level(logging.INFO):
         await agent.post(f"/v1/users/{user}/memories", json={"memories": [{"content": "kestrel"}]})
-    lines = [record for record in caplog.records if record.name == "api.observing"]
+    lines = [record for record in caplog.records if record.name == "graphmem_api.observing"]
     assert [(line.route, line.status) for line in lines] == [("/v1/users/{user_id}/memories", 200)]  # type: ignore[attr-defined]
     assert not any(word in str(record.__dict__) for record in lines for word in ("kestrel", user))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import httpx
 import pytest
+from graphmem_api.app import create_app
 from pydantic import ValidationError
 
-from api.app import create_app
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.key import KeyIn, Role
 from graphmem.settings import Settings

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
+from graphmem_api.app import create_app
 from pydantic import SecretStr
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-from api.app import create_app
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.key import KeyIn, Role
 from graphmem.settings import Settings

@@ -5,8 +5,8 @@ import socket
 
 import httpx
 import pytest
+from graphmem_api.problems import problem
 
-from api.problems import problem
 from graphmem.client import AsyncClient, Client
 from graphmem.client.refusals import error_of
 from graphmem.domain.memory import Action

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 import yaml
+from graphmem_api.app import create_app
 from typer.main import get_command
 
-from api.app import create_app
 from graphmem.bootstrap import GraphMemory
 from graphmem.cli.app import app
 from graphmem.domain.export_schema import schema_of_export

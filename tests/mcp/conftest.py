@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx2
 import pytest
+from graphmem_api.app import create_app
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from api.app import create_app
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.identity import Owner
 from graphmem.domain.key import KeyIn, Role

@@ -107,7 +107,8 @@ async def test_writes_are_noted_under_the_key(
 
 
 async def test_after_the_mount_the_application_is_as_before(service: GraphMemory, settings: Settings) -> None:
-    from api.app import create_app
+    from graphmem_api.app import create_app
+
     from graphmem.mcp import mount
 
     app = create_app(service, settings)

@@ -8,14 +8,14 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response
 
-from api import guard, schemas
-from api.auth import Caller, OwnerInPath, require_admin
-from api.facade import Memory as Facade
 from graphmem.domain.identity import Owner
 from graphmem.domain.key import Key
 from graphmem.domain.listing import ListFilters, Page
 from graphmem.domain.memory import HistoryRow, Memory, MemoryPatch, Scope
 from graphmem.errors import InvalidInput
+from graphmem_api import guard, schemas
+from graphmem_api.auth import Caller, OwnerInPath, require_admin
+from graphmem_api.facade import Memory as Facade
 
 reading = APIRouter(route_class=guard.Reading, tags=["memories"])
 writing = APIRouter(route_class=guard.Writing, tags=["memories"])

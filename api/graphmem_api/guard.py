@@ -9,16 +9,16 @@ from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from api.auth import Demand, admit
-from api.bodies import CheckedRequest
-from api.idempotency import HEADER, FirstAnswers, fingerprint, read_key
-from api.openapi import documented
-from api.problems import answer_to
 from graphmem.domain.identity import Owner
 from graphmem.domain.key import Key
 from graphmem.errors import InvalidInput
 from graphmem.store.idempotency import IdempotentRequest
 from graphmem.store.rows import group_key
+from graphmem_api.auth import Demand, admit
+from graphmem_api.bodies import CheckedRequest
+from graphmem_api.idempotency import HEADER, FirstAnswers, fingerprint, read_key
+from graphmem_api.openapi import documented
+from graphmem_api.problems import answer_to
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 

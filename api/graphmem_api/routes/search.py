@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api import guard
-from api.auth import Caller, OwnerInPath
-from api.facade import Memory as Facade
 from graphmem.domain.recall import MessageAnswer, MessageQuery, SearchAnswer, SearchQuery
+from graphmem_api import guard
+from graphmem_api.auth import Caller, OwnerInPath
+from graphmem_api.facade import Memory as Facade
 
 router = APIRouter(route_class=guard.Reading, tags=["search"])
 

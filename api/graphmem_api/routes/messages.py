@@ -7,15 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from api import guard, schemas
-from api.auth import Caller, OwnerInPath, require_user
-from api.facade import Memory as Facade
-from api.openapi import Responses
 from graphmem.domain.context import FeedbackLesson
 from graphmem.domain.identity import Owner, owner_of
 from graphmem.domain.job import Job
 from graphmem.domain.listing import Page
 from graphmem.domain.session import Accepted, FeedbackIn, Message, MessagesIn, Session, SessionIn, Triggered
+from graphmem_api import guard, schemas
+from graphmem_api.auth import Caller, OwnerInPath, require_user
+from graphmem_api.facade import Memory as Facade
+from graphmem_api.openapi import Responses
 
 reading = APIRouter(route_class=guard.Reading, tags=["messages"])
 writing = APIRouter(route_class=guard.Writing, tags=["messages"])

@@ -1,6 +1,6 @@
 """The routes, a module for each family; the order matters where one path could be read as another."""
 
-from api.routes import admin, context, entities, health, jobs, keys, memories, messages, search, transfer, ui
+from graphmem_api.routes import admin, context, entities, health, jobs, keys, memories, messages, search, transfer, ui
 
 ROUTERS = (
     health.open_to_all,

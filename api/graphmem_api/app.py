@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from fastapi import APIRouter, FastAPI
 from fastapi.telemetry import TelemetryConfig
 
-from api import problems
-from api.observing import Observed
-from api.openapi import describe
-from api.rate import RateLimit
-from api.routes import ROUTERS, health
 from graphmem.bootstrap import GraphMemory
 from graphmem.settings import Settings
+from graphmem_api import problems
+from graphmem_api.observing import Observed
+from graphmem_api.openapi import describe
+from graphmem_api.rate import RateLimit
+from graphmem_api.routes import ROUTERS, health
 
 API_VERSION = "1.0.0"
 """Version of what is promised to callers, not of the package."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api import guard, schemas
-from api.auth import Caller
-from api.facade import Memory as Facade
 from graphmem.domain.key import CreatedKey, KeyIn
+from graphmem_api import guard, schemas
+from graphmem_api.auth import Caller
+from graphmem_api.facade import Memory as Facade
 
 reading = APIRouter(route_class=guard.AdminReading, tags=["keys"])
 writing = APIRouter(route_class=guard.KeyWriting, tags=["keys"])

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api import guard
-from api.auth import Caller, OwnerInPath
-from api.facade import Memory as Facade
 from graphmem.domain.context import BehaviorPattern, Context, ContextItem, ContextRequest, LearnedPreference
 from graphmem.domain.listing import Page
+from graphmem_api import guard
+from graphmem_api.auth import Caller, OwnerInPath
+from graphmem_api.facade import Memory as Facade
 
 router = APIRouter(route_class=guard.Reading, tags=["context"])
 

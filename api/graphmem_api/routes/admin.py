@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from api import guard, schemas
-from api.auth import Caller
-from api.facade import Memory as Facade
-from api.openapi import Responses
 from graphmem.domain.listing import Page
 from graphmem.domain.proposals import Rollback, Run
+from graphmem_api import guard, schemas
+from graphmem_api.auth import Caller
+from graphmem_api.facade import Memory as Facade
+from graphmem_api.openapi import Responses
 
 reading = APIRouter(route_class=guard.AdminReading, tags=["admin"])
 writing = APIRouter(route_class=guard.AdminWriting, tags=["admin"])

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from api.problems import MEDIA_TYPE, FieldProblem, Problem
+from graphmem_api.problems import MEDIA_TYPE, FieldProblem, Problem
 
 Responses = dict[int | str, dict[str, Any]]
 """Responses of a route by status, as FastAPI takes them."""

@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from api import guard
-from api.auth import Caller, OwnerInPath
-from api.bodies import parse
-from api.facade import Memory as Facade
-from api.openapi import Responses
 from graphmem.domain.export import Forgotten, Imported
 from graphmem.domain.export_schema import schema_of_export
 from graphmem.domain.formats.document import Format, lines_of
+from graphmem_api import guard
+from graphmem_api.auth import Caller, OwnerInPath
+from graphmem_api.bodies import parse
+from graphmem_api.facade import Memory as Facade
+from graphmem_api.openapi import Responses
 
 reading = APIRouter(route_class=guard.Reading, tags=["transfer"])
 writing = APIRouter(route_class=guard.Writing, tags=["transfer"])

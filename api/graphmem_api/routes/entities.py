@@ -6,14 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api import guard
-from api.auth import Caller, OwnerInPath
-from api.facade import Memory as Facade
 from graphmem.domain.entity import Entity
 from graphmem.domain.listing import Page
 from graphmem.domain.memory import Memory
 from graphmem.domain.recall import EntityGraph, LookupAnswer
 from graphmem.domain.times import Instant
+from graphmem_api import guard
+from graphmem_api.auth import Caller, OwnerInPath
+from graphmem_api.facade import Memory as Facade
 
 router = APIRouter(route_class=guard.Reading, tags=["entities"])
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api import guard
-from api.auth import Caller
-from api.facade import Memory as Facade
 from graphmem.domain.job import Job
 from graphmem.domain.key import Key
 from graphmem.errors import NotFound
+from graphmem_api import guard
+from graphmem_api.auth import Caller
+from graphmem_api.facade import Memory as Facade
 
 reading = APIRouter(route_class=guard.Reading, tags=["jobs"])
 writing = APIRouter(route_class=guard.Writing, tags=["jobs"])

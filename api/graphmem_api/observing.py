@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
-from api.paths import keep_encoded
-from api.problems import problem
 from graphmem.tracing import failed, span
+from graphmem_api.paths import keep_encoded
+from graphmem_api.problems import problem
 
 log = logging.getLogger(__name__)
 

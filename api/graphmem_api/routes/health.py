@@ -6,9 +6,9 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
-from api import guard, schemas
-from api.facade import Memory as Facade
-from api.openapi import Responses, problem_response
+from graphmem_api import guard, schemas
+from graphmem_api.facade import Memory as Facade
+from graphmem_api.openapi import Responses, problem_response
 
 open_to_all = APIRouter(tags=["health"])
 measures = APIRouter(route_class=guard.AdminReading, tags=["health"])
