@@ -18,23 +18,23 @@ from typing import Any
 import numpy as np
 
 from graphmem import eventloop
-from graphmem.bootstrap import GraphMemory, Parts
-from graphmem.consolidation.analyse import Analyst
-from graphmem.consolidation.attempt import Limits
-from graphmem.consolidation.discover import Discovery
-from graphmem.consolidation.execute import Executor
-from graphmem.consolidation.rollback import Rollbacks
+from graphmem.bootstrap import Components, GraphMemory
+from graphmem.consolidation.analysis import ProposalAnalyser
+from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.execution import RunExecutor
+from graphmem.consolidation.rollback import RunRollback
+from graphmem.consolidation.run_transaction import LossLimits
+from graphmem.domain.consolidation_models import RunPhase, RunTrigger, parse_proposals
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.proposals import Phase, Trigger, read_proposals
 from graphmem.domain.times import utc_now
 from graphmem.llm.prompts import load_prompts
 from graphmem.settings import Settings
 from graphmem.store.facts import FactStore
+from graphmem.store.new_memory import NewMemory
 from graphmem.store.runs import RunStore
 from graphmem.store.snapshots import SnapshotStore
-from graphmem.store.statements import Statement
 from graphmem.store.transfer import TransferStore
 
 TEXTS = ["User keeps a note about thing {}", "User filed paper {} upstairs"]
@@ -51,14 +51,14 @@ async def fill(facts: FactStore, owner: Owner, size: int, dimension: int) -> lis
             centre = noise.normal(size=dimension)
         vector = centre + noise.normal(size=dimension) * (0.1 if number % 4 < 2 else 2.0)
         memory = MemoryIn(content=TEXTS[number % 2].format(number), predicate="NOTES")
-        statements.append(Statement(memory, vector.tolist()))
+        statements.append(NewMemory(memory, vector.tolist()))
     for start in range(0, size, 500):
         results = await facts.save(owner, statements[start : start + 500], {}, None)
         ids += [result.memory.id for result in results if result.memory]
     return ids
 
 
-def merges(ids: list[str]) -> list[dict[str, Any]]:
+def make_merge_proposals(ids: list[str]) -> list[dict[str, Any]]:
     """Return curated merges of every tenth pair."""
     pairs = [(first, second) for first, second in zip(ids[::2], ids[1::2], strict=False)][::10]
     numbers = {key: number for number, key in enumerate(ids)}
@@ -75,48 +75,52 @@ def merges(ids: list[str]) -> list[dict[str, Any]]:
 async def main(size: int) -> None:
     random.seed(7)
     async with GraphMemory.open(Settings(), worker=False) as memory:
-        await measure(memory.parts, Owner("bench", uuid.uuid4().hex), size)
+        await measure(memory.components, Owner("bench", uuid.uuid4().hex), size)
 
 
-async def measure(parts: Parts, owner: Owner, size: int) -> None:
+async def measure(components: Components, owner: Owner, size: int) -> None:
     """Fill, consolidate, undo, print the seconds of each, erase."""
-    graph, facts, snapshots = parts.graph, parts.facts, SnapshotStore()
+    graph, facts, snapshots = components.graph, components.facts, SnapshotStore()
     runs = RunStore(graph, snapshots)
-    executor = Executor(graph, facts, parts.entities, snapshots, runs, parts.embedder, SecretPolicy([]), Limits())
-    rollbacks = Rollbacks(graph, facts, snapshots, runs, utc_now, days=30)
+    executor = RunExecutor(
+        graph, facts, components.entities, snapshots, runs, components.embedder, SecretPolicy([]), LossLimits()
+    )
+    rollbacks = RunRollback(graph, facts, snapshots, runs, utc_now, days=30)
     figures: dict[str, float] = {}
 
     def note(name: str, started: float) -> None:
         figures[name] = round(time.perf_counter() - started, 2)
 
     try:
-        ids = await fill(facts, owner, size, parts.embedder.dimension)
+        ids = await fill(facts, owner, size, components.embedder.dimension)
         started = time.perf_counter()
-        batches = (await Discovery(graph, batch_size=25, max_batches=400).find(owner, utc_now())).batches
+        batches = (await Discovery(graph, batch_size=25, max_batches=400).find_batches(owner, utc_now())).batches
         note("discovery_s", started)
-        analyst, step = Analyst(graph, None, load_prompts()), time.perf_counter()
-        judged = [
-            each for batch in batches for each in (await analyst.analyse(owner, batch.memory_ids, old=batch.old)).judged
+        analyser, step = ProposalAnalyser(graph, None, load_prompts()), time.perf_counter()
+        reviewed = [
+            each
+            for batch in batches
+            for each in (await analyser.analyse(owner, batch.memory_ids, old=batch.old)).reviewed
         ]
-        judged += await executor.observe(owner, read_proposals(merges(ids)))
+        reviewed += await executor.attach_versions(owner, parse_proposals(make_merge_proposals(ids)))
         note("analysis_s", step)
         step, run_id = time.perf_counter(), str(uuid.uuid4())
-        await runs.create(run_id, owner.tenant, owner, Trigger.ON_DEMAND, utc_now(), phase=Phase.ANALYSED)
+        await runs.create(run_id, owner.tenant, owner, RunTrigger.ON_DEMAND, utc_now(), phase=RunPhase.ANALYSED)
         considered = [key for batch in batches for key in batch.memory_ids]
-        executed = await executor.execute(owner, run_id, judged, considered=considered)
+        executed = await executor.execute(owner, run_id, reviewed, considered=considered)
         note("execution_s", step)
         note("all_s", started)
-        verdicts = [each.verdict.value for each in executed.judged]
+        verdicts = [each.verdict.value for each in executed.reviewed]
         step = time.perf_counter()
-        await rollbacks.undo(owner.tenant, run_id)
+        await rollbacks.roll_back(owner.tenant, run_id)
         note("rollback_s", step)
         found = {"memories": size, "batches": len(batches), "changes": executed.change_count}
         counts = {name: verdicts.count(name) for name in sorted(set(verdicts))}
         print(json.dumps({**found, **counts, **figures}))
     finally:
         transfer = TransferStore(graph, facts, utc_now)
-        await graph.write(lambda inside: snapshots.forget(inside, owner))
-        await graph.write(lambda inside: transfer.forget(inside, owner))
+        await graph.write(lambda inside: snapshots.erase_user(inside, owner))
+        await graph.write(lambda inside: transfer.erase_user(inside, owner))
 
 
 if __name__ == "__main__":

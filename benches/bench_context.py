@@ -17,14 +17,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from graphmem import eventloop
-from graphmem.bootstrap import GraphMemory, Parts
-from graphmem.domain.context import ContextRequest
+from graphmem.bootstrap import Components, GraphMemory
+from graphmem.domain.context_models import ContextRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
-from graphmem.domain.session import MessageIn, Role
+from graphmem.domain.session import MessageIn, MessageRole
 from graphmem.settings import Settings
-from graphmem.store.episode_rows import Turn
-from graphmem.store.statements import Statement
+from graphmem.store.episode_mapping import PreparedMessage
+from graphmem.store.new_memory import NewMemory
 
 THINGS = [
     "rent", "groceries", "cycling", "chess", "pottery", "Lisbon", "sourdough", "gardening", "taxes", "violin", "hiking",
@@ -36,62 +36,64 @@ WARM_UP = 100
 DOMAINS = [None, None, None, None, "coding", "cooking", "travel", "finance"]
 
 
-def sentences(count: int, dice: random.Random) -> list[str]:
+def sentences(count: int, rng: random.Random) -> list[str]:
     """Return distinct statements."""
     return [
-        f"The user {dice.choice(VERBS)} {dice.choice(THINGS)} and {dice.choice(THINGS)} (note {number})"
+        f"The user {rng.choice(VERBS)} {rng.choice(THINGS)} and {rng.choice(THINGS)} (note {number})"
         for number in range(count)
     ]
 
 
-def figures(seconds: Sequence[float]) -> str:
+def format_percentiles(seconds: Sequence[float]) -> str:
     """Return median and 95th percentile in milliseconds."""
     ordered = sorted(seconds)
     high = ordered[int(0.95 * (len(ordered) - 1))]
     return f"p50 {statistics.median(ordered) * 1000:6.1f} ms   p95 {high * 1000:6.1f} ms"
 
 
-async def fill(parts: Parts, owner: Owner, memories: int, sessions: int, turns: int) -> None:
+async def fill(components: Components, owner: Owner, memories: int, sessions: int, turns: int) -> None:
     """Write the user's memories and sessions."""
-    dice = random.Random(7)
-    embedder, facts, episodes = parts.embedder, parts.facts, parts.episodes
-    texts = sentences(memories, dice)
+    rng = random.Random(7)
+    embedder, facts, episodes = components.embedder, components.facts, components.episodes
+    texts = sentences(memories, rng)
     vectors = await embedder.embed(texts)
     names = {owner.user_id: (await embedder.embed([owner.user_id]))[0]}
     for start in range(0, memories, 250):
         statements = [
-            Statement(MemoryIn(content=text, importance=round(dice.random(), 2), domain=dice.choice(DOMAINS)), vector)
+            NewMemory(MemoryIn(content=text, importance=round(rng.random(), 2), domain=rng.choice(DOMAINS)), vector)
             for text, vector in zip(texts[start : start + 250], vectors[start : start + 250], strict=True)
         ]
         await facts.save(owner, statements, names, "bench")
     begin = datetime.now(UTC) - timedelta(days=sessions)
     for number in range(sessions):
-        said = [
+        messages = [
             MessageIn(
-                role=Role.USER if turn % 2 == 0 else Role.ASSISTANT,
-                content=dice.choice(texts),
-                intent=dice.choice(["spending_analysis", "planning", "small_talk"]) if turn % 2 == 0 else None,
+                role=MessageRole.USER if turn % 2 == 0 else MessageRole.ASSISTANT,
+                content=rng.choice(texts),
+                intent=rng.choice(["spending_analysis", "planning", "small_talk"]) if turn % 2 == 0 else None,
                 timestamp=begin + timedelta(days=number, minutes=turn),
             )
             for turn in range(turns)
         ]
-        stored = [Turn(each, dice.choice(vectors)) for each in said]
-        await episodes.append(owner, f"session-{number}", stored, job_id=None)
+        stored = [PreparedMessage(each, rng.choice(vectors)) for each in messages]
+        await episodes.append_messages(owner, f"session-{number}", stored, job_id=None)
 
 
 async def ask(memory: GraphMemory, owner: Owner, questions: int) -> dict[str, list[float]]:
     """Return how long contexts took, right after a write and in between."""
-    dice = random.Random(11)
+    rng = random.Random(11)
     took: dict[str, list[float]] = {"written": [], "unwritten": []}
-    told = Turn(MessageIn(role=Role.USER, content="and then?"), [0.1] * memory.parts.embedder.dimension)
+    followup = PreparedMessage(
+        MessageIn(role=MessageRole.USER, content="and then?"), [0.1] * memory.components.embedder.dimension
+    )
     for number in range(WARM_UP + questions):
         if number % 2:
-            await memory.parts.episodes.append(owner, "session-1", [told], job_id=None)
-        talk = dice.choice([" from our last talk", "", ""])
+            await memory.components.episodes.append_messages(owner, "session-1", [followup], job_id=None)
+        talk = rng.choice([" from our last talk", "", ""])
         request = ContextRequest(
-            question=f"What do I know about {dice.choice(THINGS)} and {dice.choice(THINGS)}{talk}?",
+            question=f"What do I know about {rng.choice(THINGS)} and {rng.choice(THINGS)}{talk}?",
             session_id="session-1",
-            domain=dice.choice(DOMAINS),
+            domain=rng.choice(DOMAINS),
         )
         started = time.perf_counter()
         await memory.contexts.build(owner, request)
@@ -109,12 +111,12 @@ async def main() -> None:
     owner = Owner(f"bench{uuid.uuid4().hex[:8]}", "rich")
     async with GraphMemory.open(Settings(), worker=False) as memory:
         try:
-            await fill(memory.parts, owner, given.memories, given.sessions, given.turns)
+            await fill(memory.components, owner, given.memories, given.sessions, given.turns)
             took = await ask(memory, owner, given.questions)
         finally:
             await memory.transfer.forget(owner)
     for name, seconds in {**took, "all": [each for group in took.values() for each in group]}.items():
-        print(f"{name:10} {figures(seconds)}")
+        print(f"{name:10} {format_percentiles(seconds)}")
 
 
 if __name__ == "__main__":

@@ -22,81 +22,89 @@ from typing import TypeVar
 
 from pydantic import SecretStr
 
-from benches.conversations import Asked, Conversation, load, read
-from benches.measures import CUTS, Measured, quantile
-from benches.peer import Peer, open_peer
+from benches.conversations import BenchmarkQuestion, Conversation, load, read
+from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
+from benches.metrics import RECALL_CUTOFFS, Measurements, quantile
 from graphmem import eventloop
-from graphmem.bootstrap import Parts, Reading, open_parts
+from graphmem.bootstrap import Components, RetrievalComponents, open_components
 from graphmem.domain.identity import Owner
-from graphmem.domain.recall import MessageQuery, SearchQuery
+from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
 from graphmem.embedded import EmbeddedNeo4j
 from graphmem.settings import Settings
 from graphmem.store.transfer import TransferStore
 
 T = TypeVar("T")
 
-MESSAGES, FACTS, EVIDENCE, PEER = "messages", "facts", "evidence (fused)", "Graphiti search"
-DEPTH = 20
+MESSAGES, FACTS, EVIDENCE, BASELINE = "messages", "facts", "evidence (fused)", "Graphiti search"
+TOP_K = 20
 
 
-async def timed(measured: Measured, work: Awaitable[T]) -> T:
+async def timed(measured: Measurements, work: Awaitable[T]) -> T:
     """Return what `work` returns and note how long it took."""
     started = time.perf_counter()
     result = await work
-    measured.took.append((time.perf_counter() - started) * 1000)
+    measured.durations_ms.append((time.perf_counter() - started) * 1000)
     return result
 
 
-async def ask(reading: Reading, owner: Owner, asked: Asked, results: dict[str, Measured]) -> None:
+async def ask(
+    retrieval: RetrievalComponents, owner: Owner, asked: BenchmarkQuestion, results: dict[str, Measurements]
+) -> None:
     """Put one question to graphmem in three ways."""
     messages = await timed(
-        results[MESSAGES], reading.search.messages(owner, MessageQuery(query=asked.text, limit=DEPTH))
+        results[MESSAGES], retrieval.search.messages(owner, MessageSearchQuery(query=asked.text, limit=TOP_K))
     )
     results[MESSAGES].add(asked.category, [each.message.id for each in messages.results], asked.evidence)
-    plain = SearchQuery(query=asked.text, limit=DEPTH, reinforce=False)
-    facts = await timed(results[FACTS], reading.search.search(owner, plain))
+    plain = SearchQuery(query=asked.text, limit=TOP_K, reinforce=False)
+    facts = await timed(results[FACTS], retrieval.search.search(owner, plain))
     rests_on = dict.fromkeys(key for each in facts.results for key in each.memory.source.message_ids)
     results[FACTS].add(asked.category, list(rests_on), asked.evidence)
     fused = await timed(
-        results[EVIDENCE], reading.search.search(owner, plain.model_copy(update={"include_messages": True}))
+        results[EVIDENCE], retrieval.search.search(owner, plain.model_copy(update={"include_messages": True}))
     )
     results[EVIDENCE].add(asked.category, [each.message_id for each in fused.evidence], asked.evidence)
 
 
-async def ask_peer(peer: Peer, owner: Owner, asked: Asked, ids: dict[str, str], measured: Measured) -> None:
+async def ask_baseline(
+    baseline: GraphitiBaseline, owner: Owner, asked: BenchmarkQuestion, ids: dict[str, str], measured: Measurements
+) -> None:
     """Put one question to Graphiti; `ids` are the message ids of episodes."""
-    found = await timed(measured, peer.search(owner, asked.text, DEPTH))
+    found = await timed(measured, baseline.search(owner, asked.text, TOP_K))
     order = dict.fromkeys(ids[uuid] for episodes in found for uuid in episodes if uuid in ids)
     measured.add(asked.category, list(order), asked.evidence)
 
 
-async def run(conversations: Sequence[Conversation], with_peer: bool) -> tuple[dict[str, Measured], float]:
+async def run(conversations: Sequence[Conversation], with_baseline: bool) -> tuple[dict[str, Measurements], float]:
     """Load, ask and erase; return what was measured and the milliseconds an embedding takes."""
-    results = {name: Measured() for name in (MESSAGES, FACTS, EVIDENCE, *([PEER] if with_peer else []))}
+    results = {name: Measurements() for name in (MESSAGES, FACTS, EVIDENCE, *([BASELINE] if with_baseline else []))}
     embedding: list[float] = []
     async with AsyncExitStack() as stack:
         settings = await stack.enter_async_context(database())
-        parts = await stack.enter_async_context(open_parts(settings))
-        peer = await stack.enter_async_context(open_peer(settings, parts.embedder)) if with_peer else None
-        reading = Reading.of(parts)
+        components = await stack.enter_async_context(open_components(settings))
+        baseline = (
+            await stack.enter_async_context(open_graphiti_baseline(settings, components.embedder))
+            if with_baseline
+            else None
+        )
+        retrieval = RetrievalComponents.build(components)
         tenant = f"bench{uuid.uuid4().hex[:8]}"
         for conversation in conversations:
             if not conversation.facts:
                 print(f"{conversation.id}: no facts, left out")
                 continue
-            owner = await load(conversation, tenant, parts.episodes, parts.facts, parts.embedder)
-            stack.push_async_callback(erase, parts, owner)
-            await parts.graph.fetch("schema.await_indexes")
+            owner = await load(conversation, tenant, components.episodes, components.facts, components.embedder)
+            stack.push_async_callback(erase, components, owner)
+            await components.graph.fetch("schema.await_indexes")
             ids = [message["id"] for message in conversation.messages]
-            rows = await parts.graph.fetch("episodes.texts", group_id=owner.group_id, message_ids=ids)
+            rows = await components.graph.fetch("episodes.fetch_texts", group_id=owner.group_id, message_ids=ids)
             stored = {row["uuid"]: row["message_id"] for row in rows}
             for asked in conversation.questions:
                 started = time.perf_counter()
-                await parts.embedder.embed([asked.text])
+                await components.embedder.embed([asked.text])
                 embedding.append((time.perf_counter() - started) * 1000)
-                await ask(reading, owner, asked, results)
-                if peer:
-                    await ask_peer(peer, owner, asked, stored, results[PEER])
+                await ask(retrieval, owner, asked, results)
+                if baseline:
+                    await ask_baseline(baseline, owner, asked, stored, results[BASELINE])
             print(f"{conversation.id}: {len(conversation.questions)} questions")
     return results, quantile(embedding, 0.5)
 
@@ -115,36 +123,36 @@ async def database() -> AsyncIterator[Settings]:
         yield settings.model_copy(update=found)
 
 
-async def erase(parts: Parts, owner: Owner) -> None:
+async def erase(components: Components, owner: Owner) -> None:
     """Erase a user of the bench."""
-    store = TransferStore(parts.graph, parts.facts, parts.clock)
-    await parts.graph.write(lambda transaction: store.forget(transaction, owner))
+    store = TransferStore(components.graph, components.facts, components.clock)
+    await components.graph.write(lambda transaction: store.erase_user(transaction, owner))
 
 
-def table(results: dict[str, Measured], categories: dict[int, str], embedding: float) -> str:
+def table(results: dict[str, Measurements], categories: dict[int, str], embedding: float) -> str:
     """Return the report in Markdown."""
     total = len(next(iter(results.values())).rows)
     asked = {key: name for key, name in categories.items() if any(each == key for each, _ in results[FACTS].rows)}
     head = [
-        "| | " + " | ".join(f"R@{cut}" for cut in CUTS) + " | MRR | p50 ms | p95 ms |",
-        "|---" * (len(CUTS) + 4) + "|",
+        "| | " + " | ".join(f"R@{cut}" for cut in RECALL_CUTOFFS) + " | MRR | p50 ms | p95 ms |",
+        "|---" * (len(RECALL_CUTOFFS) + 4) + "|",
     ]
     lines = [f"# Evidence found, {total} questions", "", *head]
     for name, measured in results.items():
         values = " | ".join(f"{value:.3f}" for value in measured.mean())
         lines.append(
-            f"| {name} | {values} | {quantile(measured.took, 0.5):.1f} | {quantile(measured.took, 0.95):.1f} |"
+            f"| {name} | {values} | {quantile(measured.durations_ms, 0.5):.1f} | {quantile(measured.durations_ms, 0.95):.1f} |"
         )
     lines += ["", f"A new question adds its embedding: {embedding:.1f} ms (p50).", "", "## By category", ""]
-    columns = " | ".join(f"{name} R@{cut}" for name in asked.values() for cut in CUTS)
-    lines += [f"| | {columns} |", "|---" * (len(asked) * len(CUTS) + 1) + "|"]
+    columns = " | ".join(f"{name} R@{cut}" for name in asked.values() for cut in RECALL_CUTOFFS)
+    lines += [f"| | {columns} |", "|---" * (len(asked) * len(RECALL_CUTOFFS) + 1) + "|"]
     for name, measured in results.items():
-        values = " | ".join(f"{value:.3f}" for key in asked for value in measured.mean(key)[: len(CUTS)])
+        values = " | ".join(f"{value:.3f}" for key in asked for value in measured.mean(key)[: len(RECALL_CUTOFFS)])
         lines.append(f"| {name} | {values} |")
     return "\n".join(lines) + "\n"
 
 
-def plot(results: dict[str, Measured], categories: dict[int, str], path: Path) -> None:
+def plot(results: dict[str, Measurements], categories: dict[int, str], path: Path) -> None:
     """Draw recall at 10 by category."""
     import matplotlib as mpl
 

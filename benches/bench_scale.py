@@ -27,16 +27,16 @@ from typing import Any
 import psutil
 from pydantic import SecretStr
 
-from benches.measures import quantile
-from benches.peer import Peer, open_peer
-from benches.world import World, users
+from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
+from benches.metrics import quantile
+from benches.synthetic_data import SyntheticData, users
 from graphmem import eventloop
-from graphmem.bootstrap import Parts, Reading, open_parts
+from graphmem.bootstrap import Components, RetrievalComponents, open_components
 from graphmem.domain.identity import Owner
-from graphmem.domain.recall import Filters, SearchQuery
+from graphmem.domain.search_models import FactFilters, SearchQuery
 from graphmem.embedded import EmbeddedNeo4j
 from graphmem.embedding import Embedder
-from graphmem.retrieval.inquiry import LEAST_DEPTH
+from graphmem.retrieval.search_preparer import MIN_CANDIDATES_PER_CHANNEL
 from graphmem.settings import Settings
 
 TENANT = "scale"
@@ -46,17 +46,17 @@ QUESTIONS = 100
 WARM_UP = 100
 """So many questions are asked again and again before anything is timed."""
 ROUND_SECONDS = 10.0
-MOST_ROUNDS = 18
-STEADY = 0.95
+MAX_ROUNDS = 18
+STEADY_RATIO = 0.95
 """Each side is asked in rounds of so many seconds before it is timed, until a round's median is no longer below this
 share of the best before it: a server compiles what it does often."""
 QUANTILES = (0.5, 0.95, 0.99)
 
 
-class MadeUpEmbedder:
+class SyntheticEmbedder:
     """The vectors of a made-up world; `real` spends the time of a real embedder first, where one is given."""
 
-    def __init__(self, world: World, dimension: int, real: Embedder | None = None) -> None:
+    def __init__(self, world: SyntheticData, dimension: int, real: Embedder | None = None) -> None:
         self._world = world
         self.dimension = dimension
         self.model = "made-up"
@@ -76,7 +76,7 @@ class MadeUpEmbedder:
 
 
 @dataclass(slots=True)
-class Step:
+class ScaleResult:
     """What was measured at one size; times in milliseconds by what was asked and how many facts the user has."""
 
     facts: int
@@ -97,36 +97,36 @@ class Step:
         }
 
 
-async def load(parts: Parts, world: World, owner: Owner, count: int) -> None:
+async def load(components: Components, world: SyntheticData, owner: Owner, count: int) -> None:
     """Write a user with `count` facts."""
     made = world.user(owner, count)
     for start in range(0, len(made.entities), BATCH):
-        await parts.graph.execute("entities.create", entities=made.entities[start : start + BATCH])
+        await components.graph.execute("entities.create_entities", entities=made.entities[start : start + BATCH])
     for start in range(0, len(made.facts), BATCH):
-        await parts.graph.execute("facts.create_rows", rows=made.facts[start : start + BATCH])
-    await parts.graph.write(lambda transaction: parts.facts.lock(transaction, owner))
+        await components.graph.execute("facts.create_versions", rows=made.facts[start : start + BATCH])
+    await components.graph.write(lambda transaction: components.facts.lock_user(transaction, owner))
 
 
-async def timed(step: Step, name: str, work: Awaitable[Any]) -> None:
+async def timed(step: ScaleResult, name: str, work: Awaitable[Any]) -> None:
     """Note how long something takes."""
     started = time.perf_counter()
     await work
     step.took.setdefault(name, []).append((time.perf_counter() - started) * 1000)
 
 
-def questions(world: World, made: Sequence[str], count: int) -> list[str]:
+def questions(world: SyntheticData, made: Sequence[str], count: int) -> list[str]:
     """Return questions that share some words with what is known."""
     asked = []
     for _ in range(count):
-        words = world.dice.choice(made).split()
-        asked.append(" ".join([*world.dice.sample(words, k=min(5, len(words))), *world.sentence(2)]))
+        words = world.rng.choice(made).split()
+        asked.append(" ".join([*world.rng.sample(words, k=min(5, len(words))), *world.sentence(2)]))
     return asked
 
 
-async def contents(parts: Parts, owner: Owner) -> list[str]:
+async def sample_fact_texts(components: Components, owner: Owner) -> list[str]:
     """Return what some of a user's facts say."""
-    rows = await parts.graph.fetch(
-        "facts.page",
+    rows = await components.graph.fetch(
+        "facts.list_page",
         group_ids=[owner.group_id], valid_at=datetime.now(UTC), known_at=datetime.now(UTC), any_validity=False,
         types=None, tags=[], not_tags=[], domain=None, scope=None, entity_ids=None, keyword=None, session_id=None,
         min_importance=None, min_confidence=None, created_after=None, created_before=None, sort="created_at",
@@ -136,70 +136,74 @@ async def contents(parts: Parts, owner: Owner) -> list[str]:
 
 
 async def measure(
-    parts: Parts, world: World, embedder: MadeUpEmbedder, real: Embedder, peer: Peer | None, owners: list[Owner],
-    size: int, step: Step,
+    components: Components, world: SyntheticData, embedder: SyntheticEmbedder, real: Embedder, baseline: GraphitiBaseline | None, owners: list[Owner],
+    size: int, step: ScaleResult,
 ) -> None:  # fmt: skip
     """Ask users of one size."""
     asked = []
     for owner in owners:
-        known = await contents(parts, owner)
+        known = await sample_fact_texts(components, owner)
         asked += [(owner, text, known) for text in questions(world, known, (QUESTIONS + WARM_UP) // len(owners))]
-    world.dice.shuffle(asked)
-    reading = Reading.of(parts)
+    world.rng.shuffle(asked)
+    retrieval = RetrievalComponents.build(components)
     before = [(owner, text) for owner, text, _ in asked[:WARM_UP]]
-    await warm_up(before, lambda owner, text: reading.search.search(owner, SearchQuery(query=text)))
-    if peer:
-        await warm_up(before, lambda owner, text: peer.search(owner, text, 10))
+    await warm_up(before, lambda owner, text: retrieval.search.search(owner, SearchQuery(query=text)))
+    if baseline:
+        await warm_up(before, lambda owner, text: baseline.search(owner, text, 10))
     for owner, text, known in asked[WARM_UP:]:
         query = SearchQuery(query=text)
         embedder.real = None
-        await timed(step, f"search {size}", reading.search.search(owner, query))
+        await timed(step, f"search {size}", retrieval.search.search(owner, query))
         embedder.real = real
-        await timed(step, f"search with embedding {size}", reading.search.search(owner, query))
+        await timed(step, f"search with embedding {size}", retrieval.search.search(owner, query))
         embedder.real = None
-        name = " ".join(world.dice.choice(known).split()[-2:])
-        fresh = Reading.of(parts)
+        name = " ".join(world.rng.choice(known).split()[-2:])
+        fresh = RetrievalComponents.build(components)
         await timed(step, f"lookup cold {size}", fresh.lookup.lookup(owner, name, reinforce=False))
         await timed(step, f"lookup warm {size}", fresh.lookup.lookup(owner, name, reinforce=False))
-        if peer:
-            await timed(step, f"Graphiti search {size}", peer.search(owner, text, 10))
-    await reading.reinforcement.close()
-    step.recall[size] = await index_recall(parts, reading, world, [(owner, text) for owner, text, _ in asked[WARM_UP:]])
+        if baseline:
+            await timed(step, f"Graphiti search {size}", baseline.search(owner, text, 10))
+    await retrieval.reinforcement.close()
+    step.recall[size] = await index_recall(
+        components, retrieval, world, [(owner, text) for owner, text, _ in asked[WARM_UP:]]
+    )
 
 
 async def warm_up(asked: Sequence[tuple[Owner, str]], ask: Callable[[Owner, str], Awaitable[Any]]) -> None:
     """Ask until answers come no faster."""
     best = math.inf
     again = itertools.cycle(asked)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         until = time.perf_counter() + ROUND_SECONDS
         took = []
         while (started := time.perf_counter()) < until:
             await ask(*next(again))
             took.append(time.perf_counter() - started)
         median = quantile(took, 0.5)
-        if median > STEADY * best:
+        if median > STEADY_RATIO * best:
             return
         best = median
 
 
-async def index_recall(parts: Parts, reading: Reading, world: World, asked: Sequence[tuple[Owner, str]]) -> float:
+async def index_recall(
+    components: Components, retrieval: RetrievalComponents, world: SyntheticData, asked: Sequence[tuple[Owner, str]]
+) -> float:
     """Return which share of the exact 20 nearest facts a search has from the index, of which it asks at least 60."""
-    filters = Filters(valid_at=datetime.now(UTC))
+    filters = FactFilters(valid_at=datetime.now(UTC))
     shares = []
     for owner, text in asked:
         vector = world.vector(text)
-        found = (await reading.store.facts_by_vector(owner, vector, filters, LEAST_DEPTH))[:20]
-        nearest = await parts.graph.value(
-            "search.facts_by_vector_scan",
-            group_ids=owner.readable, vector=vector, limit=20, **filters.times, **filters.attributes,
+        found = (await retrieval.store.find_facts_by_vector(owner, vector, filters, MIN_CANDIDATES_PER_CHANNEL))[:20]
+        nearest = await components.graph.fetch_value(
+            "search.scan_facts_by_vector",
+            group_ids=owner.readable_group_ids, vector=vector, limit=20, **filters.time_params, **filters.attribute_params,
         )  # fmt: skip
         exact = {uuid for uuid, *_ in nearest}
         shares.append(len(exact & {each.uuid for each in found}) / len(exact))
     return sum(shares) / len(shares)
 
 
-async def run(sizes: Sequence[int], folder: Path, with_peer: bool) -> list[Step]:
+async def run(sizes: Sequence[int], folder: Path, with_baseline: bool) -> list[ScaleResult]:
     """Fill and measure, size by size."""
     settings = Settings()
     async with AsyncExitStack() as stack:
@@ -207,31 +211,37 @@ async def run(sizes: Sequence[int], folder: Path, with_peer: bool) -> list[Step]
         stack.push_async_callback(server.stop)
         info = server.info
         here = {"neo4j_uri": info.uri, "neo4j_user": info.user, "neo4j_password": SecretStr(info.password)}
-        parts = await stack.enter_async_context(open_parts(settings.model_copy(update={**here, "data_dir": folder})))
-        world = World(7, parts.embedder.dimension)
-        embedder = MadeUpEmbedder(world, parts.embedder.dimension)
-        real = parts.embedder
-        parts = replace_embedder(parts, embedder)
-        peer = await stack.enter_async_context(open_peer(parts.settings, embedder)) if with_peer else None
-        steps: list[Step] = []
+        components = await stack.enter_async_context(
+            open_components(settings.model_copy(update={**here, "data_dir": folder}))
+        )
+        world = SyntheticData(7, components.embedder.dimension)
+        embedder = SyntheticEmbedder(world, components.embedder.dimension)
+        real = components.embedder
+        components = replace_embedder(components, embedder)
+        baseline = (
+            await stack.enter_async_context(open_graphiti_baseline(components.settings, embedder))
+            if with_baseline
+            else None
+        )
+        steps: list[ScaleResult] = []
         owners: dict[int, list[Owner]] = {BIG: [], SMALL: []}
         total = 0
         for size in sizes:
-            step = Step(size)
+            step = ScaleResult(size)
             started = time.perf_counter()
             for number, (owner, count) in enumerate(users(size - total, f"{TENANT}{size}", BIG, SMALL)):
-                await load(parts, world, owner, count)
+                await load(components, world, owner, count)
                 owners[count].append(owner)
                 total += count
                 step.loaded += count
                 if number % 50 == 0:
                     print(f"{total} facts, {step.loaded / (time.perf_counter() - started):.0f} a second", flush=True)
-            await parts.graph.fetch("schema.await_indexes")
+            await components.graph.fetch("schema.await_indexes")
             step.seconds_to_load = time.perf_counter() - started
             for count, members in owners.items():
                 if members:
-                    chosen = world.dice.sample(members, min(10, len(members)))
-                    await measure(parts, world, embedder, real, peer, chosen, count, step)
+                    chosen = world.rng.sample(members, min(10, len(members)))
+                    await measure(components, world, embedder, real, baseline, chosen, count, step)
             step.memory_mb = psutil.Process(info.pid).memory_info().rss / 1e6
             step.disk_mb = disk_mb(folder)
             steps.append(step)
@@ -244,14 +254,14 @@ def disk_mb(folder: Path) -> float:
     return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file()) / 1e6
 
 
-def replace_embedder(parts: Parts, embedder: MadeUpEmbedder) -> Parts:
-    """Return the parts with another embedder."""
+def replace_embedder(components: Components, embedder: SyntheticEmbedder) -> Components:
+    """Return the components with another embedder."""
     from dataclasses import replace
 
-    return replace(parts, embedder=embedder)
+    return replace(components, embedder=embedder)
 
 
-def table(steps: Sequence[Step]) -> str:
+def table(steps: Sequence[ScaleResult]) -> str:
     """Return the report in Markdown."""
     names = list(dict.fromkeys(name for step in steps for name in step.took))
     lines = [
@@ -282,7 +292,7 @@ def table(steps: Sequence[Step]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def plot(steps: Sequence[Step], path: Path) -> None:
+def plot(steps: Sequence[ScaleResult], path: Path) -> None:
     """Draw the medians over the size of the graph."""
     import matplotlib as mpl
 

@@ -16,21 +16,21 @@ from typing import Any
 
 from graphmem.domain.entity import EntityIn
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn, SourceIn
-from graphmem.domain.session import MessageIn, spoken
+from graphmem.domain.memory import MemoryIn, MemorySourceIn
+from graphmem.domain.session import MessageIn, embedding_text
 from graphmem.domain.text import name_key
 from graphmem.embedding import Embedder
-from graphmem.store.episode_rows import Turn
+from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
-from graphmem.store.statements import Statement
+from graphmem.store.new_memory import NewMemory
 
-ASKED = (1, 2, 3, 4)
+ANSWERABLE_CATEGORIES = (1, 2, 3, 4)
 """Categories with an answer in the conversation; 5 asks for what was never said."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BenchmarkQuestion:
     """A question with the messages that answer it."""
 
     text: str
@@ -45,7 +45,7 @@ class Conversation:
     id: str
     messages: list[dict[str, Any]]
     facts: list[dict[str, Any]]
-    questions: list[Asked]
+    questions: list[BenchmarkQuestion]
 
 
 def read(path: Path) -> tuple[list[Conversation], dict[int, str]]:
@@ -58,9 +58,9 @@ def read(path: Path) -> tuple[list[Conversation], dict[int, str]]:
             each["messages"],
             each.get("facts") or [],
             [
-                Asked(qa["question"], qa["category"], frozenset(qa["evidence"]))
+                BenchmarkQuestion(qa["question"], qa["category"], frozenset(qa["evidence"]))
                 for qa in each["qa"]
-                if qa["category"] in ASKED and qa["evidence"]
+                if qa["category"] in ANSWERABLE_CATEGORIES and qa["evidence"]
             ],
         )
         for each in data["conversations"]
@@ -74,13 +74,13 @@ async def load(
     """Store a conversation's messages and facts, with vectors and sources, for a fresh user; return the user."""
     owner = Owner(tenant, f"{conversation.id}-{uuid.uuid4().hex[:6]}")
     turns = [_turn(each) for each in conversation.messages]
-    vectors = await embedder.embed([spoken(turn.name, turn.content) for turn in turns])
+    vectors = await embedder.embed([embedding_text(turn.name, turn.content) for turn in turns])
     for session, members in _by_session(conversation.messages, turns, vectors).items():
-        await episodes.append(owner, session, members, job_id=None)
+        await episodes.append_messages(owner, session, members, job_id=None)
     memories = [_memory(each) for each in conversation.facts]
     names = sorted({named.name for memory in memories for named in (memory.subject, memory.object) if named})
     texts = await embedder.embed([memory.content for memory in memories] + names)
-    statements = [Statement(memory, vector) for memory, vector in zip(memories, texts, strict=False)]
+    statements = [NewMemory(memory, vector) for memory, vector in zip(memories, texts, strict=False)]
     by_key = {name_key(name): vector for name, vector in zip(names, texts[len(memories) :], strict=True)}
     for start in range(0, len(statements), 100):
         await facts.save(owner, statements[start : start + 100], by_key, None)
@@ -89,10 +89,10 @@ async def load(
 
 def _by_session(
     messages: Sequence[dict[str, Any]], turns: Sequence[MessageIn], vectors: Sequence[list[float]]
-) -> dict[str, list[Turn]]:
-    sessions: dict[str, list[Turn]] = {}
+) -> dict[str, list[PreparedMessage]]:
+    sessions: dict[str, list[PreparedMessage]] = {}
     for message, turn, vector in zip(messages, turns, vectors, strict=True):
-        sessions.setdefault(f"session-{message['session']}", []).append(Turn(turn, vector))
+        sessions.setdefault(f"session-{message['session']}", []).append(PreparedMessage(turn, vector))
     return sessions
 
 
@@ -112,7 +112,7 @@ def _memory(fact: dict[str, Any]) -> MemoryIn:
         confidence=fact.get("confidence", 0.9),
         importance=fact.get("importance", 0.5),
         tags=fact.get("tags") or [],
-        source=SourceIn(message_ids=fact["evidence"]),
+        source=MemorySourceIn(message_ids=fact["evidence"]),
     )
 
 

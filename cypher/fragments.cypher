@@ -2,7 +2,7 @@
 // The driver makes Neo4j's datetimes into Python's one by one and slowly, so times are returned as numbers:
 // microseconds since 1970, null where open.
 
-// fragment: version
+// fragment: fact_version
 // One version of a memory, as the store reads it; `r` is its edge.
 r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null, last_accessed_at: null,
    valid_at: null, invalid_at: null, claimed_invalid_at: null, created_at: null, first_created_at: null,
@@ -11,12 +11,12 @@ r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null,
         r.updated_at, r.expired_at, r.expires_at] | at.epochSeconds * 1000000 + at.microsecond] AS times,
 startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 
-// fragment: candidate
+// fragment: fact_candidate
 // What ranking needs of a fact that a channel found with a `score`, and no more.
 [r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids]
 
-// fragment: whole
+// fragment: memory_columns
 // What callers see of a fact, its subject and object, and the entities it names.
 [r {.uuid, .memory_id, .version, .group_id, .name, .fact, .content_hash, .type, .scope, .domain, .tags, .confidence,
     .importance, .strength, .decay_rate, .access_count, .retired, .status, .end_status, .superseded_by, .supersedes,
@@ -29,33 +29,33 @@ startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
    MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
  }]
 
-// fragment: message
+// fragment: message_columns
 // What callers see of a message, and its times.
 [m {.*, content_embedding: null, redacted: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
  [at IN [m.valid_at, m.created_at, m.extracted_at] | at.epochSeconds * 1000000 + at.microsecond]]
 
-// fragment: mentions
+// fragment: add_mentions
 // Remember on entities which memories mention them beside subject and object.
 UNWIND $mentioned AS row
 MATCH (e:Entity {uuid: row.entity_id}) WHERE e.group_id = $group_id
 SET e.mentioned_in = coalesce(e.mentioned_in, []) + [id IN row.memory_ids WHERE NOT id IN coalesce(e.mentioned_in, [])]
 
-// fragment: words_at_hand
+// fragment: await_fulltext
 // Full text lags behind writes by a moment: wait until it holds all that was written before this query.
 CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
 
-// fragment: moments
+// fragment: as_of_params
 // The bounds of both axes of time; they come as [seconds since 1970, microseconds], which the driver writes faster.
 WITH datetime({epochSeconds: $valid_at[0], microsecond: $valid_at[1]}) AS valid_at,
      datetime({epochSeconds: $valid_after[0], microsecond: $valid_after[1]}) AS valid_after,
      datetime({epochSeconds: $known_at[0], microsecond: $known_at[1]}) AS known_at
 
-// fragment: believed
-// A fact `r` of the user that was believed and held within `{{moments}}`.
+// fragment: as_of_filter
+// A fact `r` of the user that was believed and held within `{{as_of_params}}`.
 r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND r.valid_from <= valid_at AND r.valid_to >= valid_after
 
-// fragment: wanted
+// fragment: attribute_filter
 // A fact `r` has the attributes that are asked for.
 ($types IS NULL OR r.type IN $types)
   AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))

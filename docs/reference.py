@@ -16,15 +16,15 @@ from graphmem_api.app import create_app
 
 from graphmem.bootstrap import GraphMemory
 from graphmem.cli.app import app as command_line
-from graphmem.domain.export_schema import schema_of_export
+from graphmem.domain.export_schema import export_json_schema
 from graphmem.mcp.server import make_server
 from graphmem.settings import Settings
 
-TARGET = Path(__file__).with_name("reference.md")
-SCHEMA = Path(__file__).with_name("export.schema.json")
+REFERENCE_FILE = Path(__file__).with_name("reference.md")
+SCHEMA_FILE = Path(__file__).with_name("export.schema.json")
 
 
-def settings() -> Iterator[str]:
+def setting_rows() -> Iterator[str]:
     """Yield a row for each setting."""
     yield "| setting | default | what it is for |\n|---|---|---|"
     for name, field in Settings.model_fields.items():
@@ -35,7 +35,7 @@ def settings() -> Iterator[str]:
         yield f"| `{shown}` | {told} | {field.description} |"
 
 
-def routes() -> Iterator[str]:
+def route_rows() -> Iterator[str]:
     """Yield a row for each route."""
     app = create_app(cast(GraphMemory, None), Settings())
     yield "| route | does |\n|---|---|"
@@ -44,30 +44,30 @@ def routes() -> Iterator[str]:
             yield f"| `{method.upper()} {path}` | {operation['summary']} |"
 
 
-def commands() -> Iterator[str]:
+def command_rows() -> Iterator[str]:
     """Yield a row for each command."""
     yield "| command | does |\n|---|---|"
     root = typer.main.get_command(command_line)
-    yield from _commands(root, "graphmem")
+    yield from _command_rows(root, "graphmem")
 
 
-def _commands(command: Any, called: str) -> Iterator[str]:
+def _command_rows(command: Any, name_path: str) -> Iterator[str]:
     children = getattr(command, "commands", None)
     if not children:
-        yield f"| `{called}` | {(command.help or '').split(chr(10) * 2)[0].strip()} |"
+        yield f"| `{name_path}` | {(command.help or '').split(chr(10) * 2)[0].strip()} |"
         return
     for name, child in sorted(children.items()):
-        yield from _commands(child, f"{called} {name}")
+        yield from _command_rows(child, f"{name_path} {name}")
 
 
-def _nobody(*_: object) -> Any:
+def _no_memory(*_: object) -> Any:
     raise LookupError("the reference asks for no memory")
 
 
-async def tools() -> list[str]:
+async def tool_rows() -> list[str]:
     """Return a row for each tool of the MCP server."""
     rows = ["| tool | does |\n|---|---|"]
-    server = make_server(_nobody, _nobody)
+    server = make_server(_no_memory, _no_memory)
     for tool in await server.list_tools():
         rows.append(f"| `{tool.name}` | {' '.join((tool.description or '').split())} |")
     return rows
@@ -80,22 +80,22 @@ def render() -> str:
         "Written from the code by `make reference`; `/docs` of a running server tells every field.",
         "## Settings",
         "Read from the environment or a `.env` file.",
-        "\n".join(settings()),
+        "\n".join(setting_rows()),
         "## HTTP",
-        "\n".join(routes()),
+        "\n".join(route_rows()),
         "## Command line",
-        "\n".join(commands()),
+        "\n".join(command_rows()),
         "## MCP tools",
-        "\n".join(asyncio.run(tools())),
+        "\n".join(asyncio.run(tool_rows())),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def schema() -> str:
     """Return the JSON Schema of an export."""
-    return json.dumps(schema_of_export(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(export_json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    TARGET.write_text(render(), "utf-8")
-    SCHEMA.write_text(schema(), "utf-8")
+    REFERENCE_FILE.write_text(render(), "utf-8")
+    SCHEMA_FILE.write_text(schema(), "utf-8")

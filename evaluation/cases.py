@@ -15,36 +15,36 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.memory import MemoryType
-from graphmem.domain.session import MessageIn, ZoneName
+from graphmem.domain.session import MessageIn, TimeZoneName
 
 CONVERSATIONS = Path(__file__).with_name("conversations.jsonl")
 
 Patterns = Annotated[list[str], Field(min_length=1)]
 
 
-class _Strict(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Told(_Strict):
+class SessionBatch(_StrictModel):
     """One batch: the messages of a session, or of a later part of one."""
 
     session_id: str
     messages: list[MessageIn] = Field(min_length=1)
 
 
-class Statement(_Strict):
+class ExpectedStatement(_StrictModel):
     """A statement known by its words: one of `any` occurs, and none of `none`."""
 
     any: Patterns
     none: list[str] = Field(default_factory=list)
 
-    def is_in(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         """Return whether a text says it."""
-        return says(text, self.any) and not (self.none and says(text, self.none))
+        return matches_any(text, self.any) and not (self.none and matches_any(text, self.none))
 
 
-class Keep(Statement):
+class RequiredMemory(ExpectedStatement):
     """A statement that must be kept.
 
     `subject`, `object` and `entities` are patterns of names (`|` between alternatives; `user` is the user), `type` the
@@ -62,55 +62,57 @@ class Keep(Statement):
     current: bool | None = True
 
 
-class Drop(Statement):
+class ForbiddenMemory(ExpectedStatement):
     """A statement that must not be kept, and why."""
 
     why: str
 
 
-class Change(_Strict):
+class ExpectedSupersession(_StrictModel):
     """What must end, by the words of old and new; without `new` it is taken back and nothing follows."""
 
     old: Patterns
     new: list[str] = Field(default_factory=list)
 
 
-class Expected(_Strict):
+class CaseExpectations(_StrictModel):
     """What a careful reader expects; `allowed` holds further true statements, which need not be kept."""
 
-    keep: list[Keep] = Field(default_factory=list)
-    allowed: list[Statement] = Field(default_factory=list)
-    drop: list[Drop] = Field(default_factory=list)
-    supersedes: list[Change] = Field(default_factory=list)
+    keep: list[RequiredMemory] = Field(default_factory=list)
+    allowed: list[ExpectedStatement] = Field(default_factory=list)
+    drop: list[ForbiddenMemory] = Field(default_factory=list)
+    supersedes: list[ExpectedSupersession] = Field(default_factory=list)
     skip: bool = False
 
 
-class Case(_Strict):
+class EvaluationCase(_StrictModel):
     """One conversation of one user; without `timezone` its dates are those of the offset its messages carry."""
 
     id: str
     tags: list[str] = Field(min_length=1)
-    timezone: ZoneName | None = None
-    sessions: list[Told] = Field(min_length=1)
-    expected: Expected
+    timezone: TimeZoneName | None = None
+    sessions: list[SessionBatch] = Field(min_length=1)
+    expected: CaseExpectations
 
 
-def read(path: Path = CONVERSATIONS) -> list[Case]:
+def load_cases(path: Path = CONVERSATIONS) -> list[EvaluationCase]:
     """Return the cases of a JSONL file in order."""
-    return [Case.model_validate_json(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+    return [EvaluationCase.model_validate_json(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 
 @cache
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text as it is compared: case-folded, without accents."""
     marks = unicodedata.normalize("NFKD", text.casefold())
     return "".join(letter for letter in marks if not unicodedata.combining(letter))
 
 
-def says(text: str, patterns: list[str]) -> bool:
+def matches_any(text: str, patterns: list[str]) -> bool:
     """Return whether a text meets one of the patterns."""
-    return any(all(_begins(word, folded(text)) for word in folded(pattern).split()) for pattern in patterns)
+    return any(
+        all(_starts_a_word(word, fold_text(text)) for word in fold_text(pattern).split()) for pattern in patterns
+    )
 
 
-def _begins(word: str, text: str) -> bool:
+def _starts_a_word(word: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}", text) is not None

@@ -29,35 +29,35 @@ from zoneinfo import ZoneInfo
 
 from pydantic import SecretStr
 
-from evaluation.cases import CONVERSATIONS, Case, folded, read
-from evaluation.report import markdown, write
-from evaluation.score import USER, Batch, Kept, Result, Verdict, judge
+from evaluation.cases import CONVERSATIONS, EvaluationCase, fold_text, load_cases
+from evaluation.report import render_markdown, write_report
+from evaluation.score import USER, BatchOutcome, CaseResult, CaseScore, ScoredMemory, score_case
 from graphmem import eventloop
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job
-from graphmem.domain.memory import Memory, Status
-from graphmem.domain.session import MessagesIn, Role
-from graphmem.errors import GraphmemError, SetupError
-from graphmem.llm.replay import Replay
+from graphmem.domain.memory import Memory, MemoryStatus
+from graphmem.domain.session import MessageRole, MessagesIn
+from graphmem.errors import ConfigurationError, GraphmemError
+from graphmem.llm.replay import ReplayServer
 from graphmem.settings import Settings
 
 RECORDINGS = Path(__file__).with_name("recordings.jsonl")
-SIDE_BY_SIDE = 12
+LIVE_CONCURRENCY = 12
 """So many cases are read at once by a live model."""
 
-PATIENCE = 60.0
+JOB_WAIT_SECONDS = 60.0
 """Seconds between two looks at a job that a slow model keeps waiting."""
 
 
-class Meter:
+class ModelTimer:
     """Notes when the model and the embedder were at work, in seconds of the wall clock."""
 
     def __init__(self, memory: GraphMemory) -> None:
-        self.spans: list[tuple[float, float]] = []
+        self.busy_spans: list[tuple[float, float]] = []
         # The jobs hold these objects already, so their methods are wrapped in place.
-        for part, name in ((memory.parts.model, "complete_structured"), (memory.parts.embedder, "embed")):
+        for part, name in ((memory.components.model, "complete_structured"), (memory.components.embedder, "embed")):
             setattr(part, name, self._timed(getattr(part, name)))
 
     def _timed(self, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -66,7 +66,7 @@ class Meter:
             try:
                 return await call(*args, **options)
             finally:
-                self.spans.append((started, time.time()))
+                self.busy_spans.append((started, time.time()))
 
         return timed
 
@@ -76,11 +76,11 @@ class Meter:
             return None
         end = job.finished_at.timestamp()
         start = end - job.receipt.seconds
-        inside = sum(max(0.0, min(end, last) - max(start, first)) for first, last in self.spans)
+        inside = sum(max(0.0, min(end, last) - max(start, first)) for first, last in self.busy_spans)
         return 1000 * max(0.0, job.receipt.seconds - inside)
 
 
-async def run_case(memory: GraphMemory, owner: Owner, case: Case, meter: Meter | None) -> Verdict:
+async def run_case(memory: GraphMemory, owner: Owner, case: EvaluationCase, timer: ModelTimer | None) -> CaseScore:
     """Read a case batch by batch and judge what is kept at its end."""
     batches, touched = [], set()
     for told in case.sessions:
@@ -88,17 +88,17 @@ async def run_case(memory: GraphMemory, owner: Owner, case: Case, meter: Meter |
         job = await memory.messages.add(owner, batch)
         assert isinstance(job, Job)
         while not job.status.is_final:
-            job = await memory.jobs.wait(job.id, PATIENCE)
+            job = await memory.jobs.wait(job.id, JOB_WAIT_SECONDS)
         calls = job.receipt.llm_calls
-        batches.append(Batch(job.status.value, calls, meter.overhead_ms(job) if meter else None, job.error))
+        batches.append(BatchOutcome(job.status.value, calls, timer.overhead_ms(job) if timer else None, job.error))
         touched |= {action["memory_id"] for action in job.actions if "memory_id" in action}
         touched |= {each for action in job.actions for each in action.get("superseded", [])}
     memories = [await memory.memories.get(owner, each) for each in sorted(touched)]
-    kept = [kept_of(each, own_names(case), zone_of(case)) for each in memories]
-    return judge(case, Result(sorted(kept, key=lambda each: (not each.current, each.content)), batches))
+    kept = [to_scored_memory(each, user_names(case), case_zone(case)) for each in memories]
+    return score_case(case, CaseResult(sorted(kept, key=lambda each: (not each.current, each.content)), batches))
 
 
-def zone_of(case: Case) -> tzinfo:
+def case_zone(case: EvaluationCase) -> tzinfo:
     """Return the zone a case's dates are told in."""
     if case.timezone:
         return ZoneInfo(case.timezone)
@@ -106,24 +106,24 @@ def zone_of(case: Case) -> tzinfo:
     return (told_at.tzinfo if told_at else None) or UTC
 
 
-def own_names(case: Case) -> set[str]:
+def user_names(case: EvaluationCase) -> set[str]:
     """Return what the user's own entity may be called, folded."""
-    lines = [message for told in case.sessions for message in told.messages if message.role is Role.USER]
-    return {folded(name) for name in (case.id, *(line.name for line in lines if line.name))}
+    lines = [message for told in case.sessions for message in told.messages if message.role is MessageRole.USER]
+    return {fold_text(name) for name in (case.id, *(line.name for line in lines if line.name))}
 
 
-def kept_of(memory: Memory, own: set[str], zone: tzinfo) -> Kept:
+def to_scored_memory(memory: Memory, own: set[str], zone: tzinfo) -> ScoredMemory:
     """Return a memory as it is scored."""
 
     def name_of(entity: EntityRef) -> str:
-        name = folded(entity.name)
+        name = fold_text(entity.name)
         return USER if any(name == each or name.startswith(f"{each} ") for each in own) else entity.name
 
     def local(moment: datetime | None) -> str | None:
         return moment.astimezone(zone).strftime("%Y-%m-%dT%H:%M") if moment else None
 
     ended = memory.invalid_at is not None and memory.invalid_at <= datetime.now(UTC)
-    return Kept(
+    return ScoredMemory(
         id=memory.id,
         content=memory.content,
         type=memory.type.value,
@@ -132,35 +132,35 @@ def kept_of(memory: Memory, own: set[str], zone: tzinfo) -> Kept:
         entities=tuple(name_of(entity) for entity in memory.entities),
         valid_at=local(memory.valid_at),
         invalid_at=local(memory.invalid_at),
-        current=memory.status is Status.ACTIVE and not ended,
-        replaced=memory.status in (Status.SUPERSEDED, Status.DELETED),
-        taken_back=memory.status is Status.DELETED,
+        current=memory.status is MemoryStatus.ACTIVE and not ended,
+        replaced=memory.status in (MemoryStatus.SUPERSEDED, MemoryStatus.DELETED),
+        taken_back=memory.status is MemoryStatus.DELETED,
     )
 
 
-async def run(cases: Sequence[Case], settings: Settings, *, live: bool) -> list[Verdict]:
+async def run(cases: Sequence[EvaluationCase], settings: Settings, *, live: bool) -> list[CaseScore]:
     """Read all cases and judge them, in order; a replay reads them twice, because a server is slow when it is new."""
-    judged, warm = f"eval-{uuid.uuid4().hex[:12]}", f"eval-{uuid.uuid4().hex[:12]}"
-    places = asyncio.Semaphore(SIDE_BY_SIDE)
+    judged_tenant, warmup_tenant = f"eval-{uuid.uuid4().hex[:12]}", f"eval-{uuid.uuid4().hex[:12]}"
+    places = asyncio.Semaphore(LIVE_CONCURRENCY)
     async with GraphMemory.open(settings) as memory:
 
-        async def one(case: Case, meter: Meter | None) -> Verdict:
+        async def one(case: EvaluationCase, timer: ModelTimer | None) -> CaseScore:
             async with places:
-                verdict = await run_case(memory, Owner(judged, case.id), case, meter)
-            failed = any(batch.error for batch in verdict.result.batches)
-            differs = verdict.missed or verdict.wrong or verdict.figures.skips.value == 0
+                score = await run_case(memory, Owner(judged_tenant, case.id), case, timer)
+            failed = any(batch.error for batch in score.result.batches)
+            differs = score.missed or score.wrong or score.metrics.skips.value == 0
             print(f"{case.id}: {'failed' if failed else 'differs' if differs else 'as expected'}", flush=True)
-            return verdict
+            return score
 
         try:
             if live:
                 return await asyncio.gather(*(one(case, None) for case in cases))
             for case in cases:
-                await run_case(memory, Owner(warm, case.id), case, None)
-            meter = Meter(memory)
-            return [await one(case, meter) for case in cases]
+                await run_case(memory, Owner(warmup_tenant, case.id), case, None)
+            timer = ModelTimer(memory)
+            return [await one(case, timer) for case in cases]
         finally:
-            for tenant in (judged, warm):
+            for tenant in (judged_tenant, warmup_tenant):
                 for case in cases:
                     await memory.transfer.forget(Owner(tenant, case.id))
 
@@ -174,32 +174,32 @@ def settings_for(folder: Path, *, configured: bool) -> Settings:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the evaluation and return the exit status."""
     options = _parser().parse_args(arguments)
-    cases = [case for case in read(options.conversations) if not options.only or case.id in options.only]
+    cases = [case for case in load_cases(options.conversations) if not options.only or case.id in options.only]
     try:
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="graphmem-eval-")))
             settings = settings_for(folder, configured=options.configured_database)
             replay = None
             if not options.live:
-                replay = stack.enter_context(Replay(options.recordings))
+                replay = stack.enter_context(ReplayServer(options.recordings))
                 answering = {"openai_base_url": replay.base_url, "openai_api_key": SecretStr("recorded")}
                 settings = settings.model_copy(update=answering)
             elif not settings.has_model:
-                raise SetupError("--live needs a model: set OPENAI_BASE_URL or OPENAI_API_KEY.")
-            verdicts = eventloop.run(run(cases, settings, live=options.live))
+                raise ConfigurationError("--live needs a model: set OPENAI_BASE_URL or OPENAI_API_KEY.")
+            scores = eventloop.run(run(cases, settings, live=options.live))
     except GraphmemError as error:
         print(error.detail, file=sys.stderr)
         return 1
-    print(markdown(verdicts, details=False))
-    print("\n".join(f"Written: {path}" for path in write(verdicts, options.out)))
-    return _complaints(verdicts, replay)
+    print(render_markdown(scores, details=False))
+    print("\n".join(f"Written: {path}" for path in write_report(scores, options.out)))
+    return _exit_status(scores, replay)
 
 
-def _complaints(verdicts: Sequence[Verdict], replay: Replay | None) -> int:
+def _exit_status(scores: Sequence[CaseScore], replay: ReplayServer | None) -> int:
     missing = sorted(set(replay.missing)) if replay else []
     if missing:
         print(f"{len(missing)} completions are not recorded: record them with --live.", file=sys.stderr)
-    errors = [(each.case.id, batch.error) for each in verdicts for batch in each.result.batches if batch.error]
+    errors = [(each.case.id, batch.error) for each in scores for batch in each.result.batches if batch.error]
     for case_id, error in errors:
         print(f"{case_id} could not be read: {error}", file=sys.stderr)
     return 1 if missing or errors else 0

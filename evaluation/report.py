@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluation.score import NAMES, Figures, Share, Verdict, by_tag, costs, total
+from evaluation.score import METRIC_NAMES, CaseScore, Metrics, Ratio, metrics_by_tag, sum_metrics, summarize_costs
 
 TARGETS = {
     "precision": "≥ 95 %",
@@ -19,85 +19,90 @@ TARGETS = {
 }
 
 
-def markdown(verdicts: Sequence[Verdict], *, details: bool = True) -> str:
+def render_markdown(scores: Sequence[CaseScore], *, details: bool = True) -> str:
     """Return the tables; with `details` also each case that differs from what is expected."""
-    figures = total(verdicts)
-    cost = costs([batch for verdict in verdicts for batch in verdict.result.batches])
+    figures = sum_metrics(scores)
+    cost = summarize_costs([batch for score in scores for batch in score.result.batches])
     overhead = f"{cost.overhead_p50_ms:.0f} ms" if cost.overhead_p50_ms is not None else "not measured"
     lines = [
         "# Extraction",
         "",
-        f"{len(verdicts)} conversations, {cost.batches} batches, {cost.skipped} skipped, {cost.failed} failed.",
+        f"{len(scores)} conversations, {cost.batches} batches, {cost.skipped} skipped, {cost.failed} failed.",
         "",
         "| measure | value | of | target |",
         "|---|---:|---:|---|",
-        *(f"| {_words(name)} | {_cell(getattr(figures, name))} | {TARGETS.get(name, '')} |" for name in NAMES),
+        *(
+            f"| {_label(name)} | {_ratio_cell(getattr(figures, name))} | {TARGETS.get(name, '')} |"
+            for name in METRIC_NAMES
+        ),
         f"| most calls a batch | {cost.most_calls} | {cost.batches} | ≤ 2 |",
         f"| most calls on skip | {cost.most_calls_on_skip} | {cost.skipped} | 1 |",
         f"| mean calls a batch | {cost.mean_calls:.2f} | {cost.batches} | |",
         f"| overhead outside model and embedding, p50 a batch | {overhead} | {cost.batches} | ≤ 60 ms |",
     ]
     if details:
-        lines += ["", "## By tag", "", *_tags(verdicts), "", "## Cases that differ", "", *_cases(verdicts)]
+        lines += ["", "## By tag", "", *_tag_table(scores), "", "## Cases that differ", "", *_differing_cases(scores)]
     return "\n".join(lines) + "\n"
 
 
-def write(verdicts: Sequence[Verdict], folder: Path) -> list[Path]:
+def write_report(scores: Sequence[CaseScore], folder: Path) -> list[Path]:
     """Write `extraction.md` and `extraction.json` into a folder and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / "extraction.md", folder / "extraction.json"]
-    paths[0].write_text(markdown(verdicts), "utf-8")
-    paths[1].write_text(json.dumps(as_json(verdicts), ensure_ascii=False, indent=1) + "\n", "utf-8")
+    paths[0].write_text(render_markdown(scores), "utf-8")
+    paths[1].write_text(json.dumps(to_json(scores), ensure_ascii=False, indent=1) + "\n", "utf-8")
     return paths
 
 
-def as_json(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def to_json(scores: Sequence[CaseScore]) -> dict[str, Any]:
     """Return everything about a run: figures in all and by tag, costs, and each case with what was kept."""
     return {
-        "figures": _figures(total(verdicts)),
-        "costs": asdict(costs([batch for verdict in verdicts for batch in verdict.result.batches])),
-        "tags": {tag: _figures(figures) for tag, figures in by_tag(verdicts).items()},
+        "figures": _metrics_json(sum_metrics(scores)),
+        "costs": asdict(summarize_costs([batch for score in scores for batch in score.result.batches])),
+        "tags": {tag: _metrics_json(figures) for tag, figures in metrics_by_tag(scores).items()},
         "cases": [
             {
-                "id": verdict.case.id,
-                "tags": verdict.case.tags,
-                "kept": [asdict(memory) for memory in verdict.result.kept],
-                "missed": verdict.missed,
-                "wrong": verdict.wrong,
-                "batches": [asdict(batch) for batch in verdict.result.batches],
+                "id": score.case.id,
+                "tags": score.case.tags,
+                "kept": [asdict(memory) for memory in score.result.kept],
+                "missed": score.missed,
+                "wrong": score.wrong,
+                "batches": [asdict(batch) for batch in score.result.batches],
             }
-            for verdict in verdicts
+            for score in scores
         ],
     }
 
 
-def _figures(figures: Figures) -> dict[str, Any]:
-    return {name: {**asdict(one), "value": one.value} for name in NAMES for one in [getattr(figures, name)]}
+def _metrics_json(figures: Metrics) -> dict[str, Any]:
+    return {name: {**asdict(one), "value": one.value} for name in METRIC_NAMES for one in [getattr(figures, name)]}
 
 
-def _tags(verdicts: Sequence[Verdict]) -> list[str]:
-    head = ["| tag | " + " | ".join(map(_words, NAMES)) + " |", "|---|" + "---:|" * len(NAMES)]
-    rows = ([tag, *(_value(getattr(each, name)) for name in NAMES)] for tag, each in by_tag(verdicts).items())
+def _tag_table(scores: Sequence[CaseScore]) -> list[str]:
+    head = ["| tag | " + " | ".join(map(_label, METRIC_NAMES)) + " |", "|---|" + "---:|" * len(METRIC_NAMES)]
+    rows = (
+        [tag, *(_percent(getattr(each, name)) for name in METRIC_NAMES)] for tag, each in metrics_by_tag(scores).items()
+    )
     return head + [f"| {' | '.join(row)} |" for row in rows]
 
 
-def _cases(verdicts: Sequence[Verdict]) -> list[str]:
+def _differing_cases(scores: Sequence[CaseScore]) -> list[str]:
     lines: list[str] = []
-    for verdict in verdicts:
-        errors = [f"failed: {batch.error}" for batch in verdict.result.batches if batch.error]
-        notes = [*errors, *verdict.missed, *verdict.wrong]
+    for score in scores:
+        errors = [f"failed: {batch.error}" for batch in score.result.batches if batch.error]
+        notes = [*errors, *score.missed, *score.wrong]
         if notes:
-            lines += [f"- {verdict.case.id} ({', '.join(verdict.case.tags)})", *(f"  - {note}" for note in notes)]
+            lines += [f"- {score.case.id} ({', '.join(score.case.tags)})", *(f"  - {note}" for note in notes)]
     return lines or ["none"]
 
 
-def _cell(one: Share) -> str:
-    return f"{_value(one)} | {one.part}/{one.whole}"
+def _ratio_cell(one: Ratio) -> str:
+    return f"{_percent(one)} | {one.part}/{one.whole}"
 
 
-def _value(one: Share) -> str:
+def _percent(one: Ratio) -> str:
     return "–" if one.value is None else f"{100 * one.value:.1f} %"
 
 
-def _words(name: str) -> str:
+def _label(name: str) -> str:
     return name.replace("_", " ")

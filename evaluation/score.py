@@ -14,14 +14,14 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from evaluation.cases import Case, Change, Keep, Statement, says
-from evaluation.dates import names_date
+from evaluation.cases import EvaluationCase, ExpectedStatement, ExpectedSupersession, RequiredMemory, matches_any
+from evaluation.date_mentions import mentions_date
 
 USER = "user"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ScoredMemory:
     """A memory at the end of a case: names of its entities (`user` for the user), dates local or None.
 
     `replaced` marks one that another memory or a wish of the user ended, `taken_back` the latter alone.
@@ -46,7 +46,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchOutcome:
     """What reading one batch cost; `overhead_ms` is the job's time outside model and embedding, where measured."""
 
     status: str
@@ -56,22 +56,22 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CaseResult:
     """What became of one case."""
 
-    kept: Sequence[Kept]
-    batches: Sequence[Batch] = ()
+    kept: Sequence[ScoredMemory]
+    batches: Sequence[BatchOutcome] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Ratio:
     """`part` of `whole`; two shares add up."""
 
     part: int = 0
     whole: int = 0
 
-    def __add__(self, other: Share) -> Share:
-        return Share(self.part + other.part, self.whole + other.whole)
+    def __add__(self, other: Ratio) -> Ratio:
+        return Ratio(self.part + other.part, self.whole + other.whole)
 
     @property
     def value(self) -> float | None:
@@ -79,92 +79,92 @@ class Share:
         return self.part / self.whole if self.whole else None
 
 
-def share(checks: Iterable[bool]) -> Share:
+def ratio(checks: Iterable[bool]) -> Ratio:
     """Return how many of some checks hold."""
     told = list(checks)
-    return Share(sum(told), len(told))
+    return Ratio(sum(told), len(told))
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Metrics:
     """The shares of one case, or of many together."""
 
-    precision: Share = field(default_factory=Share)
-    recall: Share = field(default_factory=Share)
-    entities: Share = field(default_factory=Share)
-    dates: Share = field(default_factory=Share)
-    types: Share = field(default_factory=Share)
-    wrong_supersessions: Share = field(default_factory=Share)
-    missed_supersessions: Share = field(default_factory=Share)
-    skips: Share = field(default_factory=Share)
+    precision: Ratio = field(default_factory=Ratio)
+    recall: Ratio = field(default_factory=Ratio)
+    entities: Ratio = field(default_factory=Ratio)
+    dates: Ratio = field(default_factory=Ratio)
+    types: Ratio = field(default_factory=Ratio)
+    wrong_supersessions: Ratio = field(default_factory=Ratio)
+    missed_supersessions: Ratio = field(default_factory=Ratio)
+    skips: Ratio = field(default_factory=Ratio)
 
-    def __add__(self, other: Figures) -> Figures:
-        return Figures(**{name: getattr(self, name) + getattr(other, name) for name in NAMES})
+    def __add__(self, other: Metrics) -> Metrics:
+        return Metrics(**{name: getattr(self, name) + getattr(other, name) for name in METRIC_NAMES})
 
 
-NAMES = tuple(Figures.__dataclass_fields__)
+METRIC_NAMES = tuple(Metrics.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CaseScore:
     """The figures of one case, and in words what was missed or wrong."""
 
-    case: Case
-    result: Result
-    figures: Figures
+    case: EvaluationCase
+    result: CaseResult
+    metrics: Metrics
     missed: list[str]
     wrong: list[str]
 
 
-def judge(case: Case, result: Result) -> Verdict:
+def score_case(case: EvaluationCase, result: CaseResult) -> CaseScore:
     """Compare what was kept of a case with what is expected."""
     wanted = case.expected
     missed: list[str] = []
     wrong: list[str] = []
     good = [_is_expected(case, memory, wrong) for memory in result.kept]
-    entities, dates, types, met = Share(), Share(), Share(), []
+    entities, dates, types, met = Ratio(), Ratio(), Ratio(), []
     for keep in wanted.keep:
-        found = _best(keep, result.kept)
+        found = _best_match(keep, result.kept)
         met.append(found is not None)
         if found is None:
             missed.append(f"not kept: {keep.any[0]}")
             continue
-        entities += _noted(_entity_checks(keep, found), found, wrong)
-        dates += _noted(_date_checks(keep, found), found, wrong)
-        types += _noted({"type": found.type in keep.type} if keep.type else {}, found, wrong)
+        entities += _record_failures(_entity_checks(keep, found), found, wrong)
+        dates += _record_failures(_date_checks(keep, found), found, wrong)
+        types += _record_failures({"type": found.type in keep.type} if keep.type else {}, found, wrong)
     ended = [memory for memory in result.kept if memory.replaced]
-    lost = [memory for memory in ended if _is_lost(case, memory, result.kept)]
+    lost = [memory for memory in ended if _is_wrongly_ended(case, memory, result.kept)]
     wrong += [f"ended although it holds: {memory.content}" for memory in lost]
-    changes = [change for change in wanted.supersedes if _of(change.old, result.kept)]
-    open_changes = [change for change in changes if not _is_made(change, result.kept)]
+    changes = [change for change in wanted.supersedes if _matching(change.old, result.kept)]
+    open_changes = [change for change in changes if not _is_superseded(change, result.kept)]
     missed += [f"not ended: {change.old[0]}" for change in open_changes]
     skipped = all(batch.status == "skipped" for batch in result.batches)
-    figures = Figures(
-        precision=share(good),
-        recall=share(met),
+    figures = Metrics(
+        precision=ratio(good),
+        recall=ratio(met),
         entities=entities,
         dates=dates,
         types=types,
-        wrong_supersessions=Share(len(lost), len(ended)),
-        missed_supersessions=Share(len(open_changes), len(changes)),
-        skips=share([skipped] if wanted.skip else []),
+        wrong_supersessions=Ratio(len(lost), len(ended)),
+        missed_supersessions=Ratio(len(open_changes), len(changes)),
+        skips=ratio([skipped] if wanted.skip else []),
     )
-    return Verdict(case, result, figures, missed, wrong)
+    return CaseScore(case, result, figures, missed, wrong)
 
 
-def total(verdicts: Iterable[Verdict]) -> Figures:
+def sum_metrics(scores: Iterable[CaseScore]) -> Metrics:
     """Return the figures of all together."""
-    return sum((verdict.figures for verdict in verdicts), Figures())
+    return sum((score.metrics for score in scores), Metrics())
 
 
-def by_tag(verdicts: Sequence[Verdict]) -> dict[str, Figures]:
+def metrics_by_tag(scores: Sequence[CaseScore]) -> dict[str, Metrics]:
     """Return the figures of the cases with each tag."""
-    tags = sorted({tag for verdict in verdicts for tag in verdict.case.tags})
-    return {tag: total(each for each in verdicts if tag in each.case.tags) for tag in tags}
+    tags = sorted({tag for score in scores for tag in score.case.tags})
+    return {tag: sum_metrics(each for each in scores if tag in each.case.tags) for tag in tags}
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class CostSummary:
     """Calls and overhead over all batches; times in milliseconds."""
 
     batches: int
@@ -176,11 +176,11 @@ class Costs:
     overhead_p50_ms: float | None
 
 
-def costs(batches: Sequence[Batch]) -> Costs:
+def summarize_costs(batches: Sequence[BatchOutcome]) -> CostSummary:
     """Return what reading cost."""
     overheads = [batch.overhead_ms for batch in batches if batch.overhead_ms is not None]
     skipped = [batch for batch in batches if batch.status == "skipped"]
-    return Costs(
+    return CostSummary(
         batches=len(batches),
         skipped=len(skipped),
         failed=sum(batch.error is not None for batch in batches),
@@ -194,37 +194,37 @@ def costs(batches: Sequence[Batch]) -> Costs:
 # One memory
 
 
-def _is_expected(case: Case, memory: Kept, wrong: list[str]) -> bool:
+def _is_expected(case: EvaluationCase, memory: ScoredMemory, wrong: list[str]) -> bool:
     wanted = case.expected
     for drop in wanted.drop:
-        if not memory.taken_back and drop.is_in(memory.text):
+        if not memory.taken_back and drop.matches(memory.text):
             wrong.append(f"must not be kept ({drop.why}): {memory.content}")
             return False
-    patterns: list[Statement] = [*wanted.keep, *wanted.allowed]
-    if any(each.is_in(memory.text) for each in patterns) or any(
-        says(memory.text, [*change.old, *change.new]) for change in wanted.supersedes
+    patterns: list[ExpectedStatement] = [*wanted.keep, *wanted.allowed]
+    if any(each.matches(memory.text) for each in patterns) or any(
+        matches_any(memory.text, [*change.old, *change.new]) for change in wanted.supersedes
     ):
         return True
     wrong.append(f"not expected: {memory.content}")
     return False
 
 
-def _best(keep: Keep, kept: Sequence[Kept]) -> Kept | None:
+def _best_match(keep: RequiredMemory, kept: Sequence[ScoredMemory]) -> ScoredMemory | None:
     """Return the memory that meets an entry with most of its checks."""
     meeting = [
         memory
         for memory in kept
-        if not memory.taken_back and keep.is_in(memory.text) and keep.current in (None, memory.current)
+        if not memory.taken_back and keep.matches(memory.text) and keep.current in (None, memory.current)
     ]
 
-    def held(memory: Kept) -> int:
+    def held(memory: ScoredMemory) -> int:
         checks = {**_entity_checks(keep, memory), **_date_checks(keep, memory)}
         return sum(checks.values()) + (not keep.type or memory.type in keep.type)
 
     return max(meeting, key=held, default=None)
 
 
-def _entity_checks(keep: Keep, memory: Kept) -> dict[str, bool]:
+def _entity_checks(keep: RequiredMemory, memory: ScoredMemory) -> dict[str, bool]:
     named = [name for name in (memory.subject, memory.object, *memory.entities) if name]
     checks: dict[str, bool] = {}
     if keep.subject:
@@ -239,10 +239,10 @@ def _entity_checks(keep: Keep, memory: Kept) -> dict[str, bool]:
 def _is_called(name: str, wanted: str) -> bool:
     if USER in (name, wanted):
         return name == wanted
-    return says(name, wanted.split("|"))
+    return matches_any(name, wanted.split("|"))
 
 
-def _date_checks(keep: Keep, memory: Kept) -> dict[str, bool]:
+def _date_checks(keep: RequiredMemory, memory: ScoredMemory) -> dict[str, bool]:
     checks: dict[str, bool] = {}
     if keep.valid_at:
         checks[f"since {keep.valid_at}"] = (memory.valid_at or "").startswith(keep.valid_at)
@@ -250,16 +250,16 @@ def _date_checks(keep: Keep, memory: Kept) -> dict[str, bool]:
         checks[f"until {keep.invalid_at}"] = (memory.invalid_at or "").startswith(keep.invalid_at)
     if keep.on:
         starts = (memory.valid_at or "").startswith(keep.on)
-        checks[f"on {keep.on}"] = starts or names_date(memory.content, keep.on)
+        checks[f"on {keep.on}"] = starts or mentions_date(memory.content, keep.on)
     return checks
 
 
-def _noted(checks: dict[str, bool], memory: Kept, wrong: list[str]) -> Share:
-    wrong += [f"not {what}: {_shown(memory)}" for what, holds in checks.items() if not holds]
-    return share(checks.values())
+def _record_failures(checks: dict[str, bool], memory: ScoredMemory, wrong: list[str]) -> Ratio:
+    wrong += [f"not {what}: {_describe(memory)}" for what, holds in checks.items() if not holds]
+    return ratio(checks.values())
 
 
-def _shown(memory: Kept) -> str:
+def _describe(memory: ScoredMemory) -> str:
     times = f"{memory.valid_at or '…'} to {memory.invalid_at or '…'}"
     return f"{memory.content} ({memory.type}; {memory.subject} → {memory.object}; {times})"
 
@@ -267,28 +267,28 @@ def _shown(memory: Kept) -> str:
 # What ended
 
 
-def _of(patterns: list[str], kept: Sequence[Kept]) -> list[Kept]:
-    return [memory for memory in kept if says(memory.content, patterns)]
+def _matching(patterns: list[str], kept: Sequence[ScoredMemory]) -> list[ScoredMemory]:
+    return [memory for memory in kept if matches_any(memory.content, patterns)]
 
 
-def _is_made(change: Change, kept: Sequence[Kept]) -> bool:
+def _is_superseded(change: ExpectedSupersession, kept: Sequence[ScoredMemory]) -> bool:
     """Whether nothing current says the old without also saying the new."""
     return not [
         memory
-        for memory in _of(change.old, kept)
-        if memory.current and not (change.new and says(memory.content, change.new))
+        for memory in _matching(change.old, kept)
+        if memory.current and not (change.new and matches_any(memory.content, change.new))
     ]
 
 
-def _is_lost(case: Case, memory: Kept, kept: Sequence[Kept]) -> bool:
+def _is_wrongly_ended(case: EvaluationCase, memory: ScoredMemory, kept: Sequence[ScoredMemory]) -> bool:
     """Whether ending a memory lost something; where changes are expected, what is merely allowed may end with them."""
     wanted = case.expected
-    if any(says(memory.content, change.old) for change in wanted.supersedes):
+    if any(matches_any(memory.content, change.old) for change in wanted.supersedes):
         return False
-    keeps = [keep for keep in wanted.keep if keep.is_in(memory.text)]
+    keeps = [keep for keep in wanted.keep if keep.matches(memory.text)]
     if any(keep.current is not True for keep in keeps):
         return False
-    entries: list[Statement] = [*keeps]
+    entries: list[ExpectedStatement] = [*keeps]
     if not wanted.supersedes:
-        entries += [each for each in wanted.allowed if each.is_in(memory.text)]
-    return bool(entries) and not any(each.current and entry.is_in(each.text) for entry in entries for each in kept)
+        entries += [each for each in wanted.allowed if each.matches(memory.text)]
+    return bool(entries) and not any(each.current and entry.matches(each.text) for entry in entries for each in kept)

@@ -12,7 +12,7 @@ import sys
 from openai import AsyncOpenAI
 
 from graphmem import GraphMemory
-from graphmem.mcp import tools_of
+from graphmem.mcp import open_tool_client
 
 MODEL = os.environ.get("GRAPHMEM_LLM_MODEL", "gpt-4.1-mini")
 TOOLS = {"save_memory", "search_memory"}
@@ -20,7 +20,7 @@ TOOLS = {"save_memory", "search_memory"}
 
 async def reply(memory, user_id, question, tenant="default"):
     """Answer a question with what is remembered of the user; remember what they ask to be remembered."""
-    async with tools_of(memory, user_id, tenant) as tools:
+    async with open_tool_client(memory, user_id, tenant) as tools:
         offered = [
             {
                 "type": "function",

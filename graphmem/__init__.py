@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from graphmem.bootstrap import GraphMemory
     from graphmem.client import AsyncClient, Client
     from graphmem.domain.memory import Memory, MemoryIn, MemoryPatch
-    from graphmem.domain.recall import SearchAnswer, SearchQuery
+    from graphmem.domain.search_models import SearchQuery, SearchResponse
     from graphmem.domain.session import MessageIn
     from graphmem.errors import Conflict, GraphmemError, InvalidInput, NotFound
     from graphmem.settings import Settings
@@ -26,12 +26,12 @@ __all__ = [
     "MemoryPatch",
     "MessageIn",
     "NotFound",
-    "SearchAnswer",
     "SearchQuery",
+    "SearchResponse",
     "Settings",
 ]
 
-_HOMES = {
+_MODULE_BY_NAME = {
     "AsyncClient": "graphmem.client",
     "Client": "graphmem.client",
     "Conflict": "graphmem.errors",
@@ -43,16 +43,16 @@ _HOMES = {
     "MemoryPatch": "graphmem.domain.memory",
     "MessageIn": "graphmem.domain.session",
     "NotFound": "graphmem.errors",
-    "SearchAnswer": "graphmem.domain.recall",
-    "SearchQuery": "graphmem.domain.recall",
+    "SearchResponse": "graphmem.domain.search_models",
+    "SearchQuery": "graphmem.domain.search_models",
     "Settings": "graphmem.settings",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_HOMES[name]), name)
+    value: object = getattr(import_module(_MODULE_BY_NAME[name]), name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""The composition root: settings become a wired `GraphMemory`. Nothing else builds parts."""
+"""The composition root: settings become a wired `GraphMemory`. Nothing else builds components."""
 
 from __future__ import annotations
 
@@ -8,47 +8,44 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from graphmem.consolidation.analyse import Analyst
-from graphmem.consolidation.attempt import Limits
-from graphmem.consolidation.discover import Discovery, Seldom
-from graphmem.consolidation.execute import Executor
-from graphmem.consolidation.maintenance import Upkeep
-from graphmem.consolidation.pipeline import KIND as CONSOLIDATION
-from graphmem.consolidation.pipeline import Consolidator
-from graphmem.consolidation.rollback import Rollbacks
-from graphmem.consolidation.upkeep import KIND as UPKEEP
-from graphmem.consolidation.upkeep import UpkeepJob
+from graphmem.consolidation.analysis import ProposalAnalyser
+from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, ConsolidationJob
+from graphmem.consolidation.discovery import ColdMemoryPolicy, Discovery
+from graphmem.consolidation.execution import RunExecutor
+from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB, MaintenanceJob
+from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
+from graphmem.consolidation.rollback import RunRollback
+from graphmem.consolidation.run_transaction import LossLimits
 from graphmem.domain.job import JobOutcome
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.times import Clock, utc_now
-from graphmem.embedding import Embedder
-from graphmem.embedding import from_settings as embedder_from_settings
-from graphmem.ingestion.messages import OBSERVATION_JOB, Inbox
-from graphmem.ingestion.pipeline import JOB as EXTRACTION
-from graphmem.ingestion.pipeline import TOOL_JOB, ExtractionJob
-from graphmem.ingestion.saving import Saving
-from graphmem.ingestion.summary import CLOSING_JOB, SUMMARY_JOB, SummaryJob
+from graphmem.embedding import Embedder, create_embedder
+from graphmem.ingestion.extraction_job import EXTRACTION_JOB as EXTRACTION
+from graphmem.ingestion.extraction_job import TOOL_EXTRACTION_JOB, ExtractionJob
+from graphmem.ingestion.inbox import OBSERVATION_JOB, Inbox
+from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.ingestion.session_summary import CLOSING_JOB, SUMMARY_JOB, SummaryJob
 from graphmem.jobs import JobHandler, JobRunner, Steps
 from graphmem.llm.client import LanguageModel
 from graphmem.llm.prompts import load_prompts
-from graphmem.retrieval.entities import NamesAtHand
-from graphmem.retrieval.lookup import Lookup
-from graphmem.retrieval.reinforce import Reinforcement
+from graphmem.retrieval.entity_name_cache import EntityNameCache
+from graphmem.retrieval.hybrid_search import HybridSearch
+from graphmem.retrieval.lookup import EntityLookup
+from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.retrieval.rerank import CrossEncoderReranker
-from graphmem.retrieval.search import Search
-from graphmem.service.consolidations import Consolidations, schedule_nights
-from graphmem.service.context import Contexts
-from graphmem.service.entities import Entities
-from graphmem.service.importing import Arrivals
-from graphmem.service.jobs import ERASURE_JOB, Jobs
-from graphmem.service.keys import Keys
-from graphmem.service.maintenance import Maintenance, schedule_upkeep
-from graphmem.service.memories import Memories
-from graphmem.service.messages import Conversations
-from graphmem.service.readiness import Readiness
-from graphmem.service.retrieval import Retrieval
-from graphmem.service.transfer import Transfer
-from graphmem.service.verbs import Verbs
+from graphmem.service.consolidations import ConsolidationService, schedule_nightly_consolidation
+from graphmem.service.context import ContextService
+from graphmem.service.entities import EntityService
+from graphmem.service.importing import Importer
+from graphmem.service.jobs import ERASURE_JOB, JobService
+from graphmem.service.keys import KeyService
+from graphmem.service.maintenance import MaintenanceService, schedule_maintenance
+from graphmem.service.memories import MemoryService
+from graphmem.service.memory_api import MemoryAPI
+from graphmem.service.messages import MessageService
+from graphmem.service.readiness import ReadinessCheck
+from graphmem.service.retrieval import RetrievalService
+from graphmem.service.transfer import TransferService
 from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
 from graphmem.store.driver import Graph
@@ -63,12 +60,12 @@ from graphmem.store.search import SearchStore
 from graphmem.store.snapshots import SnapshotStore
 from graphmem.store.transfer import TransferStore
 
-Progress = Callable[[int, int], None] | None
+StartupProgress = Callable[[int, int], None] | None
 """Told the bytes fetched and the bytes in all while Neo4j's jars are fetched."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Components:
     """One of each part that speaks to the outside."""
 
     settings: Settings
@@ -80,14 +77,14 @@ class Parts:
     facts: FactStore
     episodes: EpisodeStore
     policy: SecretPolicy
-    saving: Saving
+    memory_writer: MemoryWriter
 
 
 @asynccontextmanager
-async def open_graph(settings: Settings, progress: Progress = None) -> AsyncIterator[Graph]:
+async def open_graph(settings: Settings, progress: StartupProgress = None) -> AsyncIterator[Graph]:
     """Open the configured Neo4j, or start or join the embedded one.
 
-    Raises SetupError or DatabaseUnavailable with what to do.
+    Raises ConfigurationError or DatabaseUnavailable with what to do.
     """
     async with AsyncExitStack() as stack:
         if settings.neo4j_uri:
@@ -108,22 +105,22 @@ async def open_graph(settings: Settings, progress: Progress = None) -> AsyncIter
             )
             graph = Graph(server.info.uri, server.info.user, server.info.password)
         stack.push_async_callback(graph.close)
-        await graph.verify()
+        await graph.verify_connectivity()
         yield graph
 
 
 @asynccontextmanager
-async def open_parts(
-    settings: Settings, *, warm: bool = True, clock: Clock = utc_now, progress: Progress = None
-) -> AsyncIterator[Parts]:
-    """Open the parts of one process; the database is brought to the schema of this version.
+async def open_components(
+    settings: Settings, *, load_embedder: bool = True, clock: Clock = utc_now, progress: StartupProgress = None
+) -> AsyncIterator[Components]:
+    """Open the components of one process; the database is brought to the schema of this version.
 
-    Unless `warm`, an embedder whose dimension is known is loaded when it is first asked.
+    Unless `load_embedder`, an embedder whose dimension is known is loaded when it is first asked.
     """
     async with AsyncExitStack() as stack:
         graph = await stack.enter_async_context(open_graph(settings, progress))
-        embedder = embedder_from_settings(settings)
-        if warm or not embedder.dimension:
+        embedder = create_embedder(settings)
+        if load_embedder or not embedder.dimension:
             await embedder.open()
         stack.push_async_callback(embedder.aclose)
         await migrate(graph, embedder.model, embedder.dimension)
@@ -133,7 +130,7 @@ async def open_parts(
         entities = EntityStore(graph)
         facts = FactStore(graph, entities, clock)
         policy = SecretPolicy(settings.allowed_secret_classes)
-        yield Parts(
+        yield Components(
             settings=settings,
             clock=clock,
             graph=graph,
@@ -143,16 +140,16 @@ async def open_parts(
             facts=facts,
             episodes=EpisodeStore(graph, clock),
             policy=policy,
-            saving=Saving(facts, embedder, policy),
+            memory_writer=MemoryWriter(facts, embedder, policy),
         )
 
 
-def _seldom(settings: Settings) -> Seldom:
-    return Seldom(timedelta(days=settings.consolidation_old_days), settings.consolidation_seldom)
+def _cold_policy(settings: Settings) -> ColdMemoryPolicy:
+    return ColdMemoryPolicy(timedelta(days=settings.consolidation_old_days), settings.consolidation_seldom)
 
 
-class Queue:
-    """The job queue for parts that are built before it: a handler may queue further jobs."""
+class DeferredJobQueue:
+    """The job queue for components that are built before it: a handler may queue further jobs."""
 
     jobs: JobRunner
 
@@ -160,182 +157,220 @@ class Queue:
         """Queue a job."""
         return await self.jobs.enqueue(kind, partition, payload, job_id)
 
-    async def erase_late(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def handle_erasure_job(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
         """Handle a job of kind `erasure`."""
-        return await Jobs(self.jobs).erase_late(payload, steps)
+        return await JobService(self.jobs).handle_erasure_job(payload, steps)
 
 
 @dataclass(frozen=True, slots=True)
-class Consolidation:
-    """The parts of consolidation that its jobs and its verbs share."""
+class ConsolidationComponents:
+    """The components of consolidation that its jobs and its verbs share."""
 
     runs: RunStore
     snapshots: SnapshotStore
-    executor: Executor
-    consolidator: Consolidator
+    executor: RunExecutor
+    consolidation_job: ConsolidationJob
 
     @classmethod
-    def of(cls, parts: Parts, queue: Queue) -> Consolidation:
-        """Build them from the parts of the process."""
-        settings, graph = parts.settings, parts.graph
+    def build(cls, components: Components, queue: DeferredJobQueue) -> ConsolidationComponents:
+        """Build them from the components of the process."""
+        settings, graph = components.settings, components.graph
         snapshots = SnapshotStore()
         runs = RunStore(graph, snapshots)
-        limits = Limits(
+        limits = LossLimits(
             settings.consolidation_max_ended, settings.consolidation_min_text, settings.consolidation_free_ended
         )
-        executor = Executor(graph, parts.facts, parts.entities, snapshots, runs, parts.embedder, parts.policy, limits)
+        executor = RunExecutor(
+            graph,
+            components.facts,
+            components.entities,
+            snapshots,
+            runs,
+            components.embedder,
+            components.policy,
+            limits,
+        )
         discovery = Discovery(
             graph,
             batch_size=settings.consolidation_batch,
             max_batches=settings.consolidation_max_batches,
-            seldom=_seldom(settings),
+            cold_policy=_cold_policy(settings),
         )
-        analyst = Analyst(graph, parts.model, load_prompts())
-        consolidator = Consolidator(graph, runs, discovery, analyst, executor, parts.clock, queue.enqueue)
-        return cls(runs, snapshots, executor, consolidator)
+        analyser = ProposalAnalyser(graph, components.model, load_prompts())
+        consolidation_job = ConsolidationJob(
+            graph, runs, discovery, analyser, executor, components.clock, queue.enqueue
+        )
+        return cls(runs, snapshots, executor, consolidation_job)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The parts of retrieval and context that jobs and verbs share."""
+class RetrievalComponents:
+    """The components of retrieval and context that jobs and verbs share."""
 
     store: SearchStore
-    reinforcement: Reinforcement
-    search: Search
-    lookup: Lookup
-    contexts: Contexts
+    reinforcement: ReinforcementBuffer
+    search: HybridSearch
+    lookup: EntityLookup
+    contexts: ContextService
 
     @classmethod
-    def of(cls, parts: Parts) -> Reading:
-        """Build them from the parts of the process."""
-        settings, clock, graph = parts.settings, parts.clock, parts.graph
+    def build(cls, components: Components) -> RetrievalComponents:
+        """Build them from the components of the process."""
+        settings, clock, graph = components.settings, components.clock, components.graph
         store = SearchStore(graph)
-        names = NamesAtHand(store, parts.facts, clock)
-        reinforcement = Reinforcement(graph, parts.facts, clock)
-        search = Search(
+        names = EntityNameCache(store, components.facts, clock)
+        reinforcement = ReinforcementBuffer(graph, components.facts, clock)
+        search = HybridSearch(
             store,
-            parts.entities,
-            parts.episodes,
+            components.entities,
+            components.episodes,
             names,
             reinforcement,
-            parts.embedder,
+            components.embedder,
             clock,
             rrf_k=settings.rrf_k,
             reranker=CrossEncoderReranker(settings.rerank_model) if settings.rerank_model else None,
             languages=settings.query_languages,
         )
-        lookup = Lookup(store, names, reinforcement, clock, settings.cache_url)
+        lookup = EntityLookup(store, names, reinforcement, clock, settings.cache_url)
         context_store = ContextStore(graph, clock)
-        contexts = Contexts(context_store, parts.episodes, search, lookup, reinforcement, parts.policy, clock)
+        contexts = ContextService(
+            context_store, components.episodes, search, lookup, reinforcement, components.policy, clock
+        )
         return cls(store, reinforcement, search, lookup, contexts)
 
 
-class GraphMemory(Verbs):
+class GraphMemory(MemoryAPI):
     """The memory service in one process: the families of verbs that surfaces call."""
 
-    def __init__(self, parts: Parts, jobs: JobRunner, reading: Reading, consolidation: Consolidation) -> None:
-        settings, clock, graph = parts.settings, parts.clock, parts.graph
-        facts, entities, episodes = parts.facts, parts.entities, parts.episodes
-        self.parts = parts
-        self.inbox = Inbox(episodes, parts.embedder, parts.policy, jobs, summaries=parts.model is not None)
+    def __init__(
+        self,
+        components: Components,
+        jobs: JobRunner,
+        retrieval: RetrievalComponents,
+        consolidation: ConsolidationComponents,
+    ) -> None:
+        settings, clock, graph = components.settings, components.clock, components.graph
+        facts, entities, episodes = components.facts, components.entities, components.episodes
+        self.components = components
+        self.inbox = Inbox(
+            episodes, components.embedder, components.policy, jobs, summaries=components.model is not None
+        )
         self.idempotency = IdempotencyStore(graph, clock, settings.idempotency_days)
-        self.jobs = Jobs(jobs)
+        self.jobs = JobService(jobs)
         snapshots = consolidation.snapshots
-        self.memories = Memories(
-            parts.saving,
+        self.memories = MemoryService(
+            components.memory_writer,
             facts,
             entities,
             clock,
             settings.max_memories_per_save,
-            [snapshots.erase_memory, self.idempotency.forget_memory],
-            [self.jobs.forget_memory, reading.contexts.forget_memory],
+            [snapshots.erase_memory, self.idempotency.erase_memory],
+            [self.jobs.erase_memory_traces, retrieval.contexts.erase_memory_traces],
         )
-        self.entities = Entities(entities, facts, reading.store, clock)
-        self.retrieval = Retrieval(reading.search, reading.lookup, reading.reinforcement)
-        self.contexts = reading.contexts
-        self.messages = Conversations(self.inbox, episodes, jobs, settings.extraction)
-        erasures = [self.idempotency.forget_within, snapshots.forget]
-        rollbacks = Rollbacks(graph, facts, snapshots, consolidation.runs, clock, settings.rollback_days)
-        self.consolidations = Consolidations(
-            graph, consolidation.runs, consolidation.executor, rollbacks, jobs, clock, _seldom(settings)
+        self.entities = EntityService(entities, facts, retrieval.store, clock)
+        self.retrieval = RetrievalService(retrieval.search, retrieval.lookup, retrieval.reinforcement)
+        self.contexts = retrieval.contexts
+        self.messages = MessageService(self.inbox, episodes, jobs, settings.extraction)
+        user_erasers = [self.idempotency.erase_user, snapshots.erase_user]
+        rollbacks = RunRollback(graph, facts, snapshots, consolidation.runs, clock, settings.rollback_days)
+        self.consolidations = ConsolidationService(
+            graph, consolidation.runs, consolidation.executor, rollbacks, jobs, clock, _cold_policy(settings)
         )
-        self.maintenance = Maintenance(jobs)
-        arrivals = Arrivals(parts.saving, self.messages, clock, settings.max_memories_per_save)
-        self.transfer = Transfer(
-            TransferStore(graph, facts, clock), graph, parts.embedder, arrivals, erasures, jobs.forget
+        self.maintenance = MaintenanceService(jobs)
+        importer = Importer(components.memory_writer, self.messages, clock, settings.max_memories_per_save)
+        self.transfer = TransferService(
+            TransferStore(graph, facts, clock), graph, components.embedder, importer, user_erasers, jobs.forget
         )
-        self.keys = Keys(KeyStore(graph), clock, settings.api_key)
-        self.readiness = Readiness(graph, jobs)
+        self.keys = KeyService(KeyStore(graph), clock, settings.api_key)
+        self.readiness = ReadinessCheck(graph, jobs)
 
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, settings: Settings | None = None, *, worker: bool = True, clock: Clock = utc_now, progress: Progress = None
+        cls,
+        settings: Settings | None = None,
+        *,
+        worker: bool = True,
+        clock: Clock = utc_now,
+        progress: StartupProgress = None,
     ) -> AsyncIterator[GraphMemory]:
         """Open the service for `async with`; with `worker` this process also runs jobs."""
-        async with open_parts(settings or Settings(), warm=worker, clock=clock, progress=progress) as parts:
-            queue = Queue()
-            consolidation = Consolidation.of(parts, queue)
-            reading = Reading.of(parts)
-            handlers = _handlers(parts, queue, reading, consolidation)
-            async with await JobRunner.open(parts.settings, handlers, worker=worker) as jobs:
+        async with open_components(
+            settings or Settings(), load_embedder=worker, clock=clock, progress=progress
+        ) as components:
+            queue = DeferredJobQueue()
+            consolidation = ConsolidationComponents.build(components, queue)
+            retrieval = RetrievalComponents.build(components)
+            handlers = _build_job_handlers(components, queue, retrieval, consolidation)
+            async with await JobRunner.open(components.settings, handlers, worker=worker) as jobs:
                 queue.jobs = jobs
-                memory = cls(parts, jobs, reading, consolidation)
+                memory = cls(components, jobs, retrieval, consolidation)
                 try:
-                    await memory.inbox.resume()
+                    await memory.inbox.requeue_unread()
                     if worker:
-                        await schedule_nights(jobs, parts.settings)
-                        await schedule_upkeep(jobs, parts.settings)
+                        await schedule_nightly_consolidation(jobs, components.settings)
+                        await schedule_maintenance(jobs, components.settings)
                     yield memory
                 finally:
                     await memory.retrieval.close()
 
 
-def _handlers(parts: Parts, queue: Queue, reading: Reading, consolidation: Consolidation) -> dict[str, JobHandler]:
+def _build_job_handlers(
+    components: Components,
+    queue: DeferredJobQueue,
+    retrieval: RetrievalComponents,
+    consolidation: ConsolidationComponents,
+) -> dict[str, JobHandler]:
     """Return what each kind of job does."""
     extraction = ExtractionJob(
-        graph=parts.graph,
-        episodes=parts.episodes,
-        facts=parts.facts,
-        entities=parts.entities,
-        saving=parts.saving,
-        policy=parts.policy,
-        embedder=parts.embedder,
-        model=parts.model,
-        zone=parts.settings.timezone,
+        graph=components.graph,
+        episodes=components.episodes,
+        facts=components.facts,
+        entities=components.entities,
+        memory_writer=components.memory_writer,
+        policy=components.policy,
+        embedder=components.embedder,
+        model=components.model,
+        zone=components.settings.timezone,
     )
     summaries = SummaryJob(
-        graph=parts.graph,
-        episodes=parts.episodes,
-        facts=parts.facts,
-        saving=parts.saving,
-        policy=parts.policy,
-        model=parts.model,
-        zone=parts.settings.timezone,
+        graph=components.graph,
+        episodes=components.episodes,
+        facts=components.facts,
+        memory_writer=components.memory_writer,
+        policy=components.policy,
+        model=components.model,
+        zone=components.settings.timezone,
     )
     return {
         EXTRACTION: extraction.run,
-        TOOL_JOB: extraction.run_tools,
+        TOOL_EXTRACTION_JOB: extraction.run_tools,
         SUMMARY_JOB: summaries.run,
         CLOSING_JOB: summaries.close,
-        OBSERVATION_JOB: reading.contexts.observe,
-        UPKEEP: upkeep_of(parts, queue, reading, consolidation).handle,
-        CONSOLIDATION: consolidation.consolidator.handle,
-        ERASURE_JOB: queue.erase_late,
+        OBSERVATION_JOB: retrieval.contexts.handle_observation_job,
+        MAINTENANCE_JOB: build_maintenance_job(components, queue, retrieval, consolidation).handle,
+        CONSOLIDATION_JOB: consolidation.consolidation_job.handle,
+        ERASURE_JOB: queue.handle_erasure_job,
     }
 
 
-def upkeep_of(parts: Parts, queue: Queue, reading: Reading, consolidation: Consolidation) -> UpkeepJob:
-    """Return the upkeep of all rooms."""
-    settings, clock = parts.settings, parts.clock
+def build_maintenance_job(
+    components: Components,
+    queue: DeferredJobQueue,
+    retrieval: RetrievalComponents,
+    consolidation: ConsolidationComponents,
+) -> MaintenanceJob:
+    """Return the maintenance of all rooms."""
+    settings, clock = components.settings, components.clock
 
     async def prune_jobs() -> int:
         return await queue.jobs.prune(clock() - timedelta(days=settings.jobs_days))
 
-    return UpkeepJob(
-        Upkeep(
-            parts.graph,
-            parts.facts,
+    return MaintenanceJob(
+        MaintenanceTasks(
+            components.graph,
+            components.facts,
             consolidation.snapshots,
             clock,
             archive_days=settings.archive_days,
@@ -344,10 +379,10 @@ def upkeep_of(parts: Parts, queue: Queue, reading: Reading, consolidation: Conso
             compress_messages=settings.compress_messages,
         ),
         queue.enqueue,
-        summary_kind=SUMMARY_JOB if parts.model else None,
-        prune_user=[reading.contexts.prune],
+        summary_kind=SUMMARY_JOB if components.model else None,
+        prune_user=[retrieval.contexts.prune],
         prune_all={
-            "requests": IdempotencyStore(parts.graph, clock, settings.idempotency_days).prune,
+            "requests": IdempotencyStore(components.graph, clock, settings.idempotency_days).delete_expired,
             "jobs": prune_jobs,
         },
     )

@@ -8,16 +8,16 @@
     ├── Conflict                409  the state has moved on, or forbids it
     │   ├── VersionConflict          a stale `If-Match`
     │   ├── ImmutableMemory          the memory may not be changed
-    │   ├── EndedMemory              the memory was deleted before
+    │   ├── MemoryDeleted              the memory was deleted before
     │   └── IdempotencyConflict      the key was used with another body
     ├── Gone                    410  past its retention
     ├── TooLarge                413  over a configured limit
     ├── RateLimited             429  too many requests
     └── Unavailable             503  a part the service stands on is away
         ├── DatabaseUnavailable      Neo4j
-        ├── JobsUnavailable          the job store
+        ├── JobStoreUnavailable          the job store
         ├── ModelUnavailable         the language model, after bounded retries
-        └── SetupError               the installation cannot run: says what to do
+        └── ConfigurationError               the installation cannot run: says what to do
 
 Every error is one sentence for people that says what is wrong and, where there is one, the next step.
 """
@@ -84,7 +84,7 @@ class ImmutableMemory(Conflict):
     title = "Immutable memory"
 
 
-class EndedMemory(Conflict):
+class MemoryDeleted(Conflict):
     """The memory is no longer believed, so there is nothing to change."""
 
     title = "Ended memory"
@@ -127,7 +127,7 @@ class DatabaseUnavailable(Unavailable):
     """Neo4j cannot be reached or is not ready."""
 
 
-class JobsUnavailable(Unavailable):
+class JobStoreUnavailable(Unavailable):
     """The job store cannot be reached."""
 
 
@@ -135,7 +135,7 @@ class ModelUnavailable(Unavailable):
     """The language model did not give a usable answer within its bounded retries."""
 
 
-class SetupError(Unavailable):
+class ConfigurationError(Unavailable):
     """The installation cannot run as it is set up; the sentence says what to do."""
 
     title = "Not set up"

@@ -18,7 +18,7 @@ def configure_logs(level: int = logging.INFO) -> None:
         structlog.stdlib.add_logger_name,
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        frames_only,
+        redact_exception,
     ]
     renderer: Processor = (
         structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
@@ -37,7 +37,7 @@ def configure_logs(level: int = logging.INFO) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
-def frames_only(_: object, __: str, event: EventDict) -> EventDict:
+def redact_exception(_: object, __: str, event: EventDict) -> EventDict:
     """Write an exception as its kind and its frames: its text may quote a message."""
     error = event.pop("exc_info", None)
     if error is True:

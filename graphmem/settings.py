@@ -95,8 +95,8 @@ class Settings(BaseSettings):
     )
     timezone: str = Field("UTC", description="IANA zone of schedules and of users without their own.")
 
-    # Consolidation and upkeep
-    nightly: bool = Field(True, description="Whether workers keep the schedules of consolidation and upkeep.")
+    # Consolidation and maintenance
+    nightly: bool = Field(True, description="Whether workers keep the schedules of consolidation and maintenance.")
     consolidation_discovery: str = Field("0 2 * * *", description="When discovery runs, as cron in `timezone`.")
     consolidation_analysis: str = Field("5 2 * * *", description="When analysis runs, as cron in `timezone`.")
     consolidation_execution: str = Field("30 2 * * *", description="When execution runs, as cron in `timezone`.")
@@ -121,7 +121,7 @@ class Settings(BaseSettings):
         7, ge=1, description="Memories older than so many days and seldom read may be summarised together."
     )
     consolidation_seldom: int = Field(3, ge=1, description="A memory read less often than this is seldom read.")
-    maintenance_schedule: str = Field("0 3 * * *", description="When upkeep runs, as cron in `timezone`.")
+    maintenance_schedule: str = Field("0 3 * * *", description="When maintenance runs, as cron in `timezone`.")
     archive_days: int = Field(90, ge=1, description="Sessions without a message for so many days are archived.")
     compress_days: int = Field(
         30,
@@ -148,12 +148,12 @@ class Settings(BaseSettings):
 
     @field_validator("allowed_secret_classes", mode="before")
     @classmethod
-    def _split_at_commas(cls, value: object) -> object:
+    def _split_commas(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
     @field_validator("rate_limit")
     @classmethod
-    def _is_rate(cls, value: str | None) -> str | None:
+    def _validate_rate_limit(cls, value: str | None) -> str | None:
         from limits import parse
 
         if value is not None:

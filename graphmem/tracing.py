@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from opentelemetry.trace import NoOpTracer, Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from graphmem.errors import SetupError
+from graphmem.errors import ConfigurationError
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _tracer: Tracer = NoOpTracer()
 
 
-def wanted(environment: Mapping[str, str] = os.environ) -> bool:
+def is_tracing_enabled(environment: Mapping[str, str] = os.environ) -> bool:
     """Return whether the standard variables ask for traces: an OTLP endpoint, and nothing that switches them off."""
     off = (
         environment.get("OTEL_SDK_DISABLED", "").lower() == "true" or environment.get("OTEL_TRACES_EXPORTER") == "none"
@@ -28,10 +28,10 @@ def wanted(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 @contextmanager
-def traced() -> Iterator[None]:
+def export_spans() -> Iterator[None]:
     """Send spans over OTLP while the block lasts, where the standard `OTEL_…` variables ask for it."""
     global _tracer
-    if not wanted():
+    if not is_tracing_enabled():
         yield
         return
     try:
@@ -40,7 +40,7 @@ def traced() -> Iterator[None]:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        raise SetupError(
+        raise ConfigurationError(
             "OTEL_EXPORTER_OTLP_ENDPOINT asks for traces: pip install 'graphmem[otel]', or set OTEL_SDK_DISABLED=true."
         ) from error
     provider = TracerProvider(
@@ -79,11 +79,11 @@ def span(
         try:
             yield current
         except BaseException as error:
-            failed(current, type(error).__qualname__)
+            mark_failed(current, type(error).__qualname__)
             raise
 
 
-def failed(current: Span, why: str) -> None:
+def mark_failed(current: Span, why: str) -> None:
     """Mark a span as failed for a reason that is no text of anybody's."""
     current.set_attribute("error.type", why)
     current.set_status(StatusCode.ERROR)

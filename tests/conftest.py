@@ -15,8 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.identity import Owner
-from graphmem.embedding import Embedder
-from graphmem.embedding import from_settings as embedder_from_settings
+from graphmem.embedding import Embedder, create_embedder
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from graphmem.store.migrations import migrate
@@ -36,7 +35,7 @@ class FakeClock:
         self.now += step
 
 
-def _docker_answers() -> bool:
+def _is_docker_running() -> bool:
     if not shutil.which("docker"):
         return False
     try:
@@ -52,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start a container before anybody runs tests, where Docker answers and no database is given."""
     # A run is over before the optimizing compiler pays off; on few cores it takes a sixth of the time.
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
-    if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not _docker_answers():
+    if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not _is_docker_running():
         return
     from testcontainers.neo4j import Neo4jContainer
 
@@ -62,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["GRAPHMEM_TEST_NEO4J_PASSWORD"] = container.password
 
 
-class RoomScheduling(LoadScopeScheduling):
+class DirectoryScheduling(LoadScopeScheduling):
     """Keeps the tests of a room together: they share a worker of jobs, of which a process has one."""
 
     def _split_scope(self, nodeid: str) -> str:
@@ -70,9 +69,9 @@ class RoomScheduling(LoadScopeScheduling):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> RoomScheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> DirectoryScheduling:
     """Give each process of a run whole rooms."""
-    return RoomScheduling(config, log)
+    return DirectoryScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +109,7 @@ async def database(tmp_path_factory: pytest.TempPathFactory, neo4j_folder: Path)
 @pytest.fixture(scope="session")
 async def embedder(database: Settings) -> AsyncIterator[Embedder]:
     """The real local embedder, loaded once."""
-    embedder = embedder_from_settings(database)
+    embedder = create_embedder(database)
     await embedder.open()
     yield embedder
     await embedder.aclose()
@@ -125,7 +124,7 @@ async def _models(embedder: Embedder) -> AsyncIterator[ModelServer]:
 @pytest.fixture
 def models(_models: ModelServer) -> ModelServer:
     """The server of models, with nothing to say."""
-    _models.says = None
+    _models.completion = None
     return _models
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response
-from graphmem_api.server import make_server
+from graphmem_api.server import make_uvicorn_server
 
 from graphmem.embedding import Embedder
 
@@ -24,7 +24,7 @@ class ModelServer:
 
     url: str = ""
     model: str = ""
-    says: str | None = None
+    completion: str | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -46,13 +46,13 @@ async def serving_models(embedder: Embedder) -> AsyncIterator[ModelServer]:
 
     @app.post("/v1/chat/completions")
     async def complete(asked: dict[str, Any]) -> Response:
-        if told.says is None:
+        if told.completion is None:
             return JSONResponse({"error": {"message": "no", "type": "error", "code": "invalid_api_key"}}, 401)
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": told.says}}
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": told.completion}}
         named = {"id": "c", "object": "chat.completion", "created": 1, "model": asked["model"]}
         return JSONResponse({**named, "choices": [choice]})
 
-    server = make_server(app, "127.0.0.1", 0)
+    server = make_uvicorn_server(app, "127.0.0.1", 0)
     task = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - a flag is all uvicorn offers
         await asyncio.sleep(0.01)

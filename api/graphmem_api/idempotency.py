@@ -18,26 +18,32 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from graphmem.errors import Gone, GraphmemError, IdempotencyConflict, InvalidInput, Unavailable
-from graphmem.store.idempotency import LEASE, Answer, Claim, IdempotencyStore, IdempotentRequest
+from graphmem.store.idempotency import (
+    LEASE_DURATION,
+    IdempotencyClaim,
+    IdempotencyStore,
+    IdempotentRequest,
+    StoredResponse,
+)
 
 log = logging.getLogger(__name__)
 
-HEADER = "Idempotency-Key"
-REPLAYED = "Idempotent-Replay"
-PATIENCE = 60.0
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+REPLAY_HEADER = "Idempotent-Replay"
+MAX_WAIT_SECONDS = 60.0
 """Seconds a second request waits for the first."""
 
-_KEY = re.compile(r"^[\x21-\x7e]{1,255}$")
-_NOT_KEPT = frozenset({401, 429})
+_KEY_PATTERN = re.compile(r"^[\x21-\x7e]{1,255}$")
+_UNSTORED_STATUSES = frozenset({401, 429})
 
 
 def read_key(request: Request) -> str | None:
     """Return the idempotency key of a request; raise InvalidInput when it cannot be one."""
-    key = request.headers.get(HEADER)
-    if key is not None and not _KEY.match(key):
+    key = request.headers.get(IDEMPOTENCY_HEADER)
+    if key is not None and not _KEY_PATTERN.match(key):
         raise InvalidInput(
             "An Idempotency-Key has 1 to 255 visible ASCII characters.",
-            errors=[{"loc": ["header", HEADER], "msg": "must be 1 to 255 visible ASCII characters"}],
+            errors=[{"loc": ["header", IDEMPOTENCY_HEADER], "msg": "must be 1 to 255 visible ASCII characters"}],
         )
     return key
 
@@ -55,26 +61,26 @@ def fingerprint(request: Request, caller: str, body: object) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
-class FirstAnswers:
+class IdempotentResponder:
     """Runs a request or replays its first answer; `secret` is the caller's own and seals answers that must be."""
 
     def __init__(self, store: IdempotencyStore, secret: str | None = None) -> None:
         self._store = store
         digest = hmac.digest(secret.encode(), b"graphmem idempotent answer", "sha256") if secret is not None else None
-        self._seal = Fernet(base64.urlsafe_b64encode(digest)) if digest is not None else None
+        self._cipher = Fernet(base64.urlsafe_b64encode(digest)) if digest is not None else None
 
-    async def answer(self, request: IdempotentRequest, run: Callable[[], Awaitable[Response]]) -> Response:
+    async def respond(self, request: IdempotentRequest, run: Callable[[], Awaitable[Response]]) -> Response:
         """Return the first answer to a request, from `run` or from the record.
 
         Of several at once one runs and the others wait for it. Raises IdempotencyConflict when the key was used for
         another request, and Unavailable when the first is at work for longer than anyone waits.
         """
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + MAX_WAIT_SECONDS
         pause = 0.02
         while True:
             claim = await self._store.claim(request)
-            if claim.mine:
-                return await self._first(request, claim, run)
+            if claim.is_acquired:
+                return await self._run_first(request, claim, run)
             if claim.fingerprint != request.fingerprint:
                 raise IdempotencyConflict("This Idempotency-Key was used for another request: take a fresh one.")
             if claim.answer is not None:
@@ -84,54 +90,56 @@ class FirstAnswers:
             await asyncio.sleep(pause)
             pause = min(pause * 2, 0.5)
 
-    async def _first(
-        self, request: IdempotentRequest, claim: Claim, run: Callable[[], Awaitable[Response]]
+    async def _run_first(
+        self, request: IdempotentRequest, claim: IdempotencyClaim, run: Callable[[], Awaitable[Response]]
     ) -> Response:
-        beat = asyncio.create_task(self._stay(request, claim.token))
+        heartbeat = asyncio.create_task(self._renew_lease(request, claim.token))
         try:
             response = await run()
         except Exception:
-            await self._quietly(self._store.release(request, claim.token))
+            await self._ignore_store_errors(self._store.release(request, claim.token))
             raise
         finally:
-            beat.cancel()
-        if response.status_code >= 500 or response.status_code in _NOT_KEPT:
-            await self._quietly(self._store.release(request, claim.token))
+            heartbeat.cancel()
+        if response.status_code >= 500 or response.status_code in _UNSTORED_STATUSES:
+            await self._ignore_store_errors(self._store.release(request, claim.token))
         else:
-            await self._quietly(self._store.complete(request, claim.token, self._keep(response)))
+            await self._ignore_store_errors(
+                self._store.complete(request, claim.token, self._to_stored_response(response))
+            )
         return response
 
-    async def _stay(self, request: IdempotentRequest, token: str) -> None:
+    async def _renew_lease(self, request: IdempotentRequest, token: str) -> None:
         while True:
-            await asyncio.sleep(LEASE.total_seconds() / 3)
-            await self._quietly(self._store.renew(request, token))
+            await asyncio.sleep(LEASE_DURATION.total_seconds() / 3)
+            await self._ignore_store_errors(self._store.renew_lease(request, token))
 
-    async def _quietly(self, note: Awaitable[None]) -> None:
+    async def _ignore_store_errors(self, note: Awaitable[None]) -> None:
         """Write to the record; when the graph is away just now, the answer matters more and the lease runs out."""
         try:
             await note
         except GraphmemError as error:
             log.warning("an idempotency record could not be written: %s", error.detail)
 
-    def _keep(self, response: Response) -> Answer:
+    def _to_stored_response(self, response: Response) -> StoredResponse:
         body = bytes(response.body)
-        text = self._seal.encrypt(body).decode() if self._seal else body.decode()
-        return Answer(response.status_code, text, response.media_type, sealed=self._seal is not None)
+        text = self._cipher.encrypt(body).decode() if self._cipher else body.decode()
+        return StoredResponse(response.status_code, text, response.media_type, encrypted=self._cipher is not None)
 
-    def _replay(self, answer: Answer) -> Response:
+    def _replay(self, answer: StoredResponse) -> Response:
         if answer.body is None:
             raise Gone("What this Idempotency-Key was answered first has been erased since.")
         body = answer.body.encode()
-        if answer.sealed:
+        if answer.encrypted:
             with suppress(InvalidToken):
-                if self._seal is not None:
-                    return _response(answer, self._seal.decrypt(body))
+                if self._cipher is not None:
+                    return _replayed_response(answer, self._cipher.decrypt(body))
             raise IdempotencyConflict("This Idempotency-Key was used by another key: take a fresh one.")
-        return _response(answer, body)
+        return _replayed_response(answer, body)
 
 
-def _response(answer: Answer, body: bytes) -> Response:
-    headers = {REPLAYED: "true"}
+def _replayed_response(answer: StoredResponse, body: bytes) -> Response:
+    headers = {REPLAY_HEADER: "true"}
     if answer.media_type:
         headers["Content-Type"] = answer.media_type
     return Response(body, answer.status, headers=headers)

@@ -12,7 +12,7 @@ from graphmem_api.problems import MEDIA_TYPE, FieldProblem, Problem
 Responses = dict[int | str, dict[str, Any]]
 """Responses of a route by status, as FastAPI takes them."""
 
-_ALWAYS = {
+_COMMON_PROBLEMS = {
     401: "No valid key.",
     403: "The key's role or users do not reach this.",
     413: "The body is over the limit.",
@@ -37,7 +37,7 @@ _IDEMPOTENCY_KEY = {
 }
 
 
-def problem_response(description: str, *, retry: bool = False) -> dict[str, Any]:
+def openapi_problem(description: str, *, retry: bool = False) -> dict[str, Any]:
     """Return an OpenAPI response that is a problem document."""
     response: dict[str, Any] = {
         "description": description,
@@ -46,23 +46,23 @@ def problem_response(description: str, *, retry: bool = False) -> dict[str, Any]
     return {**response, "headers": _RETRY_AFTER} if retry else response
 
 
-def documented(path: str, options: dict[str, Any], *, writes: bool) -> dict[str, Any]:
+def add_common_docs(path: str, options: dict[str, Any], *, is_write: bool) -> dict[str, Any]:
     """Return a route's options with the problems it can answer, its key and its headers added."""
-    problems = dict(_ALWAYS)
+    problems = dict(_COMMON_PROBLEMS)
     if "{" in path.replace("{user_id", ""):
         problems[404] = "Nothing of that id is this user's."
-    if writes:
+    if is_write:
         problems[404] = "Something the request names is not this user's."
         problems[409] = "The state, or the first use of the idempotency key, forbids it."
         problems[410] = "Past its retention, or erased."
-    responses = {status: problem_response(text, retry=status in (429, 503)) for status, text in problems.items()}
+    responses = {status: openapi_problem(text, retry=status in (429, 503)) for status, text in problems.items()}
     extra = dict(options.get("openapi_extra") or {})
     extra["security"] = [{"key": []}]
-    extra["parameters"] = [_REQUEST_ID, *([_IDEMPOTENCY_KEY] if writes else []), *extra.get("parameters", [])]
+    extra["parameters"] = [_REQUEST_ID, *([_IDEMPOTENCY_KEY] if is_write else []), *extra.get("parameters", [])]
     return {**options, "responses": {**responses, **(options.get("responses") or {})}, "openapi_extra": extra}
 
 
-def describe(app: FastAPI) -> None:
+def install_openapi(app: FastAPI) -> None:
     """Give the app a description with the parts that all routes share."""
 
     def openapi() -> dict[str, Any]:

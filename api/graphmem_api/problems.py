@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from graphmem.errors import GraphmemError, NotFound, Unauthenticated
 
 MEDIA_TYPE = "application/problem+json"
-_LONGEST_NAME = 64
+_MAX_NAME_CHARS = 64
 
 
 class FieldProblem(BaseModel):
@@ -42,7 +42,7 @@ class Problem(BaseModel):
     errors: list[FieldProblem] | None = None
 
 
-def problem(
+def make_problem_response(
     instance: str,
     status: int,
     title: str,
@@ -60,39 +60,41 @@ def problem(
         "instance": instance,
     }
     if errors:
-        document["errors"] = [{**each, "loc": _location(each["loc"])} for each in errors]
+        document["errors"] = [{**each, "loc": _printable_location(each["loc"])} for each in errors]
     return JSONResponse(document, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 
-def answer_to(request: Request, error: Exception) -> Response:
+def respond_to_error(request: Request, error: Exception) -> Response:
     """Return the problem document of an error a request may meet; raise any other again, as it is a fault of ours."""
     if isinstance(error, GraphmemError):
-        return problem(
-            _instance(request, hide_id=isinstance(error, NotFound)),
+        return make_problem_response(
+            _instance_path(request, hide_id=isinstance(error, NotFound)),
             error.status,
             error.title,
             error.detail,
             errors=error.errors,
-            headers=_headers(error),
+            headers=_problem_headers(error),
         )
     if isinstance(error, RequestValidationError):
-        errors = [{"loc": each["loc"], "msg": _message(each)} for each in error.errors()]
-        return problem(
-            _instance(request), 422, "Invalid input", "The request cannot be used: see `errors`.", errors=errors
+        errors = [{"loc": each["loc"], "msg": _field_message(each)} for each in error.errors()]
+        return make_problem_response(
+            _instance_path(request), 422, "Invalid input", "The request cannot be used: see `errors`.", errors=errors
         )
     if isinstance(error, HTTPException):
         title = HTTPStatus(error.status_code).phrase.capitalize()
-        return problem(_instance(request), error.status_code, title, _plain_detail(error), headers=error.headers)
+        return make_problem_response(
+            _instance_path(request), error.status_code, title, _http_error_detail(error), headers=error.headers
+        )
     raise error
 
 
-def install(app: FastAPI) -> None:
+def add_exception_handlers(app: FastAPI) -> None:
     """Make every error of a known kind leave as a problem document."""
     for kind in (GraphmemError, RequestValidationError, HTTPException):
-        app.add_exception_handler(kind, answer_to)
+        app.add_exception_handler(kind, respond_to_error)
 
 
-def _headers(error: GraphmemError) -> dict[str, str]:
+def _problem_headers(error: GraphmemError) -> dict[str, str]:
     headers = {}
     if error.retry_after is not None or error.status in (429, 503):
         headers["Retry-After"] = str(error.retry_after or 5)
@@ -101,7 +103,7 @@ def _headers(error: GraphmemError) -> dict[str, str]:
     return headers
 
 
-def _instance(request: Request, *, hide_id: bool = False) -> str:
+def _instance_path(request: Request, *, hide_id: bool = False) -> str:
     """Return the path asked for; with `hide_id` up to the last id, so that all unknown ids answer alike."""
     path: str = request.scope["path"]
     route = request.scope.get("route")
@@ -111,7 +113,7 @@ def _instance(request: Request, *, hide_id: bool = False) -> str:
     return quote(path, safe="/%:@!$&'()*+,;=-._~")
 
 
-def _plain_detail(error: HTTPException) -> str:
+def _http_error_detail(error: HTTPException) -> str:
     if error.status_code == 404:
         return "There is no such route: see /docs."
     if error.status_code == 405:
@@ -119,15 +121,15 @@ def _plain_detail(error: HTTPException) -> str:
     return f"{HTTPStatus(error.status_code).phrase}."
 
 
-def _message(error: Mapping[str, Any]) -> str:
+def _field_message(error: Mapping[str, Any]) -> str:
     """Return what is wrong with a field, without the value; pydantic quotes it for unknown tags only."""
     if error["type"] == "union_tag_invalid":
         return f"must be one of {error['ctx']['expected_tags']}"
     return str(error["msg"]).removeprefix("Value error, ")
 
 
-def _location(parts: Iterable[str | int]) -> list[str | int]:
+def _printable_location(parts: Iterable[str | int]) -> list[str | int]:
     """Return a location with names cut short and made printable: they can be the caller's own."""
     return [
-        part if isinstance(part, int) else part[:_LONGEST_NAME].encode("utf-8", "replace").decode() for part in parts
+        part if isinstance(part, int) else part[:_MAX_NAME_CHARS].encode("utf-8", "replace").decode() for part in parts
     ]

@@ -6,20 +6,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from graphmem.domain.api_key import ApiKey
+from graphmem.domain.consolidation_models import Proposal
 from graphmem.domain.job import Receipt
-from graphmem.domain.key import Key
 from graphmem.domain.memory import Id, MemoryIn, SaveResult
-from graphmem.domain.proposals import Proposal
 from graphmem.domain.session import MessagesIn
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """A request body that names no unknown field."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class SaveIn(Strict):
+class SaveIn(StrictModel):
     """Statements to be saved together."""
 
     memories: list[MemoryIn] = Field(min_length=1)
@@ -31,37 +31,37 @@ class SaveOut(BaseModel):
     results: list[SaveResult]
 
 
-class Erased(BaseModel):
+class ErasedMemory(BaseModel):
     """A memory erased everywhere, and how many versions of it there were."""
 
     id: str
     erased: int
 
 
-class MessagesInBody(MessagesIn):
+class MessagesWithUserIn(MessagesIn):
     """A batch of turns from callers that carry the user in the body; `user_id` is read too."""
 
     user_id: Id = Field(validation_alias=AliasChoices("userId", "user_id"), serialization_alias="userId")
 
-    def batch(self) -> MessagesIn:
+    def without_user(self) -> MessagesIn:
         """Return the batch without its user."""
         return MessagesIn.model_validate(self.model_dump(exclude={"user_id"}, exclude_unset=True))
 
 
-class SummarizeIn(Strict):
+class SummarizeIn(StrictModel):
     """Whether to wait for the summary."""
 
     wait: bool = False
 
 
-class TriggerIn(Strict):
+class TriggerIn(StrictModel):
     """The session to extract from; `user_id` tells whose it is when several users have one of that id."""
 
     session_id: Id
     user_id: Id | None = None
 
 
-class ConsolidationIn(Strict):
+class ConsolidationIn(StrictModel):
     """A consolidation of one user or all; with `proposals`, curated by hand for one user, nothing is discovered."""
 
     user_id: Id | None = None
@@ -76,35 +76,35 @@ class RunAccepted(BaseModel):
     run_id: str
 
 
-class RollbackIn(Strict):
+class RollbackIn(StrictModel):
     """Whether to restore over later writes."""
 
     force: bool = False
 
 
-Task = Literal["decay", "compress", "prune", "expire"]
-ALL_TASKS: list[Task] = ["decay", "compress", "prune", "expire"]
+MaintenanceTask = Literal["decay", "compress", "prune", "expire"]
+ALL_MAINTENANCE_TASKS: list[MaintenanceTask] = ["decay", "compress", "prune", "expire"]
 
 
-class MaintenanceIn(Strict):
-    """Which upkeep to do, in this order; absent: all of it."""
+class MaintenanceIn(StrictModel):
+    """Which maintenance to do, in this order; absent: all of it."""
 
-    tasks: list[Task] = Field(default_factory=ALL_TASKS.copy, min_length=1, max_length=4)
+    tasks: list[MaintenanceTask] = Field(default_factory=ALL_MAINTENANCE_TASKS.copy, min_length=1, max_length=4)
 
 
 class KeyList(BaseModel):
     """Keys without their secrets."""
 
-    items: list[Key]
+    items: list[ApiKey]
 
 
-class Health(BaseModel):
+class HealthOut(BaseModel):
     """Alive."""
 
     status: Literal["ok"] = "ok"
 
 
-class Readiness(BaseModel):
+class ReadinessOut(BaseModel):
     """Ready, part by part."""
 
     status: Literal["ready"] = "ready"
@@ -112,7 +112,7 @@ class Readiness(BaseModel):
 
 
 class MaintenanceOut(BaseModel):
-    """What upkeep did, task by task."""
+    """What maintenance did, task by task."""
 
     tasks: dict[str, Any]
     receipt: Receipt = Field(default_factory=Receipt)

@@ -6,7 +6,7 @@ import uvicorn
 from fastapi import FastAPI
 
 
-def make_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
+def make_uvicorn_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
     """Return a server for the app, to be run with `await server.serve()`; port 0 takes a free one."""
     return uvicorn.Server(
         uvicorn.Config(

@@ -1,7 +1,7 @@
 // Context: what is put before the model, and what is learned from conversations.
 
-// name: standing(group_id, group_ids, session_id, held, now, until, open, profile_limit, global_limit, core_importance, message_limit)
-// Fetch all of a context that does not depend on the question, unless nothing was written since the state `held`.
+// name: load_snapshot(group_id, group_ids, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, core_importance, message_limit)
+// Fetch all of a context that does not depend on the question, unless nothing was written since the state `cached_version`.
 // Times of facts and messages go as text: there are hundreds of them, and the driver is slow to make them.
 // An index over several properties serves only a query that bounds them all, hence `m.position >= 0`; and it gives an
 // order only to one that names them all, hence the properties that are the same in every row.
@@ -12,23 +12,23 @@ CALL () {
     stamp + each.group_id + ' ' + coalesce(toString(each.created_at), '') + ' ' + toString(each.write_version) + ';') AS version
 }
 CALL (version) {
-  UNWIND CASE WHEN version = $held THEN [] ELSE [1] END AS changed
+  UNWIND CASE WHEN version = $cached_version THEN [] ELSE [1] END AS changed
   CALL () {
     MATCH ()-[r:RELATES_TO]->()
-    WHERE r.group_id = $group_id AND r.scope = 'profile' AND r.known_to = $open AND r.importance >= 0.0
-      AND r.valid_from < $until AND r.valid_to > $now
+    WHERE r.group_id = $group_id AND r.scope = 'profile' AND r.known_to = $max_time AND r.importance >= 0.0
+      AND r.valid_from < $valid_until AND r.valid_to > $now
     WITH r ORDER BY r.group_id DESC, r.scope DESC, r.known_to DESC, r.importance DESC, r.known_from DESC LIMIT $profile_limit
-    RETURN collect(r) AS own
+    RETURN collect(r) AS own_facts
   }
   CALL () {
     MATCH ()-[r:RELATES_TO]->()
-    WHERE r.group_id IN $group_ids AND r.scope = 'global' AND r.known_to = $open AND r.importance >= $core_importance
-      AND r.valid_from < $until AND r.valid_to > $now
+    WHERE r.group_id IN $group_ids AND r.scope = 'global' AND r.known_to = $max_time AND r.importance >= $core_importance
+      AND r.valid_from < $valid_until AND r.valid_to > $now
     WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $global_limit
-    RETURN collect(r) AS everyones
+    RETURN collect(r) AS global_facts
   }
-  CALL (own, everyones) {
-    UNWIND own + everyones AS r
+  CALL (own_facts, global_facts) {
+    UNWIND own_facts + global_facts AS r
     RETURN collect({
       fact: r {.*, fact_embedding: null, search_text: null, valid_from: null, valid_to: null, known_from: null,
         known_to: null, claimed_invalid_at: null, expired_at: null,
@@ -50,12 +50,12 @@ CALL (version) {
     MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position >= 0
     WITH m ORDER BY m.position
     RETURN {stored: count(m), first_at: min(m.valid_at), last_at: max(m.valid_at), intents: collect(DISTINCT m.intent),
-            avg_confidence: avg(m.confidence), avg_feedback: avg(m.feedback_score)} AS figures
+            avg_confidence: avg(m.confidence), avg_feedback: avg(m.feedback_score)} AS statistics
   }
   CALL () {
     MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position >= 0
     WITH m ORDER BY m.group_id DESC, m.session_id DESC, m.position DESC LIMIT $message_limit
-    RETURN collect({{message}}) AS messages
+    RETURN collect({{message_columns}}) AS messages
   }
   CALL () {
     MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at > $now
@@ -82,27 +82,27 @@ CALL (version) {
   CALL () {
     OPTIONAL MATCH (e:Entity {group_id: $group_id, is_user: true})
     WITH e LIMIT 1
-    RETURN e.name AS own_name
+    RETURN e.name AS user_entity_name
   }
   CALL () {
     OPTIONAL MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_at <= $now
     WITH m ORDER BY m.group_id DESC, m.role DESC, m.valid_at DESC, m.position DESC LIMIT 50
     RETURN head(collect(m.speaker)) AS speaker
   }
-  RETURN {profile: profile, session: session, figures: figures, messages: messages, items: items,
-          preferences: preferences, patterns: patterns, sessions: sessions, own_name: own_name, speaker: speaker} AS found
+  RETURN {profile: profile, session: session, statistics: statistics, messages: messages, items: items,
+          preferences: preferences, patterns: patterns, sessions: sessions, user_entity_name: user_entity_name, speaker: speaker} AS found
 }
 RETURN version, found
 
-// name: said_at(group_ids, message_ids)
+// name: fetch_message_times(group_ids, message_ids)
 // Tell when messages were said.
 UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.valid_at AS at
 
-// name: related_sessions(group_id, besides, weights, words, limit)
+// name: find_related_sessions(group_id, excluded_session_id, weights, words, limit)
 // Find the other conversations that bear on a question: those its memories and messages come from, and those named by it.
-MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND ($besides IS NULL OR s.session_id <> $besides)
+MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND ($excluded_session_id IS NULL OR s.session_id <> $excluded_session_id)
 WITH s, ' ' + toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '') + ' ' +
   reduce(all = '', tag IN s.topic_tags + s.intent_sequence | all + ' ' + replace(replace(tag, '_', ' '), '-', ' '))) AS text
 WITH s, coalesce($weights[s.session_id], 0.0) +
@@ -124,13 +124,13 @@ RETURN s {.session_id, .title, .summary, .topic_tags, .message_count, .created_a
          RETURN left(coalesce(m.redacted, m.content), 400) ORDER BY m.position LIMIT 4
        } AS said
 
-// name: live_items(group_id, session_id, now)
+// name: list_active_items(group_id, session_id, now)
 // List what was mentioned and has not expired, the latest first.
 MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at > $now
   AND ($session_id IS NULL OR c.session_id = $session_id)
 RETURN c {.*} AS item ORDER BY c.created_at DESC, c.relevance_score DESC, c.item_key
 
-// name: keep_items(group_id, rows)
+// name: upsert_items(group_id, rows)
 // Keep what messages mention, bound to session and message; what is mentioned again lives longer.
 UNWIND $rows AS row
 MATCH (m:Episodic {group_id: $group_id, message_id: row.message_id})
@@ -141,18 +141,18 @@ SET c.expires_at = CASE WHEN c.expires_at < row.properties.expires_at THEN row.p
 MERGE (s)-[:HAS_CONTEXT]->(c)
 MERGE (c)-[:MENTIONED_IN]->(m)
 
-// name: drop_expired_items(group_id, now)
+// name: delete_expired_items(group_id, now)
 // Delete what was mentioned and has expired.
 MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at <= $now
 DETACH DELETE c
 RETURN count(*) AS dropped
 
-// name: preferences(group_id)
+// name: list_preferences(group_id)
 // List what was learned about how a user likes to be answered, the surest first.
 MATCH (p:LearnedPreference) WHERE p.group_id = $group_id
 RETURN p {.*} AS preference ORDER BY p.confidence_score DESC, p.frequency DESC, p.preference_type, p.preference_key
 
-// name: keep_preferences(group_id, rows)
+// name: upsert_preferences(group_id, rows)
 // Write learned preferences, bound to the user and to the messages they were learned from.
 MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
@@ -163,17 +163,17 @@ WITH p, row
 MATCH (m:Episodic {group_id: $group_id, message_id: row.message_id})
 MERGE (p)-[:LEARNED_FROM]->(m)
 
-// name: drop_preferences(group_id, ids)
+// name: delete_preferences(group_id, ids)
 // Delete learned preferences.
 MATCH (p:LearnedPreference) WHERE p.group_id = $group_id AND p.id IN $ids
 DETACH DELETE p
 
-// name: patterns(group_id)
+// name: list_patterns(group_id)
 // List the patterns a user shows, the surest first.
 MATCH (p:BehaviorPattern) WHERE p.group_id = $group_id AND p.is_active
 RETURN p {.*} AS pattern ORDER BY p.confidence_score DESC, p.pattern_type, p.pattern_key
 
-// name: asked(group_id, since, limit)
+// name: list_user_messages(group_id, since, limit)
 // Fetch what a user said since a time, the newest first, with the plans that rest on it.
 MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_at >= $since
 WITH m ORDER BY m.group_id DESC, m.role DESC, m.valid_at DESC, m.position DESC LIMIT $limit
@@ -185,7 +185,7 @@ RETURN m.message_id AS message_id, m.valid_at AS at, m.utc_offset_minutes AS off
          RETURN DISTINCT r.fact
        } AS plans
 
-// name: keep_patterns(group_id, rows, now)
+// name: upsert_patterns(group_id, rows, now)
 // Write the patterns found, counting each detection, and rest those that were not found; a row names its evidence.
 MATCH (u:User {group_id: $group_id})
 CALL () {
@@ -209,12 +209,12 @@ CALL (u) {
 }
 RETURN count(*) AS kept
 
-// name: drop_goals(group_id, keys)
+// name: delete_goal_patterns(group_id, keys)
 // Delete what is kept of goals that may no longer be told.
 MATCH (p:BehaviorPattern {group_id: $group_id, pattern_type: 'goal_focus'}) WHERE p.pattern_key IN $keys
 DETACH DELETE p
 
-// name: interaction(group_id, message_id)
+// name: fetch_interaction(group_id, message_id)
 // Fetch a rated message with its session's neighbours: the question before a reply, or the reply after a question.
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
 RETURN m {.*, content_embedding: null} AS rated, m.learned_from AS learned_from,
@@ -229,12 +229,12 @@ RETURN m {.*, content_embedding: null} AS rated, m.learned_from AS learned_from,
          RETURN a {.*, content_embedding: null} ORDER BY a.position LIMIT 1
        }) AS reply
 
-// name: intent(group_id, intent)
+// name: get_intent(group_id, intent)
 // Fetch what is known about an intent of a user.
 MATCH (i:LearnedIntent {group_id: $group_id, intent: $intent})
 RETURN i {.*} AS intent
 
-// name: keep_intent(group_id, intent, id, confidence, sql, positive, message_id, now)
+// name: upsert_intent(group_id, intent, id, confidence, sql, positive, message_id, now)
 // Write how surely an intent is understood, with the database queries that answered it well, bound to the message rated.
 MATCH (u:User {group_id: $group_id})
 MERGE (i:LearnedIntent {group_id: $group_id, intent: $intent})
@@ -249,12 +249,12 @@ WITH i
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
 MERGE (i)-[:LEARNED_FROM]->(m)
 
-// name: mark_learned(group_id, message_id, score, text, confidence, learned_from)
+// name: save_feedback(group_id, message_id, score, text, confidence, learned_from)
 // Keep a verdict on a message, its new confidence, and which verdict was learned from.
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
 SET m.feedback_score = $score, m.feedback_text = $text, m.confidence = $confidence, m.learned_from = $learned_from
 
-// name: stored_bytes(sample)
+// name: estimate_stored_bytes(sample)
 // Estimate what messages and facts take: their number times the mean size of the first few.
 CALL () {
   MATCH (m:Episodic) RETURN count(m) AS messages

@@ -1,12 +1,12 @@
 // Entities: the nodes that facts lie between.
 
-// name: find(group_ids, keys)
+// name: find_by_keys(group_ids, keys)
 // Find entities by the keys of their names or aliases.
 MATCH (e:Entity) WHERE e.group_id IN $group_ids
   AND (e.name_key IN $keys OR any(key IN e.alias_keys WHERE key IN $keys))
 RETURN e {.*, name_embedding: null} AS entity
 
-// name: create(entities)
+// name: create_entities(entities)
 // Create entities; the type is also a label. One of a name that is taken stays as it is.
 UNWIND $entities AS properties
 MERGE (e:Entity {group_id: properties.group_id, name_key: properties.name_key})
@@ -37,19 +37,19 @@ SET e.aliases = e.aliases + [at IN fresh | $names[at]], e.alias_keys = e.alias_k
     e.alias_text = trim(e.alias_text + reduce(text = '', at IN fresh | text + ' ' + $names[at])), e.updated_at = $now
 RETURN e.uuid AS entity_id, [at IN fresh | $names[at]] AS aliases
 
-// name: by_ids(group_ids, ids)
+// name: fetch_by_ids(group_ids, ids)
 // Fetch entities by id.
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
 RETURN e {.uuid, .name, .type} AS entity
 
-// name: one(group_ids, entity_id)
+// name: get_with_memory_count(group_ids, entity_id)
 // Fetch one entity with how many of its facts are believed.
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id IN $group_ids
 RETURN e {.*, name_embedding: null} AS entity,
        COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL } AS memory_count
 
-// name: page(group_ids, text, type, after_key, after_id, limit)
+// name: list_page(group_ids, text, type, after_key, after_id, limit)
 // List entities by name, one page.
 MATCH (e:Entity) WHERE e.group_id IN $group_ids
   AND ($text IS NULL OR e.name_key CONTAINS $text OR any(key IN e.alias_keys WHERE key CONTAINS $text))
@@ -59,7 +59,7 @@ WITH e ORDER BY e.name_key, e.uuid LIMIT $limit
 RETURN e {.*, name_embedding: null} AS entity,
        COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL } AS memory_count
 
-// name: facts_of(group_ids, entity_id, valid_at, known_at, any_validity, limit)
+// name: list_facts(group_ids, entity_id, valid_at, known_at, any_validity, limit)
 // Fetch the facts at an entity's edges and those that mention it, as known and valid at two times.
 CALL () {
   MATCH (:Entity {uuid: $entity_id})-[r:RELATES_TO]-() RETURN r
@@ -71,12 +71,12 @@ WITH DISTINCT r WHERE r.group_id IN $group_ids
   AND r.known_from <= $known_at AND r.known_to > $known_at
   AND ($any_validity OR r.valid_from <= $valid_at AND r.valid_to > $valid_at)
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
-RETURN {{version}}
+RETURN {{fact_version}}
 
-// name: note_mentions(group_id, mentioned)
+// name: add_mentions(group_id, mentioned)
 // Remember on entities which memories mention them beside subject and object.
-{{mentions}}
+{{add_mentions}}
 
-// name: ids(group_id)
+// name: list_ids(group_id)
 // List the ids of a user's entities.
 MATCH (e:Entity {group_id: $group_id}) RETURN e.uuid AS id ORDER BY id

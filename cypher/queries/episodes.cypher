@@ -1,24 +1,24 @@
 // Messages, stored as episodes, and their sessions.
 
-// name: texts(group_id, message_ids)
+// name: fetch_texts(group_id, message_ids)
 // Fetch what some messages say, without secrets.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.uuid AS uuid, coalesce(m.redacted, m.content) AS content,
        m.session_id AS session_id
 
-// name: known(group_id, message_ids)
+// name: find_stored(group_id, message_ids)
 // Find which messages are stored already, whole or archived, and which job is to read them.
 MATCH (m:Episodic|ArchivedEpisode {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.session_id AS session_id, m.pending_job AS pending_job,
        coalesce(m.extracted_at, m.archived_at) AS extracted_at
 
-// name: open_session(group_id, session_id, properties, now)
+// name: get_or_create_session(group_id, session_id, properties, now)
 // Fetch a session, making it when it is new.
 MERGE (s:Session {group_id: $group_id, session_id: $session_id})
 ON CREATE SET s += $properties, s.created_at = $now, s.updated_at = $now
 RETURN s {.*} AS session
 
-// name: append(group_id, session_id, rows, links, last_episode, intents, now)
+// name: append_messages(group_id, session_id, rows, links, last_episode, intents, now)
 // Store turns at the end of a session, each tied to the one before it.
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.message_count = s.message_count + size($rows), s.last_episode = $last_episode, s.updated_at = $now,
@@ -39,77 +39,77 @@ CALL () {
 }
 RETURN stored, linked
 
-// name: load(group_id, message_ids)
+// name: load_messages(group_id, message_ids)
 // Fetch messages by id, in the order of their session.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
-RETURN {{message}} AS message ORDER BY m.session_id, m.position
+RETURN {{message_columns}} AS message ORDER BY m.session_id, m.position
 
-// name: opening(group_id, message_ids, earlier)
+// name: load_conversation_context(group_id, message_ids, preceding)
 // Fetch messages in the order of their session, those that stand last before them there, and the user's time zone.
 CALL () {
   MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
   WITH m ORDER BY m.session_id, m.position
-  RETURN collect({{message}}) AS messages
+  RETURN collect({{message_columns}}) AS messages
 }
 WITH messages, messages[0][0].session_id AS session_id, messages[0][0].position AS position
 CALL (session_id, position) {
   MATCH (m:Episodic {group_id: $group_id, session_id: session_id}) WHERE m.position < position
-  WITH m ORDER BY m.position DESC LIMIT $earlier
+  WITH m ORDER BY m.position DESC LIMIT $preceding
   WITH m ORDER BY m.position
-  RETURN collect({{message}}) AS earlier
+  RETURN collect({{message_columns}}) AS preceding
 }
-RETURN messages, earlier, COLLECT { MATCH (u:User {group_id: $group_id}) RETURN u.timezone }[0] AS zone
+RETURN messages, preceding, COLLECT { MATCH (u:User {group_id: $group_id}) RETURN u.timezone }[0] AS timezone
 
-// name: of_session(group_id, session_id, after, limit)
+// name: list_session_messages(group_id, session_id, after, limit)
 // Fetch a session's messages in order, one page.
 MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position > $after
-RETURN {{message}} AS message ORDER BY m.position LIMIT $limit
+RETURN {{message_columns}} AS message ORDER BY m.position LIMIT $limit
 
-// name: unread(group_id, session_id)
+// name: list_unextracted(group_id, session_id)
 // Find the messages of a session that no job has read or is to read.
 MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
 WHERE m.position >= 0 AND m.extracted_at IS NULL AND m.pending_job IS NULL
-RETURN {{message}} AS message ORDER BY m.position
+RETURN {{message_columns}} AS message ORDER BY m.position
 
-// name: assign(group_id, message_ids, job_id)
+// name: assign_to_job(group_id, message_ids, job_id)
 // Note which job is to read some messages.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 SET m.pending_job = $job_id
 
-// name: mark_read(group_id, message_ids, at)
+// name: mark_extracted(group_id, message_ids, at)
 // Note that messages have been read by extraction.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 SET m.extracted_at = $at
 REMOVE m.pending_job
 
-// name: release(group_id, job_id)
+// name: release_from_job(group_id, job_id)
 // Let go of the messages of a job that did not read them.
 MATCH (m:Episodic {pending_job: $job_id}) WHERE m.group_id = $group_id
 REMOVE m.pending_job
 
-// name: of_job(group_id, job_id)
+// name: list_pending_of_job(group_id, job_id)
 // Fetch the messages that a job is still to read.
 MATCH (m:Episodic {pending_job: $job_id}) WHERE m.group_id = $group_id
-RETURN {{message}} AS message ORDER BY m.session_id, m.position
+RETURN {{message_columns}} AS message ORDER BY m.session_id, m.position
 
-// name: waiting()
+// name: list_pending()
 // Find every message that a job is to read, by job.
 MATCH (m:Episodic) WHERE m.pending_job IS NOT NULL
 WITH m ORDER BY m.position
 RETURN m.group_id AS group_id, m.pending_job AS job_id, m.session_id AS session_id,
        collect(m.message_id) AS message_ids
 
-// name: session(group_id, session_id)
+// name: get_session(group_id, session_id)
 // Fetch one session.
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 RETURN s {.*} AS session
 
-// name: sessions_named(tenant_prefix, session_id)
+// name: find_session_owners(tenant_prefix, session_id)
 // Find whose sessions of one tenant carry an id.
 MATCH (s:Session {session_id: $session_id}) WHERE s.group_id STARTS WITH $tenant_prefix
 RETURN s.group_id AS group_id ORDER BY group_id LIMIT 2
 
-// name: sessions(group_id, active, after_at, after_id, limit)
+// name: list_sessions(group_id, active, after_at, after_id, limit)
 // List a user's sessions, the latest first, one page.
 MATCH (s:Session {group_id: $group_id})
 WHERE ($active IS NULL OR s.is_active = $active)
@@ -122,17 +122,17 @@ MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.ended_at = coalesce(s.ended_at, $now), s.is_active = false, s.updated_at = coalesce(s.ended_at, $now)
 RETURN s {.*} AS session
 
-// name: set_zone(group_id, tenant, user_id, zone, now)
+// name: set_timezone(group_id, tenant, user_id, timezone, now)
 // Remember a user's time zone.
 MERGE (u:User {group_id: $group_id})
 ON CREATE SET u.tenant = $tenant, u.user_id = $user_id, u.created_at = $now, u.write_version = 0
-SET u.timezone = $zone
+SET u.timezone = $timezone
 
-// name: zone(group_id)
+// name: get_timezone(group_id)
 // Fetch a user's time zone.
-MATCH (u:User {group_id: $group_id}) RETURN u.timezone AS zone
+MATCH (u:User {group_id: $group_id}) RETURN u.timezone AS timezone
 
-// name: keep_summary(group_id, session_id, summary, title, tags, sentiment, through, now)
+// name: save_summary(group_id, session_id, summary, title, tags, sentiment, through, now)
 // Keep what stands for the messages of a session up to a position; the user's write version tells it to every cache.
 MATCH (u:User {group_id: $group_id}) SET u.write_version = u.write_version + 1
 WITH u
@@ -141,15 +141,15 @@ SET s.summary = $summary, s.title = $title, s.summarized_through = $through, s.u
     s.sentiment_score = coalesce($sentiment, s.sentiment_score),
     s.topic_tags = s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags]
 
-// name: summary_facts(group_id, session_id)
+// name: list_summary_facts(group_id, session_id)
 // Fetch the believed memories that sum up a session.
 MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
 WHERE r.expired_at IS NULL AND r.source_kind = 'summary'
-RETURN {{version}}
+RETURN {{fact_version}}
 
-// name: episodic_facts(group_id, session_id)
+// name: list_episodic_facts(group_id, session_id)
 // Fetch the believed memories that belong to a session only.
 MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
 WHERE r.expired_at IS NULL AND r.scope = 'episodic' AND r.valid_from < r.valid_to
-RETURN {{version}}
+RETURN {{fact_version}}
 ORDER BY r.known_from

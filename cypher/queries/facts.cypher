@@ -7,16 +7,16 @@ ON CREATE SET u.tenant = $tenant, u.user_id = $user_id, u.created_at = $now, u.w
 SET u.write_version = u.write_version + $count
 RETURN u.write_version AS write_version, u.last_write_at AS last_write_at
 
-// name: stamp_user(group_id, at)
+// name: set_last_write_time(group_id, at)
 // Remember the time of the user's latest write.
 MATCH (u:User {group_id: $group_id}) SET u.last_write_at = $at
 
-// name: write_version(group_ids)
+// name: get_write_version(group_ids)
 // Tell how often users were written to; caches are keyed by it.
 MATCH (u:User) WHERE u.group_id IN $group_ids
 RETURN sum(u.write_version) AS write_version
 
-// name: touched_by(group_id, hashes, memory_ids, pairs)
+// name: fetch_for_write(group_id, hashes, memory_ids, pairs)
 // Fetch the latest versions a write may touch: same statement, named ids, same subject and predicate.
 CALL () {
   UNWIND $hashes AS hash
@@ -32,9 +32,9 @@ CALL () {
   WHERE r.group_id = $group_id AND r.expired_at IS NULL
   RETURN r
 }
-RETURN {{version}}
+RETURN {{fact_version}}
 
-// name: create_rows(rows)
+// name: create_versions(rows)
 // Write new versions with the vectors given.
 UNWIND $rows AS row
 MATCH (s:Entity {uuid: row.subject_id})
@@ -42,7 +42,7 @@ MATCH (o:Entity {uuid: row.object_id})
 CREATE (s)-[r:RELATES_TO]->(o)
 SET r = row.properties
 
-// name: write(group_id, entities, changed, created, episodes, mentioned, now, at)
+// name: commit_write(group_id, entities, changed, created, episodes, mentioned, now, at)
 // Write what became of a user's facts: what they lie between, what ends, what begins, what it is tied to, the time of it.
 // A new version has a vector of its own or keeps that of an earlier one; a name that is taken fails by its constraint.
 CALL () {
@@ -59,7 +59,7 @@ CALL () {
   UNWIND $created AS row
   MATCH (s:Entity {uuid: row.subject_id})
   MATCH (o:Entity {uuid: row.object_id})
-  OPTIONAL MATCH ()-[earlier:RELATES_TO {uuid: row.vector_of}]->()
+  OPTIONAL MATCH ()-[earlier:RELATES_TO {uuid: row.vector_source_uuid}]->()
   CREATE (s)-[r:RELATES_TO]->(o)
   SET r = row.properties, r.fact_embedding = coalesce(row.vector, earlier.fact_embedding)
 }
@@ -74,17 +74,17 @@ CALL () {
   ON CREATE SET mention.uuid = randomUUID(), mention.group_id = $group_id, mention.created_at = $now
 }
 CALL () {
-  {{mentions}}
+  {{add_mentions}}
 }
 MATCH (u:User {group_id: $group_id}) SET u.last_write_at = $at
 
-// name: versions(group_ids, memory_id)
+// name: list_versions(group_ids, memory_id)
 // Fetch every version of one memory, oldest first.
 MATCH ()-[r:RELATES_TO {memory_id: $memory_id}]->() WHERE r.group_id IN $group_ids
-RETURN {{version}}
+RETURN {{fact_version}}
 ORDER BY r.version
 
-// name: latest(group_ids, memory_ids)
+// name: fetch_latest(group_ids, memory_ids)
 // Fetch the latest version of each memory, believed or not.
 UNWIND $memory_ids AS id
 UNWIND $group_ids AS group_id
@@ -92,9 +92,9 @@ CALL (id, group_id) {
   MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->()
   RETURN r ORDER BY r.version DESC LIMIT 1
 }
-RETURN {{version}}
+RETURN {{fact_version}}
 
-// name: page(group_ids, valid_at, known_at, any_validity, types, tags, not_tags, domain, scope, entity_ids, keyword, session_id, min_importance, min_confidence, created_after, created_before, sort, direction, after_key, after_id, limit)
+// name: list_page(group_ids, valid_at, known_at, any_validity, types, tags, not_tags, domain, scope, entity_ids, keyword, session_id, min_importance, min_confidence, created_after, created_before, sort, direction, after_key, after_id, limit)
 // List a user's memories as known and valid at two times, by attributes, one page in a stable order.
 MATCH ()-[r:RELATES_TO]->() WHERE r.group_id IN $group_ids
   AND r.known_from <= $known_at AND r.known_to > $known_at
@@ -118,7 +118,7 @@ WITH r, $direction * CASE $sort
   END AS key
 WHERE $after_key IS NULL OR key > $after_key OR key = $after_key AND r.memory_id > $after_id
 WITH r, key ORDER BY key, r.memory_id LIMIT $limit
-RETURN {{version}}, key
+RETURN {{fact_version}}, key
 
 // name: reinforce(group_ids, hits)
 // Count retrievals: access +n, strength and confidence up to their caps; the caller has locked the users. Times come
@@ -132,14 +132,14 @@ SET r.access_count = r.access_count + hit.times,
                         ELSE r.confidence + 0.02 * hit.times END,
     r.last_accessed_at = datetime({epochSeconds: hit.at[0], microsecond: hit.at[1]})
 
-// name: erase(group_ids, memory_id)
+// name: erase_memory(group_ids, memory_id)
 // Erase every version of one memory, and what points to it.
 MATCH ()-[r:RELATES_TO {memory_id: $memory_id}]->() WHERE r.group_id IN $group_ids
 WITH collect(r) AS rows, collect(r.uuid) AS uuids
 FOREACH (row IN rows | DELETE row)
 RETURN size(uuids) AS erased, uuids
 
-// name: erase_pointers(group_id, memory_id, uuids)
+// name: erase_references(group_id, memory_id, uuids)
 // Remove an erased memory's ids from the facts, entities and messages that name it.
 CALL () {
   MATCH ()-[r:RELATES_TO]->()

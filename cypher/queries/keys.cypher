@@ -4,11 +4,11 @@
 // Keep a new key.
 CREATE (k:ApiKey) SET k = $properties
 
-// name: by_hash(hash)
+// name: find_by_hash(hash)
 // Find the key of a hash unless it is revoked.
 MATCH (k:ApiKey {hash: $hash}) WHERE k.revoked_at IS NULL RETURN k {.*, hash: null} AS key
 
-// name: list(tenant)
+// name: list_keys(tenant)
 // List a tenant's keys that are not revoked, oldest first.
 MATCH (k:ApiKey {tenant: $tenant}) WHERE k.revoked_at IS NULL
 RETURN k {.*, hash: null} AS key ORDER BY k.created_at, k.id

@@ -1,15 +1,15 @@
-// Upkeep: what time does to memories and conversations.
+// Maintenance: what time does to memories and conversations.
 
-// name: owners(tenant, after, limit)
+// name: list_users(tenant, after, limit)
 // List users by their group; without a tenant, of all tenants.
 MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> '' AND u.group_id > $after
 RETURN u.tenant AS tenant, u.user_id AS user_id, u.group_id AS group_id ORDER BY u.group_id LIMIT $limit
 
-// name: fading(group_id, now, before, core)
+// name: list_decaying_facts(group_id, now, before, core_importance)
 // Find the current memories that nobody has asked for in a while and that are no core of the profile.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND NOT r.immutable AND r.valid_from <= $now AND r.valid_to > $now
-  AND NOT (r.scope = 'profile' AND r.importance >= $core)
+  AND NOT (r.scope = 'profile' AND r.importance >= $core_importance)
 WITH r, reduce(latest = r.first_created_at, at IN [t IN [r.last_accessed_at, r.decayed_at] WHERE t IS NOT NULL] |
   CASE WHEN at > latest THEN at ELSE latest END) AS since
 WHERE since < $before
@@ -21,13 +21,13 @@ UNWIND $rows AS row
 MATCH ()-[r:RELATES_TO {uuid: row.uuid}]->() WHERE r.group_id = $group_id
 SET r.importance = row.importance, r.decayed_at = row.decayed_at
 
-// name: expired(group_id, now)
+// name: list_expired_memories(group_id, now)
 // Find believed memories for the moment only whose time is over.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND NOT r.immutable AND NOT r.retired AND r.expires_at <= $now AND 'temporary' IN r.tags
 RETURN r.memory_id AS memory_id
 
-// name: review_feedback(group_id, now, before)
+// name: requeue_feedback(group_id, now, before)
 // Put feedback that was not looked at for a while before the next consolidation again.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND NOT r.immutable AND 'feedback' IN r.tags AND r.valid_from <= $now AND r.valid_to > $now
@@ -36,13 +36,13 @@ SET r.reviewed_at = $now
 REMOVE r.consolidated_at, r.consolidated_by
 RETURN count(r) AS reviewed
 
-// name: archive_sessions(group_id, before, now)
+// name: archive_idle_sessions(group_id, before, now)
 // Take sessions without a recent message out of the active ones.
 MATCH (s:Session {group_id: $group_id}) WHERE s.updated_at < $before AND s.archived_at IS NULL
 SET s.archived_at = $now, s.is_active = false, s.ended_at = coalesce(s.ended_at, s.updated_at)
 RETURN count(s) AS archived
 
-// name: old_messages(group_id, before, most)
+// name: list_sessions_to_archive(group_id, before, max_messages)
 // Find the sessions whose beginnings hold more than so many old messages, and how far each is summed up.
 MATCH (s:Session {group_id: $group_id})
 CALL (s) {
@@ -52,7 +52,7 @@ CALL (s) {
 MATCH (m:Episodic {group_id: s.group_id, session_id: s.session_id})
 WHERE m.valid_at < $before AND (first_young IS NULL OR m.position < first_young) AND m.pending_job IS NULL
 WITH s, count(m) AS old, max(m.position) AS through
-WHERE old > $most
+WHERE old > $max_messages
 RETURN s.session_id AS session_id, through, old, s.summarized_through AS summarized_through
 ORDER BY session_id
 

@@ -1,116 +1,116 @@
 // Recall: each channel returns light rows, best first; what wins is fetched whole afterwards.
 // Both time axes and the user are filtered before anything is cut off.
 
-// name: facts_by_vector(group_ids, vector, reach, limit, valid_at, valid_after, known_at)
-// Find facts by meaning: the first of the `reach` nearest, which is how far the index looks around.
+// name: find_facts_by_vector(group_ids, vector, ann_limit, limit, valid_at, valid_after, known_at)
+// Find facts by meaning: the first of the `ann_limit` nearest, which is how far the index looks around.
 CYPHER 25
-{{moments}}
+{{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
 SEARCH r IN (
   VECTOR INDEX graphmem_fact_embedding FOR $vector
   WHERE r.group_id IN $group_ids AND r.valid_from <= valid_at AND r.valid_to >= valid_after
     AND r.known_from <= known_at AND r.known_to > known_at
-  LIMIT $reach
+  LIMIT $ann_limit
 ) SCORE AS score
 WITH r, score ORDER BY score DESC LIMIT $limit
-RETURN collect({{candidate}}) AS found
+RETURN collect({{fact_candidate}}) AS found
 
-// name: facts_by_vector_within(group_ids, vector, reach, limit, valid_at, valid_after, known_at, domain)
-// Find facts of a domain by meaning: the first of the `reach` nearest.
+// name: find_domain_facts_by_vector(group_ids, vector, ann_limit, limit, valid_at, valid_after, known_at, domain)
+// Find facts of a domain by meaning: the first of the `ann_limit` nearest.
 CYPHER 25
-{{moments}}
+{{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
 SEARCH r IN (
   VECTOR INDEX graphmem_fact_embedding FOR $vector
   WHERE r.group_id IN $group_ids AND r.valid_from <= valid_at AND r.valid_to >= valid_after
     AND r.known_from <= known_at AND r.known_to > known_at AND r.domain = $domain
-  LIMIT $reach
+  LIMIT $ann_limit
 ) SCORE AS score
 WITH r, score ORDER BY score DESC LIMIT $limit
-RETURN collect({{candidate}}) AS found
+RETURN collect({{fact_candidate}}) AS found
 
-// name: facts_by_vector_scan(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
+// name: scan_facts_by_vector(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
 // Find facts by meaning where attributes are filtered, which the index cannot do: an exact scan of the user's facts.
 MATCH ()-[r:RELATES_TO]->()
 WHERE r.group_id IN $group_ids AND r.known_from <= $known_at AND r.known_to > $known_at
-  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after AND {{wanted}}
+  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after AND {{attribute_filter}}
 WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
-RETURN collect({{candidate}}) AS found
+RETURN collect({{fact_candidate}}) AS found
 
-// name: facts_by_text(words, named_ids, most_edges, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
+// name: find_facts_by_text(words, named_entity_ids, max_degree, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
 // Find facts by words (none or one query), those around the entities named, and how often the user was written to.
 // The whole stream of hits is filtered, so that what is past cannot crowd out what holds. Around an entity are the facts
 // at its edges and one step further; one with very many facts tells nothing apart.
-{{words_at_hand}}
-{{moments}}
+{{await_fulltext}}
+{{as_of_params}}
 CALL (valid_at, valid_after, known_at) {
   UNWIND $words AS text
   CALL db.index.fulltext.queryRelationships('graphmem_fact_words', text) YIELD relationship AS r, score
-  WHERE score > 0 AND {{believed}} AND {{wanted}}
+  WHERE score > 0 AND {{as_of_filter}} AND {{attribute_filter}}
   WITH r, score LIMIT $limit
-  RETURN collect({{candidate}}) AS by_words
+  RETURN collect({{fact_candidate}}) AS by_words
 }
 CALL (valid_at, valid_after, known_at) {
-  UNWIND $named_ids AS id
+  UNWIND $named_entity_ids AS id
   MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
-  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS degree WHERE degree <= $most_edges
+  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS degree WHERE degree <= $max_degree
   CALL (e, degree, valid_at, valid_after, known_at) {
-    MATCH (e)-[r:RELATES_TO]-() RETURN DISTINCT r, 1 / log(2.0 + degree) AS near
+    MATCH (e)-[r:RELATES_TO]-() RETURN DISTINCT r, 1 / log(2.0 + degree) AS proximity
     UNION ALL
-    MATCH (e)-[r:RELATES_TO]-(n:Entity) WHERE n <> e AND {{believed}}
+    MATCH (e)-[r:RELATES_TO]-(n:Entity) WHERE n <> e AND {{as_of_filter}}
     WITH DISTINCT e, degree, n LIMIT 15
-    WITH e, degree, n, COUNT { (n)-[:RELATES_TO]-() } AS beyond WHERE beyond <= $most_edges
+    WITH e, degree, n, COUNT { (n)-[:RELATES_TO]-() } AS neighbor_degree WHERE neighbor_degree <= $max_degree
     MATCH (n)-[r:RELATES_TO]-(m) WHERE m <> e
-    RETURN DISTINCT r, 0.5 / (log(2.0 + degree) * log(2.0 + beyond)) AS near
+    RETURN DISTINCT r, 0.5 / (log(2.0 + degree) * log(2.0 + neighbor_degree)) AS proximity
   }
-  WITH r, sum(near) AS score WHERE {{believed}} AND {{wanted}}
+  WITH r, sum(proximity) AS score WHERE {{as_of_filter}} AND {{attribute_filter}}
   WITH r, score ORDER BY score DESC, r.importance DESC, r.known_from DESC LIMIT $limit
-  RETURN collect({{candidate}}) AS around
+  RETURN collect({{fact_candidate}}) AS near_entities
 }
 CALL () {
   MATCH (u:User) WHERE u.group_id IN $group_ids
   RETURN sum(u.write_version) AS write_version
 }
-RETURN [write_version, by_words, around] AS found
+RETURN [write_version, by_words, near_entities] AS found
 
-// name: facts_whole(uuids)
+// name: load_memories(uuids)
 // Fetch the facts that won, with the entities they name; times in microseconds since 1970.
 UNWIND $uuids AS uuid
 MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
-RETURN collect({{whole}}) AS found
+RETURN collect({{memory_columns}}) AS found
 
-// name: messages_by_vector(group_ids, vector, reach, limit)
-// Find messages by meaning: the first of the `reach` nearest.
+// name: find_messages_by_vector(group_ids, vector, ann_limit, limit)
+// Find messages by meaning: the first of the `ann_limit` nearest.
 CYPHER 25
 MATCH (m:Episodic)
 SEARCH m IN (
-  VECTOR INDEX graphmem_message_embedding FOR $vector WHERE m.group_id IN $group_ids LIMIT $reach
+  VECTOR INDEX graphmem_message_embedding FOR $vector WHERE m.group_id IN $group_ids LIMIT $ann_limit
 ) SCORE AS score
 WITH m, score ORDER BY score DESC LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
-// name: messages_by_vector_scan(group_ids, vector, limit, known_at)
+// name: scan_messages_by_vector(group_ids, vector, limit, known_at)
 // Find messages by meaning in an exact scan, for what was known at an earlier time.
 MATCH (m:Episodic) WHERE m.group_id IN $group_ids AND m.created_at <= $known_at AND m.content_embedding IS NOT NULL
 WITH m, vector.similarity.cosine(m.content_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
-// name: messages_by_words(words, group_ids, limit, known_at)
+// name: find_messages_by_words(words, group_ids, limit, known_at)
 // Find messages by words.
-{{words_at_hand}}
+{{await_fulltext}}
 CALL db.index.fulltext.queryNodes('graphmem_message_words', $words) YIELD node AS m, score
 WHERE score > 0 AND m.group_id IN $group_ids AND m.created_at <= $known_at
 WITH m, score LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
-// name: fact_likeness(uuids, vectors)
+// name: compute_fact_similarities(uuids, vectors)
 // Compare facts with some vectors, exactly.
 UNWIND $uuids AS uuid
 MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
 WITH uuid, r.fact_embedding AS embedding
 RETURN collect([uuid, [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1]]) AS found
 
-// name: message_likeness(group_ids, message_ids, vector, known_at)
+// name: load_message_contents(group_ids, message_ids, vector, known_at)
 // Fetch what messages say and compare them with a vector, exactly; without a vector only what they say.
 UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND m.created_at <= $known_at
@@ -120,21 +120,21 @@ RETURN collect([
        ELSE 2 * vector.similarity.cosine(m.content_embedding, $vector) - 1 END
 ]) AS found
 
-// name: names(group_ids, limit)
+// name: list_entity_names(group_ids, limit)
 // List the names and aliases of a user's entities, for finding them in texts.
 MATCH (e:Entity) WHERE e.group_id IN $group_ids
 WITH e LIMIT $limit
 RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
 
-// name: names_by_words(group_ids, words, limit)
+// name: find_entity_names(group_ids, words, limit)
 // Find entities whose name or alias holds some words, where a user has too many to keep at hand.
-{{words_at_hand}}
+{{await_fulltext}}
 CALL db.index.fulltext.queryNodes('node_name_and_summary', $words) YIELD node AS e, score
 WHERE e.group_id IN $group_ids
 WITH e LIMIT $limit
 RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
 
-// name: entities_with_facts(group_ids, entity_ids, valid_before, valid_after, limit)
+// name: load_entities_with_facts(group_ids, entity_ids, valid_before, valid_after, limit)
 // Fetch entities with what is believed about them and holds at some moment of a span, the most important first.
 UNWIND $entity_ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
@@ -148,7 +148,7 @@ CALL (e) {
   WITH DISTINCT r WHERE r.expired_at IS NULL AND r.group_id IN $group_ids
     AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
   WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
-  RETURN collect({{whole}}) AS facts
+  RETURN collect({{memory_columns}}) AS facts
 }
 RETURN collect([
   e {.*, name_embedding: null, created_at: null, updated_at: null},
@@ -157,24 +157,24 @@ RETURN collect([
   facts
 ]) AS found
 
-// name: core_facts(group_ids, min_importance, valid_before, valid_after, limit)
+// name: list_core_facts(group_ids, min_importance, valid_before, valid_after, limit)
 // Fetch the profile facts of high importance that are believed and hold at some moment of a span.
 MATCH ()-[r:RELATES_TO]->()
 WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND r.scope = 'profile' AND r.importance >= $min_importance
   AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
-RETURN collect({{whole}}) AS found
+RETURN collect({{memory_columns}}) AS found
 
-// name: edges_of(entity_ids, group_ids, limit, valid_at, valid_after, known_at)
+// name: list_entity_edges(entity_ids, group_ids, limit, valid_at, valid_after, known_at)
 // Fetch the facts at the edges of some entities, the most important first.
 MATCH (e:Entity) WHERE e.uuid IN $entity_ids
 MATCH (e)-[r:RELATES_TO]-() WHERE r.group_id IN $group_ids
   AND r.known_from <= $known_at AND r.known_to > $known_at
   AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
 WITH DISTINCT r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
-RETURN collect({{whole}}) AS found
+RETURN collect({{memory_columns}}) AS found
 
-// name: entities_whole(group_ids, ids)
+// name: load_entities(group_ids, ids)
 // Fetch entities by id, by name, with how many of their facts are believed.
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids

@@ -1,48 +1,48 @@
 // Everything of one user: out, in again, and gone.
 
-// name: user(group_id)
+// name: get_user(group_id)
 // Fetch the user's own node.
 MATCH (u:User {group_id: $group_id}) RETURN u {.*} AS user
 
-// name: entities(group_id)
+// name: stream_entities(group_id)
 // Fetch every entity with its vector.
 MATCH (e:Entity {group_id: $group_id}) RETURN e {.*} AS node, labels(e) AS labels ORDER BY e.uuid
 
-// name: facts(group_id)
+// name: stream_facts(group_id)
 // Fetch every version of every memory with its vector.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
 RETURN r {.*, fact_embedding: null} AS fact, r.fact_embedding AS vector,
        startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 ORDER BY r.memory_id, r.version
 
-// name: record_heads(group_id)
+// name: list_record_keys(group_id)
 // Find every other node of the user that outlives an export: messages, sessions, what was learned; whole where it has no id.
 MATCH (n) WHERE n.group_id = $group_id
   AND none(label IN labels(n) WHERE label IN ['User', 'Entity', 'ConsolidationRun', 'Change', 'Extraction', 'IdempotentRequest'])
 WITH n, CASE WHEN n:Session THEN 'session:' + n.session_id ELSE coalesce(n.uuid, n.id) END AS key
 RETURN elementId(n) AS element_id, labels(n) AS labels, key, CASE WHEN key IS NULL THEN properties(n) END AS properties
 
-// name: records(element_ids)
+// name: fetch_records(element_ids)
 // Fetch some of those nodes with their vectors, in the order asked for.
-UNWIND range(0, size($element_ids) - 1) AS place
-MATCH (n) WHERE elementId(n) = $element_ids[place]
-RETURN properties(n) AS properties, labels(n) AS labels, elementId(n) AS element_id ORDER BY place
+UNWIND range(0, size($element_ids) - 1) AS position
+MATCH (n) WHERE elementId(n) = $element_ids[position]
+RETURN properties(n) AS properties, labels(n) AS labels, elementId(n) AS element_id ORDER BY position
 
-// name: size(group_id)
+// name: count_entries(group_id)
 // Count what an export of a user holds beside its links.
 RETURN COUNT { MATCH (e:Entity {group_id: $group_id}) }
      + COUNT { MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() }
      + COUNT { MATCH (n) WHERE n.group_id = $group_id AND none(label IN labels(n)
                WHERE label IN ['User', 'Entity', 'ConsolidationRun', 'Change', 'Extraction', 'IdempotentRequest']) } AS size
 
-// name: links(group_id)
+// name: list_links(group_id)
 // Fetch every relationship between nodes of the user but the facts.
 MATCH (a)-[r]->(b) WHERE a.group_id = $group_id AND b.group_id = $group_id AND type(r) <> 'RELATES_TO'
   AND none(label IN labels(a) + labels(b) WHERE label IN ['User', 'ConsolidationRun', 'Change', 'Extraction', 'IdempotentRequest'])
 RETURN type(r) AS type, elementId(a) AS start, a.uuid AS start_uuid, elementId(b) AS end, b.uuid AS end_uuid,
        properties(r) AS properties
 
-// name: taken(ids)
+// name: find_taken_ids(ids)
 // Find which ids of entities, messages and facts are in use, and whose they are.
 CALL () {
   UNWIND $ids AS id MATCH (e:Entity {uuid: id}) RETURN id, e.group_id AS group_id
@@ -53,7 +53,7 @@ CALL () {
 }
 RETURN id, group_id
 
-// name: identities(group_id)
+// name: list_identities(group_id)
 // Find what a user has already: names, messages, sessions, memories, current statements.
 MATCH (u:User {group_id: $group_id})
 RETURN COLLECT { MATCH (e:Entity {group_id: $group_id}) RETURN [e.name_key, e.uuid] } AS names,
@@ -69,7 +69,7 @@ UNWIND $rows AS row
 CREATE (n:$(row.labels)) SET n = row.properties
 RETURN row.key AS key, elementId(n) AS element_id
 
-// name: nodes(group_id)
+// name: list_linkable_nodes(group_id)
 // Find the nodes that links of an import may tie, by what names them.
 MATCH (n) WHERE n.group_id = $group_id AND (n:Entity OR n:Episodic OR n:Session)
 RETURN elementId(n) AS element_id, coalesce(n.uuid, 'session:' + n.session_id) AS key
@@ -98,7 +98,7 @@ WITH n, coalesce(known, first) AS kind
 DETACH DELETE n
 RETURN kind, count(*) AS erased
 
-// name: residue(group_id, user_id, tenant)
+// name: count_residue(group_id, user_id, tenant)
 // Count what is left of a user anywhere in the graph.
 RETURN COUNT { MATCH (n) WHERE n.group_id = $group_id OR (n:IdempotentRequest AND n.owner_group = $group_id)
                  OR (n:ConsolidationRun AND n.tenant = $tenant AND n.user_id = $user_id) }

@@ -1,4 +1,4 @@
-"""Administration: consolidation and its undoing, upkeep."""
+"""Administration: consolidation and its undoing, maintenance."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import typer
 
 from graphmem.cli.command import AnyUser, Output, Tenant, command
 from graphmem.cli.ingest import read_input
-from graphmem.cli.opening import opened
+from graphmem.cli.startup import open_memory
 from graphmem.errors import InvalidInput
 
 app = typer.Typer()
 
-TASKS = ("decay", "compress", "prune", "expire")
+MAINTENANCE_TASKS = ("decay", "compress", "prune", "expire")
 
 
 @command(app, "consolidate")
@@ -31,34 +31,34 @@ async def consolidate(
 ) -> None:
     """Merge, link and tidy what has been learned, and keep how to undo it."""
     from graphmem.cli import render
-    from graphmem.cli.diff import difference
-    from graphmem.domain.proposals import RunStatus, read_proposals
+    from graphmem.cli.diff import render_changes
+    from graphmem.domain.consolidation_models import RunStatus, parse_proposals
 
-    curated = read_proposals(_read_list(proposals)) if proposals else None
-    async with opened(output, worker=True) as memory:
-        verbs = memory.consolidations
-        run_id = str(await verbs.start(tenant, user_id=user, dry_run=dry_run, proposals=curated, actor="cli"))
-        with _analysing(output) as show:
-            async for each in verbs.follow(tenant, run_id):
+    curated = parse_proposals(_read_proposal_list(proposals)) if proposals else None
+    async with open_memory(output, worker=True) as memory:
+        consolidations = memory.consolidations
+        run_id = str(await consolidations.start(tenant, user_id=user, dry_run=dry_run, proposals=curated, actor="cli"))
+        with _analysis_progress(output) as show:
+            async for each in consolidations.follow(tenant, run_id):
                 show(each.batches_done, each.batches)
-        run = await verbs.get(tenant, run_id)
-    output.show(run, *render.run(run), *difference(run.changes))
+        run = await consolidations.get(tenant, run_id)
+    output.show(run, *render.run(run), *render_changes(run.changes))
     if run.status in (RunStatus.FAILED, RunStatus.ABORTED):
         raise typer.Exit(1)
 
 
 @contextmanager
-def _analysing(output: Output) -> Iterator[Callable[[int, int], None]]:
+def _analysis_progress(output: Output) -> Iterator[Callable[[int, int], None]]:
     """Draw a bar of the batches analysed; the callback takes how many are done of how many there are."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("Analysing"), BarColumn(), MofNCompleteColumn(), TextColumn("batches"), TimeElapsedColumn())
-    with Progress(*columns, console=output.notes) as bar:
+    with Progress(*columns, console=output.stderr) as bar:
         task = bar.add_task("batches", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _read_list(file: str) -> list[Any]:
+def _read_proposal_list(file: str) -> list[Any]:
     try:
         given = json.loads(read_input(file))
     except (json.JSONDecodeError, RecursionError) as error:
@@ -79,12 +79,12 @@ async def runs(
 ) -> None:
     """List consolidation runs, the latest first, or show one."""
     from graphmem.cli import render
-    from graphmem.cli.diff import difference
+    from graphmem.cli.diff import render_changes
 
-    async with opened(output) as memory:
+    async with open_memory(output) as memory:
         if run_id is not None:
             run = await memory.consolidations.get(tenant, run_id)
-            output.show(run, *render.run(run), *difference(run.changes))
+            output.show(run, *render.run(run), *render_changes(run.changes))
             return
         page = await memory.consolidations.page(tenant, user_id=user, limit=limit, cursor=None)
     output.show(page, render.runs(page.items))
@@ -100,7 +100,7 @@ async def rollback(
     """Undo a consolidation run: restore exactly what it changed."""
     from graphmem.cli import render
 
-    async with opened(output) as memory:
+    async with open_memory(output) as memory:
         undone = await memory.consolidations.rollback(tenant, run_id, force=force, actor="cli")
     output.show(undone, *render.rollback(undone))
 
@@ -108,19 +108,21 @@ async def rollback(
 @command(app, "maintain")
 async def maintain(
     output: Output,
-    tasks: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(TASKS)}; absent: all.")] = None,
+    tasks: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(MAINTENANCE_TASKS)}; absent: all.")] = None,
     tenant: Tenant = "default",
 ) -> None:
-    """Do upkeep now: decay, compress, prune, expire."""
+    """Run maintenance now: decay, compress, prune, expire."""
     from graphmem.cli import render
 
-    unknown = [task for task in tasks or () if task not in TASKS]
+    unknown = [task for task in tasks or () if task not in MAINTENANCE_TASKS]
     if unknown:
-        raise InvalidInput(f"There is no task {unknown[0]!r}: choose of {', '.join(TASKS)}.")
-    async with opened(output, worker=True) as memory:
-        done = await memory.maintenance.run(tenant, list(tasks or TASKS))
-    output.show({"tasks": done}, render.pairs({task: _told(counts) for task, counts in done.items()}))
+        raise InvalidInput(f"There is no task {unknown[0]!r}: choose of {', '.join(MAINTENANCE_TASKS)}.")
+    async with open_memory(output, worker=True) as memory:
+        done = await memory.maintenance.run(tenant, list(tasks or MAINTENANCE_TASKS))
+    output.show(
+        {"tasks": done}, render.name_value_pairs({task: _format_counts(counts) for task, counts in done.items()})
+    )
 
 
-def _told(counts: dict[str, Any]) -> str:
+def _format_counts(counts: dict[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items()) or "nothing to do"

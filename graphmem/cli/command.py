@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from graphmem.settings import Settings
 
-_WIDE = 160
+_PIPED_WIDTH = 160
 
-FAILED = 1
-WRONG_USE = 2
+EXIT_FAILED = 1
+EXIT_USAGE = 2
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print what the HTTP API would.")]
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show stack traces and the log.")]
@@ -51,15 +51,15 @@ class Output:
         self.flags = flags
 
     @functools.cached_property
-    def tables(self) -> Console:
+    def stdout(self) -> Console:
         """Standard output for people; in a pipe that does not say how wide it is there is room for ids."""
         from rich.console import Console
 
         told = sys.stdout.isatty() or "COLUMNS" in os.environ
-        return Console(highlight=False, width=None if told else _WIDE)
+        return Console(highlight=False, width=None if told else _PIPED_WIDTH)
 
     @functools.cached_property
-    def notes(self) -> Console:
+    def stderr(self) -> Console:
         """Standard error, for progress and remarks."""
         from rich.console import Console
 
@@ -71,11 +71,11 @@ class Output:
             sys.stdout.write(as_json(value) + "\n")
         else:
             for each in drawn:
-                self.tables.print(each, crop=False)
+                self.stdout.print(each, crop=False)
 
     def note(self, text: str) -> None:
         """Print a remark to standard error, as it is."""
-        self.notes.print(text, markup=False, soft_wrap=True)
+        self.stderr.print(text, markup=False, soft_wrap=True)
 
 
 def as_json(value: object) -> str:
@@ -94,17 +94,17 @@ def read_settings(**changes: object) -> Settings:
     try:
         settings = Settings()
     except ValidationError as error:
-        wrong = [f"{_variable(each['loc'])}: {each['msg']}" for each in error.errors(include_url=False)]
-        stop("; ".join(wrong), WRONG_USE)
+        wrong = [f"{_setting_name(each['loc'])}: {each['msg']}" for each in error.errors(include_url=False)]
+        exit_with_error("; ".join(wrong), EXIT_USAGE)
     return settings.model_copy(update={name: value for name, value in changes.items() if value is not None})
 
 
-def _variable(loc: Sequence[int | str]) -> str:
+def _setting_name(loc: Sequence[int | str]) -> str:
     name = str(loc[0]) if loc else "settings"
     return name.upper() if name.upper().startswith("OPENAI_") else f"GRAPHMEM_{name.upper()}"
 
 
-def stop(sentence: str, code: int = FAILED) -> NoReturn:
+def exit_with_error(sentence: str, code: int = EXIT_FAILED) -> NoReturn:
     """End the command with one line on standard error."""
     line = " ".join(sentence.split())
     typer.echo(f"graphmem: {line}".encode(errors="backslashreplace"), err=True)
@@ -112,17 +112,17 @@ def stop(sentence: str, code: int = FAILED) -> NoReturn:
 
 
 def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Register an async function `work(output, …options)` as a command that also takes `--json` and `--debug`."""
+    """Register an async function `handler(output, …options)` as a command that also takes `--json` and `--debug`."""
 
-    def register(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-        @functools.wraps(work)
+    def register(handler: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        @functools.wraps(handler)
         def run(context: typer.Context, json: bool, debug: bool, **options: Any) -> None:
             given = context.obj if isinstance(context.obj, Flags) else Flags()
-            _run(work, Output(given | Flags(json, debug)), options)
+            _run_command(handler, Output(given | Flags(json, debug)), options)
 
-        signature = inspect.signature(work, eval_str=True)
+        signature = inspect.signature(handler, eval_str=True)
         options = [each for each in signature.parameters.values() if each.name != "output"]
-        run.__signature__ = signature.replace(parameters=_with_common(options))  # type: ignore[attr-defined]
+        run.__signature__ = signature.replace(parameters=_with_common_parameters(options))  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in run.__signature__.parameters.values()}  # type: ignore[attr-defined]
         app.command(name)(run)
         return run
@@ -130,7 +130,7 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Awaitable[No
     return register
 
 
-def _with_common(options: list[inspect.Parameter]) -> list[inspect.Parameter]:
+def _with_common_parameters(options: list[inspect.Parameter]) -> list[inspect.Parameter]:
     def keyword(name: str, annotation: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:
         return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
@@ -142,7 +142,7 @@ def _with_common(options: list[inspect.Parameter]) -> list[inspect.Parameter]:
     ]
 
 
-def _run(work: Callable[..., Awaitable[None]], output: Output, options: dict[str, Any]) -> None:
+def _run_command(handler: Callable[..., Awaitable[None]], output: Output, options: dict[str, Any]) -> None:
     """Run a command to its end; whatever goes wrong becomes one line and an exit code, unless `--debug`."""
     import logging
 
@@ -150,11 +150,11 @@ def _run(work: Callable[..., Awaitable[None]], output: Output, options: dict[str
 
     from graphmem.eventloop import run
     from graphmem.logs import configure_logs
-    from graphmem.tracing import traced
+    from graphmem.tracing import export_spans
 
     async def once() -> None:
-        with traced():
-            await work(output, **options)
+        with export_spans():
+            await handler(output, **options)
 
     configure_logs(logging.INFO if output.flags.debug else logging.ERROR)
     if not (output.flags.debug or sys.warnoptions):
@@ -164,22 +164,24 @@ def _run(work: Callable[..., Awaitable[None]], output: Output, options: dict[str
     except GraphmemError as error:
         if output.flags.debug:
             raise
-        stop(_sentence(error), WRONG_USE if isinstance(error, InvalidInput) else FAILED)
+        exit_with_error(_describe_error(error), EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED)
     except ValidationError as error:
         if output.flags.debug:
             raise
-        stop(refusal(error), WRONG_USE)
+        exit_with_error(describe_validation_error(error), EXIT_USAGE)
     except (BrokenPipeError, typer.Exit, typer.Abort):
         raise
     except UnicodeDecodeError as error:
-        stop(f"The input is not UTF-8 text ({error.reason} at byte {error.start}).", WRONG_USE)
+        exit_with_error(f"The input is not UTF-8 text ({error.reason} at byte {error.start}).", EXIT_USAGE)
     except Exception as error:
         if output.flags.debug:
             raise
-        stop(f"Unexpected {type(error).__name__}: run the command again with --debug and report what it says.")
+        exit_with_error(
+            f"Unexpected {type(error).__name__}: run the command again with --debug and report what it says."
+        )
 
 
-def refusal(error: ValidationError) -> str:
+def describe_validation_error(error: ValidationError) -> str:
     """Return what is wrong with given data as one sentence; the data itself is not quoted."""
     told = []
     for each in error.errors(include_url=False, include_context=False, include_input=False):
@@ -188,11 +190,13 @@ def refusal(error: ValidationError) -> str:
     return "; ".join(told)
 
 
-def _sentence(error: GraphmemError) -> str:
+def _describe_error(error: GraphmemError) -> str:
     """Return the error's sentence with the list of what is wrong, where there is one."""
-    details = [f"{'.'.join(map(str, _places(each.get('loc'))))}: {each.get('msg')}" for each in error.errors[:5]]
+    details = [
+        f"{'.'.join(map(str, _location_parts(each.get('loc'))))}: {each.get('msg')}" for each in error.errors[:5]
+    ]
     return f"{error.detail} ({'; '.join(details)})" if details else error.detail
 
 
-def _places(loc: object) -> Sequence[object]:
+def _location_parts(loc: object) -> Sequence[object]:
     return loc if isinstance(loc, list | tuple) else [loc]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.cli.command import Output, command, read_settings
-from graphmem.cli.opening import fetching
-from graphmem.errors import SetupError
+from graphmem.cli.startup import download_progress
+from graphmem.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from graphmem.embedded import ServerInfo
@@ -20,8 +20,8 @@ app = typer.Typer(no_args_is_help=True)
 @command(app, "start")
 async def start(output: Output) -> None:
     """Start the embedded Neo4j and leave it running until `graphmem db stop`."""
-    info = await _start(output, _embedded())
-    output.show(described(info), f"Neo4j runs at {info.uri}; stop it with `graphmem db stop`.")
+    info = await _start(output, _embedded_settings())
+    output.show(describe_server(info), f"Neo4j runs at {info.uri}; stop it with `graphmem db stop`.")
 
 
 @command(app, "stop")
@@ -29,7 +29,7 @@ async def stop_server(output: Output) -> None:
     """Stop the embedded Neo4j, whoever uses it."""
     from graphmem.embedded import stop
 
-    stopped = await stop(_embedded().data_dir)
+    stopped = await stop(_embedded_settings().data_dir)
     output.show({"stopped": stopped}, "Neo4j is stopped." if stopped else "Neo4j did not run.")
 
 
@@ -41,26 +41,26 @@ async def status(output: Output) -> None:
 
     settings = read_settings()
     if settings.neo4j_uri:
-        await _verify(settings)
+        await _check_connection(settings)
         output.show({"running": True, "uri": settings.neo4j_uri}, f"Neo4j answers at {settings.neo4j_uri}.")
         return
     info = await embedded.status(settings.data_dir)
     if info is None:
         output.show({"running": False}, f"No Neo4j runs in {settings.data_dir}: start it with `graphmem db start`.")
         return
-    output.show(described(info), render.pairs(described(info)))
+    output.show(describe_server(info), render.name_value_pairs(describe_server(info)))
 
 
 @command(app, "migrate")
 async def migrate(output: Output) -> None:
     """Bring the database to the schema of this version."""
     from graphmem.bootstrap import open_graph
-    from graphmem.embedding import from_settings
+    from graphmem.embedding import create_embedder
     from graphmem.store import migrations
 
     settings = read_settings()
-    embedder = from_settings(settings)
-    with fetching(output) as progress:
+    embedder = create_embedder(settings)
+    with download_progress(output) as progress:
         async with open_graph(settings, progress) as graph:
             if not embedder.dimension:
                 await embedder.open()
@@ -79,16 +79,16 @@ async def browser(
     """Open Neo4j Browser on the embedded database, and tell how to log in."""
     from graphmem.cli import render
 
-    info = await _start(output, _embedded())
+    info = await _start(output, _embedded_settings())
     if open and not output.flags.json:
         typer.launch(info.browser_url)
-    output.show(described(info), render.browser(info))
+    output.show(describe_server(info), render.browser_access(info))
 
 
 async def _start(output: Output, settings: Settings) -> ServerInfo:
     from graphmem.embedded import EmbeddedNeo4j
 
-    with fetching(output) as progress:
+    with download_progress(output) as progress:
         server = await EmbeddedNeo4j.start_or_join(
             settings.data_dir,
             settings.cache_dir,
@@ -102,24 +102,24 @@ async def _start(output: Output, settings: Settings) -> ServerInfo:
     return server.info
 
 
-def _embedded() -> Settings:
+def _embedded_settings() -> Settings:
     settings = read_settings()
     if settings.neo4j_uri:
-        raise SetupError(
+        raise ConfigurationError(
             f"GRAPHMEM_NEO4J_URI names the Neo4j at {settings.neo4j_uri}, so there is no embedded one: "
             "unset it, or use that server's own tools."
         )
     return settings
 
 
-async def _verify(settings: Settings) -> None:
+async def _check_connection(settings: Settings) -> None:
     from graphmem.bootstrap import open_graph
 
     async with open_graph(settings):
         pass
 
 
-def described(info: ServerInfo) -> dict[str, Any]:
+def describe_server(info: ServerInfo) -> dict[str, Any]:
     """Return what may be told about a running server: everything but its password."""
     return {
         "running": True,

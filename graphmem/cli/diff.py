@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.text import Text
 
-from graphmem.cli.render import Drawn, row, table
-from graphmem.domain.proposals import Change
+from graphmem.cli.render import Renderable, add_row, make_table
+from graphmem.domain.consolidation_models import GraphChange
 
 MEMORY_FIELDS = {
     "status": "status",
@@ -26,72 +26,72 @@ MEMORY_FIELDS = {
 ENTITY_FIELDS = {"type": "type", "aliases": "aliases", "summary": "summary", "attributes": "attributes"}
 """The fields that are told, under the names they are told by; the others follow from them."""
 
-Image = Mapping[str, Any]
+Properties = Mapping[str, Any]
 
 
-def difference(changes: Sequence[Change]) -> list[Drawn]:
+def render_changes(changes: Sequence[GraphChange]) -> list[Renderable]:
     """Draw what a run changed, or would change; nothing when it changes nothing."""
     if not changes:
         return []
-    names = _names(changes)
-    drawn = table("", "which", "what", "before", "after")
-    for memory_id, (before, after) in _memories(changes).items():
-        _add(drawn, "memory", names.get(memory_id, memory_id), MEMORY_FIELDS, before, after, names)
+    names = _display_names(changes)
+    drawn = make_table("", "which", "what", "before", "after")
+    for memory_id, (before, after) in _memory_states(changes).items():
+        _add_rows(drawn, "memory", names.get(memory_id, memory_id), MEMORY_FIELDS, before, after, names)
     for change in changes:
         if change.kind == "entity":
-            _add(drawn, "entity", names[change.id], ENTITY_FIELDS, change.before, change.after, names)
+            _add_rows(drawn, "entity", names[change.id], ENTITY_FIELDS, change.before, change.after, names)
     ties = sum(change.kind in ("episode", "mention") for change in changes)
     return [drawn, Text(f"and {ties} ties to messages")] if ties else [drawn]
 
 
-def _memories(changes: Sequence[Change]) -> dict[str, tuple[Image | None, Image | None]]:
+def _memory_states(changes: Sequence[GraphChange]) -> dict[str, tuple[Properties | None, Properties | None]]:
     """Return what is believed of each memory before and after."""
-    found: dict[str, tuple[Image | None, Image | None]] = {}
+    found: dict[str, tuple[Properties | None, Properties | None]] = {}
     for change in changes:
         if change.kind == "fact" and change.memory_id:
             before, after = found.get(change.memory_id, (None, None))
-            found[change.memory_id] = (_believed(change.before) or before, _believed(change.after) or after)
+            found[change.memory_id] = (_known_now(change.before) or before, _known_now(change.after) or after)
     return found
 
 
-def _believed(image: Image | None) -> Image | None:
-    return image if image and not image.get("expired_at") else None
+def _known_now(properties: Properties | None) -> Properties | None:
+    return properties if properties and not properties.get("expired_at") else None
 
 
-def _names(changes: Sequence[Change]) -> dict[str, str]:
+def _display_names(changes: Sequence[GraphChange]) -> dict[str, str]:
     found: dict[str, str] = {}
     for change in changes:
-        image = change.after or change.before or {}
+        properties = change.after or change.before or {}
         if change.kind == "fact" and change.memory_id:
-            found[change.memory_id] = str(image.get("fact"))
+            found[change.memory_id] = str(properties.get("fact"))
         elif change.kind == "entity":
-            found[change.id] = str(image.get("name"))
+            found[change.id] = str(properties.get("name"))
     return found
 
 
-def _add(
+def _add_rows(
     drawn: Any,
     kind: str,
     which: str,
     fields: Mapping[str, str],
-    before: Image | None,
-    after: Image | None,
+    before: Properties | None,
+    after: Properties | None,
     names: Mapping[str, str],
 ) -> None:
     if before is None or after is None:
-        row(drawn, kind, which, "new" if before is None else "gone")
+        add_row(drawn, kind, which, "new" if before is None else "gone")
         return
-    for name, was, now in _differing(fields, before, after):
-        row(drawn, kind, which, name, _told(was, names), _told(now, names))
+    for name, was, now in _changed_fields(fields, before, after):
+        add_row(drawn, kind, which, name, _format_value(was, names), _format_value(now, names))
 
 
-def _differing(fields: Mapping[str, str], before: Image, after: Image) -> Iterator[tuple[str, Any, Any]]:
+def _changed_fields(fields: Mapping[str, str], before: Properties, after: Properties) -> Iterator[tuple[str, Any, Any]]:
     for field, name in fields.items():
         if before.get(field) != after.get(field):
             yield name, before.get(field), after.get(field)
 
 
-def _told(value: object, names: Mapping[str, str]) -> str:
+def _format_value(value: object, names: Mapping[str, str]) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(_told(each, names) for each in value)
+        return ", ".join(_format_value(each, names) for each in value)
     return "" if value is None else names.get(str(value), str(value))

@@ -13,10 +13,10 @@ app = typer.Typer()
 async def doctor(output: Output) -> None:
     """Check every part, say what is wrong and how to mend it; ends with 1 when something needed is broken."""
     from graphmem.cli import render
-    from graphmem.cli.checks import Verdict, examine
+    from graphmem.cli.checks import CheckStatus, run_checks
 
-    checks = [check async for check in examine(read_settings())]
-    broken = [check for check in checks if check.verdict is Verdict.BROKEN]
+    checks = [check async for check in run_checks(read_settings())]
+    broken = [check for check in checks if check.verdict is CheckStatus.BROKEN]
     summary = f"{len(broken)} of {len(checks)} parts need mending." if broken else "Everything needed works."
     output.show({"ok": not broken, "checks": checks}, render.checks(checks), summary)
     if broken:

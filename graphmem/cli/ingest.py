@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphmem.cli.command import Output, Tenant, User, command, refusal
-from graphmem.cli.opening import opened
-from graphmem.cli.progress import progress
+from graphmem.cli.command import Output, Tenant, User, command, describe_validation_error
+from graphmem.cli.progress import progress_bar
+from graphmem.cli.startup import open_memory
 from graphmem.errors import InvalidInput
 
 if TYPE_CHECKING:
     from graphmem.bootstrap import GraphMemory
     from graphmem.domain.identity import Owner
     from graphmem.domain.job import Job
-    from graphmem.domain.progress import Progress
+    from graphmem.domain.progress import ProgressCallback
     from graphmem.domain.session import MessagesIn
 
 app = typer.Typer()
 
-_LOOK_SECONDS = 60.0
+_POLL_SECONDS = 60.0
 
 
 @command(app, "ingest")
@@ -46,14 +46,14 @@ async def ingest(
     A line is `{"role": "user", "content": "…", "session_id"?, "id"?, "name"?, "timestamp"?, …}`.
     """
     from graphmem.cli import render
-    from graphmem.domain.identity import owner_of
+    from graphmem.domain.identity import make_owner
 
-    owner = owner_of(tenant, user)
+    owner = make_owner(tenant, user)
     text = await asyncio.to_thread(read_input, file)
     batches = read_batches(text, session or (Path(file).stem if file != "-" else "stdin"), timezone)
-    async with opened(output, worker=True) as memory:
-        with progress(output, "Ingesting", "messages") as tell:
-            jobs = await ingest_batches(memory, owner, batches, tell)
+    async with open_memory(output, worker=True) as memory:
+        with progress_bar(output, "Ingesting", "messages") as on_progress:
+            jobs = await ingest_batches(memory, owner, batches, on_progress)
     output.show({"jobs": jobs}, render.jobs(jobs))
     failed = [job for job in jobs if job.status == "failed"]
     if failed:
@@ -76,13 +76,13 @@ def read_batches(text: str, session_id: str, timezone: str | None = None) -> lis
     Messages without an id get one made of what they say and where, so that the same text again is known again. Raises
     InvalidInput naming the first line that cannot be used, before anything is stored.
     """
-    from graphmem.domain.session import MAX_BATCH, MessagesIn
+    from graphmem.domain.session import MAX_BATCH_SIZE, MessagesIn
 
     batches = []
     for session, turns in groupby(_read_lines(text, session_id), key=lambda turn: turn[0]):
         messages = [message for _, message in turns]
-        for start in range(0, len(messages), MAX_BATCH):
-            given = {"session_id": session, "messages": messages[start : start + MAX_BATCH], "timezone": timezone}
+        for start in range(0, len(messages), MAX_BATCH_SIZE):
+            given = {"session_id": session, "messages": messages[start : start + MAX_BATCH_SIZE], "timezone": timezone}
             batches.append(MessagesIn.model_validate(given))
     if not batches:
         raise InvalidInput("There are no messages: give one JSON object a line.")
@@ -93,7 +93,7 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
     """Yield the session and the message of each line."""
     from pydantic import ValidationError
 
-    from graphmem.domain.formats.chat import turn_id
+    from graphmem.domain.formats.chat import derive_message_id
     from graphmem.domain.session import MessageIn
 
     said: Counter[str] = Counter()
@@ -111,33 +111,35 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
         except (json.JSONDecodeError, RecursionError) as error:
             raise InvalidInput(f"Line {number} is not JSON; give one message a line.") from error
         except ValidationError as error:
-            raise InvalidInput(f"Line {number}: {refusal(error)}.") from error
+            raise InvalidInput(f"Line {number}: {describe_validation_error(error)}.") from error
         if message.get("id") is None:
-            message["id"] = turn_id(session, message, said)
+            message["id"] = derive_message_id(session, message, said)
         yield session, message
 
 
-async def ingest_batches(memory: GraphMemory, owner: Owner, batches: Sequence[MessagesIn], tell: Progress) -> list[Job]:
+async def ingest_batches(
+    memory: GraphMemory, owner: Owner, batches: Sequence[MessagesIn], on_progress: ProgressCallback
+) -> list[Job]:
     """Send batches one after the other and wait for each job; return the jobs, without those of known messages."""
     from graphmem.domain.job import Job
-    from graphmem.domain.progress import Tally
+    from graphmem.domain.progress import ProgressCounter
 
-    tally = Tally(tell, sum(len(batch.messages) for batch in batches))
+    tally = ProgressCounter(on_progress, sum(len(batch.messages) for batch in batches))
     jobs: list[Job] = []
     for batch in batches:
         accepted = await memory.messages.add(owner, batch)
         job_id = accepted.id if isinstance(accepted, Job) else accepted.job_id
         if job_id is not None:
-            jobs.append(await finished(memory, job_id))
+            jobs.append(await wait_for_job(memory, job_id))
         tally.add(len(batch.messages))
     return jobs
 
 
-async def finished(memory: GraphMemory, job_id: str) -> Job:
+async def wait_for_job(memory: GraphMemory, job_id: str) -> Job:
     """Wait for a job; one that failed in an earlier run is tried once more."""
     job = await memory.jobs.wait(job_id, 0)
     if job.status == "failed":
         job = await memory.jobs.retry(job_id)
     while not job.status.is_final:
-        job = await memory.jobs.wait(job_id, _LOOK_SECONDS)
+        job = await memory.jobs.wait(job_id, _POLL_SECONDS)
     return job

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import Output, command
-from graphmem.cli.opening import opened
+from graphmem.cli.startup import open_memory
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -26,10 +26,10 @@ async def create(
     from rich.text import Text
 
     from graphmem.cli import render
-    from graphmem.domain.key import KeyIn
+    from graphmem.domain.api_key import ApiKeyIn
 
-    wanted = KeyIn.model_validate({"name": name, "role": role, "users": user or None})
-    async with opened(output) as memory:
+    wanted = ApiKeyIn.model_validate({"name": name, "role": role, "users": user or None})
+    async with open_memory(output) as memory:
         key = await memory.keys.create(tenant, wanted)
     output.show(key, render.keys([key]), Text(f"Key: {key.key}\nIt is not shown again.", no_wrap=True))
 
@@ -39,7 +39,7 @@ async def list_keys(output: Output, tenant: Tenant = "default") -> None:
     """List a tenant's keys, without their secrets."""
     from graphmem.cli import render
 
-    async with opened(output) as memory:
+    async with open_memory(output) as memory:
         keys = await memory.keys.list(tenant)
     output.show({"items": keys}, render.keys(keys))
 
@@ -49,6 +49,6 @@ async def revoke(
     output: Output, key_id: Annotated[str, typer.Argument(help="The key's id.")], tenant: Tenant = "default"
 ) -> None:
     """Revoke a key at once."""
-    async with opened(output) as memory:
+    async with open_memory(output) as memory:
         await memory.keys.revoke(tenant, key_id)
     output.show({}, f"The key {key_id} is revoked.")

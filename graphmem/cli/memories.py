@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import Output, Tenant, User, command
-from graphmem.cli.opening import opened
+from graphmem.cli.startup import open_memory
 
 app = typer.Typer()
 
@@ -43,10 +43,10 @@ async def add(
 ) -> None:
     """Save one statement, without a model."""
     from graphmem.cli import render
-    from graphmem.domain.identity import owner_of
+    from graphmem.domain.identity import make_owner
     from graphmem.domain.memory import MemoryIn
 
-    owner = owner_of(tenant, user)
+    owner = make_owner(tenant, user)
     given = {
         "content": text,
         "type": type,
@@ -65,9 +65,9 @@ async def add(
         "immutable": immutable,
     }
     wanted = MemoryIn.model_validate(given)
-    async with opened(output) as memory:
+    async with open_memory(output) as memory:
         results = await memory.memories.save(owner, [wanted], actor="cli", kind="cli")
-    output.show({"results": results}, render.saved(results))
+    output.show({"results": results}, render.save_results(results))
 
 
 @command(app, "search")
@@ -94,10 +94,10 @@ async def search(
 ) -> None:
     """Search by meaning, words and neighbourhood."""
     from graphmem.cli import render
-    from graphmem.domain.identity import owner_of
-    from graphmem.domain.recall import SearchQuery
+    from graphmem.domain.identity import make_owner
+    from graphmem.domain.search_models import SearchQuery
 
-    owner = owner_of(tenant, user)
+    owner = make_owner(tenant, user)
     given = {
         "query": text,
         "limit": limit,
@@ -115,9 +115,11 @@ async def search(
         "explain": explain,
     }
     query = SearchQuery.model_validate(given)
-    async with opened(output) as memory:
+    async with open_memory(output) as memory:
         answer = await memory.retrieval.search(owner, query)
-    output.show(answer, render.hits(answer.results), *([render.messages_found(answer.messages)] if messages else []))
+    output.show(
+        answer, render.search_hits(answer.results), *([render.message_hits(answer.messages)] if messages else [])
+    )
 
 
 @command(app, "entity")
@@ -130,12 +132,12 @@ async def entity(
 ) -> None:
     """Look entities up by name and show what is known about them; no model, no embedding."""
     from graphmem.cli import render
-    from graphmem.domain.identity import owner_of
+    from graphmem.domain.identity import make_owner
 
-    owner = owner_of(tenant, user)
-    async with opened(output) as memory:
+    owner = make_owner(tenant, user)
+    async with open_memory(output) as memory:
         answer = await memory.retrieval.lookup(owner, text, limit)
-    output.show(answer, *render.entities(answer))
+    output.show(answer, *render.lookup_answer(answer))
 
 
 @command(app, "history")
@@ -147,10 +149,10 @@ async def history(
 ) -> None:
     """Show every version of a memory, oldest first, with why it ended."""
     from graphmem.cli import render
-    from graphmem.domain.identity import owner_of
+    from graphmem.domain.identity import make_owner
 
-    owner = owner_of(tenant, user)
-    async with opened(output) as memory:
+    owner = make_owner(tenant, user)
+    async with open_memory(output) as memory:
         rows = await memory.memories.history(owner, memory_id)
     output.show({"items": rows}, render.history(rows))
 
@@ -164,11 +166,11 @@ async def sessions(
 ) -> None:
     """List the user's sessions, the latest first."""
     from graphmem.cli import render
-    from graphmem.domain.identity import owner_of
+    from graphmem.domain.identity import make_owner
 
-    owner = owner_of(tenant, user)
-    async with opened(output) as memory:
-        page = await memory.messages.sessions(owner, limit=limit)
+    owner = make_owner(tenant, user)
+    async with open_memory(output) as memory:
+        page = await memory.messages.list_sessions(owner, limit=limit)
     output.show(page, render.sessions(page.items))
 
 
@@ -185,12 +187,12 @@ async def context(
     """Show what to put before the model for a question."""
     from rich.text import Text
 
-    from graphmem.domain.context import ContextRequest
-    from graphmem.domain.identity import owner_of
+    from graphmem.domain.context_models import ContextRequest
+    from graphmem.domain.identity import make_owner
 
-    owner = owner_of(tenant, user)
+    owner = make_owner(tenant, user)
     given = {"question": question, "session_id": session, "domain": domain, "token_budget": token_budget}
     asked = ContextRequest.model_validate(given)
-    async with opened(output) as memory:
+    async with open_memory(output) as memory:
         answer = await memory.contexts.build(owner, asked)
     output.show(answer, Text(answer.preamble), Text(f"({answer.token_count} tokens)", style="dim"))

@@ -1,4 +1,4 @@
-"""A bar on standard error for what takes long."""
+"""A bar on standard error for label takes long."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 from graphmem.cli.command import Output
 
 if TYPE_CHECKING:
-    from graphmem.domain.progress import Progress
+    from graphmem.domain.progress import ProgressCallback
 
 
 @contextmanager
-def progress(output: Output, what: str, things: str = "entries") -> Iterator[Progress]:
+def progress_bar(output: Output, label: str, unit: str = "entries") -> Iterator[ProgressCallback]:
     """Give a callback `(done, in all)` that draws how far a command has come."""
     from rich import progress as bars
 
     columns = (
-        bars.TextColumn(what),
+        bars.TextColumn(label),
         bars.BarColumn(),
         bars.MofNCompleteColumn(),
-        bars.TextColumn(things),
+        bars.TextColumn(unit),
         bars.TimeElapsedColumn(),
     )
-    with bars.Progress(*columns, console=output.notes) as bar:
-        task = bar.add_task(things, total=None)
+    with bars.Progress(*columns, console=output.stderr) as bar:
+        task = bar.add_task(unit, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

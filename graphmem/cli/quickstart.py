@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from graphmem.cli.command import Output, Tenant, command, read_settings
-from graphmem.cli.opening import opened
+from graphmem.cli.startup import open_memory
 
 if TYPE_CHECKING:
     from graphmem.bootstrap import GraphMemory
-    from graphmem.cli.tour import Tour
+    from graphmem.cli.quickstart_demo import QuickstartReport
     from graphmem.domain.identity import Owner
     from graphmem.embedded import ServerInfo
     from graphmem.settings import Settings
@@ -25,55 +25,57 @@ app = typer.Typer()
 
 
 @dataclass(frozen=True)
-class Shown:
+class QuickstartOutput:
     """What the quickstart tells as JSON."""
 
     completions: str
-    tour: Tour
+    report: QuickstartReport
     browser: dict[str, object] = field(default_factory=dict)
 
 
 @command(app, "quickstart")
 async def quickstart(output: Output, tenant: Tenant = "default") -> None:
     """Read a sample conversation, turn it into facts in time, and answer questions from them."""
-    from graphmem.cli import sights
+    from graphmem.cli import quickstart_render
     from graphmem.cli.ingest import ingest_batches, read_batches
-    from graphmem.cli.progress import progress
-    from graphmem.cli.tour import take_tour
+    from graphmem.cli.progress import progress_bar
+    from graphmem.cli.quickstart_demo import collect_report
     from graphmem.domain.identity import Owner
-    from graphmem.sample import FOLDER, USER_ID
+    from graphmem.sample import SAMPLE_FOLDER, USER_ID
 
     started = time.monotonic()
     owner = Owner(tenant, USER_ID)
-    batches = read_batches((FOLDER / "conversation.jsonl").read_text("utf-8"), "sample")
-    with completing(read_settings()) as (settings, completions):
+    batches = read_batches((SAMPLE_FOLDER / "conversation.jsonl").read_text("utf-8"), "sample")
+    with completion_source(read_settings()) as (settings, completions):
         output.note(f"{completions}\nStarting Neo4j and loading the embedding model …")
-        async with opened(output, worker=True, settings=settings) as memory:
-            with progress(output, "Reading", "messages") as tell:
-                await ingest_batches(memory, owner, batches, tell)
-            await _refuse_failures(memory, owner)
-            tour = await take_tour(memory, owner)
-            info = await _keep_running(settings)
-    shown = Shown(completions, tour, sights.entrance(settings, info))
-    output.show(shown, *sights.tour(tour), *sights.farewell(settings, info, owner, tour))
+        async with open_memory(output, worker=True, settings=settings) as memory:
+            with progress_bar(output, "Reading", "messages") as on_progress:
+                await ingest_batches(memory, owner, batches, on_progress)
+            await _raise_for_failed_jobs(memory, owner)
+            report = await collect_report(memory, owner)
+            info = await _keep_neo4j_running(settings)
+    shown = QuickstartOutput(completions, report, quickstart_render.browser_access(settings, info))
+    output.show(
+        shown, *quickstart_render.render_report(report), *quickstart_render.next_steps(settings, info, owner, report)
+    )
     output.note(f"Done in {time.monotonic() - started:.0f} s.")
 
 
 @contextmanager
-def completing(settings: Settings) -> Iterator[tuple[Settings, str]]:
+def completion_source(settings: Settings) -> Iterator[tuple[Settings, str]]:
     """Give the settings to run with and a sentence on where completions come from: a model, or recordings."""
     from pydantic import SecretStr
 
     from graphmem.llm.client import DEFAULT_MODEL
-    from graphmem.llm.replay import Replay
-    from graphmem.openai_server import DEFAULT_ADDRESS
-    from graphmem.sample import FOLDER
+    from graphmem.llm.replay import ReplayServer
+    from graphmem.openai_client import DEFAULT_BASE_URL
+    from graphmem.sample import SAMPLE_FOLDER
 
     if settings.has_model:
-        model, address = settings.llm_model or DEFAULT_MODEL, settings.openai_base_url or DEFAULT_ADDRESS
+        model, address = settings.llm_model or DEFAULT_MODEL, settings.openai_base_url or DEFAULT_BASE_URL
         yield settings, f"Live: completions come from {model} at {address}."
         return
-    with Replay(Path(FOLDER / "recordings.jsonl")) as replay:
+    with ReplayServer(Path(SAMPLE_FOLDER / "recordings.jsonl")) as replay:
         changes = {"openai_base_url": replay.base_url, "openai_api_key": SecretStr("recorded")}
         yield (
             settings.model_copy(update=changes),
@@ -83,12 +85,12 @@ def completing(settings: Settings) -> Iterator[tuple[Settings, str]]:
         )
 
 
-async def _refuse_failures(memory: GraphMemory, owner: Owner) -> None:
+async def _raise_for_failed_jobs(memory: GraphMemory, owner: Owner) -> None:
     """Raise ModelUnavailable when a part of the conversation could not be read."""
-    from graphmem.cli.tour import readings
+    from graphmem.cli.quickstart_demo import extraction_jobs
     from graphmem.errors import ModelUnavailable
 
-    failed = [job for job in await readings(memory, owner) if job.status == "failed"]
+    failed = [job for job in await extraction_jobs(memory, owner) if job.status == "failed"]
     if failed:
         raise ModelUnavailable(
             f"{len(failed)} sessions could not be read ({failed[0].error}). If memories of user {owner.user_id} were "
@@ -96,7 +98,7 @@ async def _refuse_failures(memory: GraphMemory, owner: Owner) -> None:
         )
 
 
-async def _keep_running(settings: Settings) -> ServerInfo | None:
+async def _keep_neo4j_running(settings: Settings) -> ServerInfo | None:
     """Let the embedded Neo4j stay up for Neo4j Browser; None where another one is configured."""
     if settings.neo4j_uri:
         return None

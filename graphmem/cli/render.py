@@ -14,19 +14,19 @@ from graphmem.resources import cypher_root
 
 if TYPE_CHECKING:
     from graphmem.cli.checks import Check
-    from graphmem.domain.export import Forgotten, Imported
+    from graphmem.domain.api_key import ApiKey
+    from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
+    from graphmem.domain.export import ErasureResult, ImportResult
     from graphmem.domain.job import Job
-    from graphmem.domain.key import Key
-    from graphmem.domain.memory import HistoryRow, Memory, SaveResult
-    from graphmem.domain.proposals import Rollback, Run
-    from graphmem.domain.recall import LookupAnswer, MessageHit, SearchHit
+    from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
+    from graphmem.domain.search_models import LookupResponse, MessageHit, SearchHit
     from graphmem.domain.session import Session
     from graphmem.embedded import ServerInfo
 
-Drawn = Table | Text
+Renderable = Table | Text
 
 
-def table(*columns: str, title: str | None = None) -> Table:
+def make_table(*columns: str, title: str | None = None) -> Table:
     """Return an empty table in the house style."""
     drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold", expand=False)
     for column in columns:
@@ -35,12 +35,12 @@ def table(*columns: str, title: str | None = None) -> Table:
     return drawn
 
 
-def row(drawn: Table, *cells: object) -> None:
+def add_row(drawn: Table, *cells: object) -> None:
     """Add a row of plain values; what users said is never read as markup."""
     drawn.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in cells))
 
 
-def day(moment: datetime | None, zone: tzinfo = UTC) -> str:
+def format_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
     """Return a time as its day in a zone, with the hour where it has one."""
     if moment is None:
         return "–"
@@ -48,36 +48,44 @@ def day(moment: datetime | None, zone: tzinfo = UTC) -> str:
     return f"{moment:%Y-%m-%d}" if (moment.hour, moment.minute) == (0, 0) else f"{moment:%Y-%m-%d %H:%M}"
 
 
-def span(memory: Memory, zone: tzinfo = UTC) -> str:
+def format_validity(memory: Memory, zone: tzinfo = UTC) -> str:
     """Return when a memory holds in the world."""
     if memory.valid_at is None and memory.invalid_at is None:
         return ""
-    return f"{day(memory.valid_at, zone)} → {day(memory.invalid_at, zone)}"
+    return f"{format_time(memory.valid_at, zone)} → {format_time(memory.invalid_at, zone)}"
 
 
-def saved(results: Iterable[SaveResult]) -> Table:
+def save_results(results: Iterable[SaveResult]) -> Table:
     """Draw what became of the statements of a save."""
-    drawn = table("did", "memory", "statement", "holds", "why")
+    drawn = make_table("did", "memory", "statement", "holds", "why")
     for result in results:
         memory = result.memory
-        cells = (memory.id, memory.content, span(memory)) if memory else ("", "", "")
-        row(drawn, result.action, *cells, result.reason)
+        cells = (memory.id, memory.content, format_validity(memory)) if memory else ("", "", "")
+        add_row(drawn, result.action, *cells, result.reason)
     return drawn
 
 
-def hits(results: Sequence[SearchHit]) -> Drawn:
+def search_hits(results: Sequence[SearchHit]) -> Renderable:
     """Draw memories found, the best first."""
     if not results:
         return Text("Nothing is known about that.")
     explained = any(hit.explain for hit in results)
-    drawn = table("score", "memory", "statement", "type", "holds", *(["because"] if explained else []))
+    drawn = make_table("score", "memory", "statement", "type", "holds", *(["because"] if explained else []))
     for hit in results:
-        because = [_because(hit)] if explained else []
-        row(drawn, f"{hit.score:.4f}", hit.memory.id, hit.memory.content, hit.memory.type, span(hit.memory), *because)
+        because = [_explain_ranks(hit)] if explained else []
+        add_row(
+            drawn,
+            f"{hit.score:.4f}",
+            hit.memory.id,
+            hit.memory.content,
+            hit.memory.type,
+            format_validity(hit.memory),
+            *because,
+        )
     return drawn
 
 
-def _because(hit: SearchHit) -> str:
+def _explain_ranks(hit: SearchHit) -> str:
     if hit.explain is None:
         return ""
     channels = {"meaning": hit.explain.semantic, "words": hit.explain.keyword, "neighbourhood": hit.explain.graph}
@@ -85,159 +93,177 @@ def _because(hit: SearchHit) -> str:
     return ", ".join([*ranks, f"decay {hit.explain.decay:.2f}"])
 
 
-def messages_found(found: Sequence[MessageHit]) -> Drawn:
+def message_hits(found: Sequence[MessageHit]) -> Renderable:
     """Draw messages found, the best first."""
     if not found:
         return Text("No message matches.")
-    drawn = table("score", "when", "who", "message")
+    drawn = make_table("score", "when", "who", "message")
     for hit in found:
-        row(
+        add_row(
             drawn,
             f"{hit.score:.4f}",
-            day(hit.message.timestamp),
+            format_time(hit.message.timestamp),
             hit.message.name or hit.message.role,
             hit.message.content,
         )
     return drawn
 
 
-def entities(answer: LookupAnswer) -> list[Drawn]:
+def lookup_answer(answer: LookupResponse) -> list[Renderable]:
     """Draw each entity named with what is known about it."""
     if not answer.entities:
         return [Text("No known entity is named there.")]
-    drawn: list[Drawn] = []
+    drawn: list[Renderable] = []
     for found in answer.entities:
         aliases = f", also {', '.join(found.entity.aliases)}" if found.entity.aliases else ""
-        one = table("memory", "statement", "type", "holds", title=f"{found.entity.name} ({found.entity.type}{aliases})")
+        one = make_table(
+            "memory", "statement", "type", "holds", title=f"{found.entity.name} ({found.entity.type}{aliases})"
+        )
         for memory in found.memories:
-            row(one, memory.id, memory.content, memory.type, span(memory))
+            add_row(one, memory.id, memory.content, memory.type, format_validity(memory))
         drawn.append(one)
     return drawn
 
 
-def history(rows: Iterable[HistoryRow]) -> Table:
+def history(rows: Iterable[MemoryVersion]) -> Table:
     """Draw the versions of a memory, oldest first."""
-    drawn = table("version", "statement", "holds", "known", "status", "ended because")
+    drawn = make_table("version", "statement", "holds", "known", "status", "ended because")
     for each in rows:
-        known = f"{day(each.created_at)} → {day(each.expired_at)}"
+        known = f"{format_time(each.created_at)} → {format_time(each.expired_at)}"
         because = f"{each.ended_reason or ''}{f' (by {each.ended_by})' if each.ended_by else ''}"
-        row(drawn, each.version, each.content, span(each), known, each.status, because)
+        add_row(drawn, each.version, each.content, format_validity(each), known, each.status, because)
     return drawn
 
 
-def pairs(values: Mapping[str, object]) -> Table:
+def name_value_pairs(values: Mapping[str, object]) -> Table:
     """Draw names and their values."""
     drawn = Table(show_header=False, box=None)
     for name, value in values.items():
-        row(drawn, name.replace("_", " "), value)
+        add_row(drawn, name.replace("_", " "), value)
     return drawn
 
 
-def browser(info: ServerInfo) -> Table:
+def browser_access(info: ServerInfo) -> Table:
     """Draw how to get into Neo4j Browser."""
     told = {"open": info.browser_url, "user": info.user, "password in": info.password_file, "bolt": info.uri}
-    return pairs({**told, "queries and style in": cypher_root() / "explore"})
+    return name_value_pairs({**told, "queries and style in": cypher_root() / "explore"})
 
 
-def keys(found: Sequence[Key]) -> Drawn:
+def keys(found: Sequence[ApiKey]) -> Renderable:
     """Draw keys without their secrets."""
     if not found:
         return Text("There are no keys.")
-    drawn = table("id", "name", "role", "users", "created")
+    drawn = make_table("id", "name", "role", "users", "created")
     for key in found:
-        row(
-            drawn, key.id, key.name, key.role, "all" if key.users is None else ", ".join(key.users), day(key.created_at)
+        add_row(
+            drawn,
+            key.id,
+            key.name,
+            key.role,
+            "all" if key.users is None else ", ".join(key.users),
+            format_time(key.created_at),
         )
     return drawn
 
 
 def checks(found: Sequence[Check]) -> Table:
     """Draw the parts that were looked at."""
-    drawn = table("part", "", "found", "to mend it")
+    drawn = make_table("part", "", "found", "to fix it")
     colours = {"ok": "green", "note": "yellow", "broken": "red"}
     for check in found:
-        row(drawn, check.part, Text(check.verdict, style=colours[check.verdict]), check.detail, check.mend)
+        add_row(drawn, check.part, Text(check.verdict, style=colours[check.verdict]), check.detail, check.fix)
     return drawn
 
 
-def jobs(found: Sequence[Job]) -> Drawn:
+def jobs(found: Sequence[Job]) -> Renderable:
     """Draw the jobs of an ingestion, one session a row."""
     if not found:
         return Text("Every message was known already; nothing was stored or extracted again.")
-    drawn = table("session", "job", "status", "did", "model calls", "why")
+    drawn = make_table("session", "job", "status", "did", "model calls", "why")
     for job in found:
         did = Counter(str(action.get("action", "")) for action in job.actions)
         shown = ", ".join(f"{count} {action}" for action, count in did.items())
-        row(drawn, job.session_id, job.id, job.status, shown, job.receipt.llm_calls, job.error or job.reason)
+        add_row(drawn, job.session_id, job.id, job.status, shown, job.receipt.llm_calls, job.error or job.reason)
     return drawn
 
 
-def sessions(found: Sequence[Session]) -> Drawn:
+def sessions(found: Sequence[Session]) -> Renderable:
     """Draw sessions, the latest first."""
     if not found:
         return Text("There are no sessions.")
-    drawn = table("session", "title", "messages", "since", "until", "summary")
+    drawn = make_table("session", "title", "messages", "since", "until", "summary")
     for each in found:
-        row(
+        add_row(
             drawn,
             each.session_id,
             each.title,
             each.message_count,
-            day(each.created_at),
-            day(each.ended_at),
+            format_time(each.created_at),
+            format_time(each.ended_at),
             each.summary,
         )
     return drawn
 
 
-def runs(found: Sequence[Run]) -> Drawn:
+def runs(found: Sequence[ConsolidationRun]) -> Renderable:
     """Draw consolidation runs, the latest first."""
     if not found:
         return Text("There are no consolidation runs.")
-    drawn = table("run", "when", "user", "trigger", "status", "done", "refused", "changes", "why")
+    drawn = make_table("run", "when", "user", "trigger", "status", "done", "refused", "changes", "why")
     for run in found:
         numbers = (run.executed, run.refused, run.change_count)
-        row(drawn, run.id, day(run.created_at), run.user_id or "all", run.trigger, _status(run), *numbers, run.reason)
+        add_row(
+            drawn,
+            run.id,
+            format_time(run.created_at),
+            run.user_id or "all",
+            run.trigger,
+            _status(run),
+            *numbers,
+            run.reason,
+        )
     return drawn
 
 
-def _status(run: Run) -> str:
+def _status(run: ConsolidationRun) -> str:
     return f"{run.status} (dry run)" if run.dry_run else str(run.status)
 
 
-def run(found: Run) -> list[Drawn]:
+def run(found: ConsolidationRun) -> list[Renderable]:
     """Draw one run: itself, what was proposed, how many things it changed."""
-    proposed = table("proposal", "of", "became", "why")
+    proposed = make_table("proposal", "of", "became", "why")
     for judged in found.proposals:
         given = judged.proposal.model_dump(exclude={"action", "reason"}, exclude_defaults=True)
-        of = "; ".join(f"{name} {_listed(value)}" for name, value in given.items())
-        row(proposed, judged.proposal.action, of, judged.verdict, judged.reason or judged.proposal.reason)
+        of = "; ".join(f"{name} {_join_values(value)}" for name, value in given.items())
+        add_row(proposed, judged.proposal.action, of, judged.verdict, judged.reason or judged.proposal.reason)
     return [runs([found]), proposed] if found.proposals else [runs([found])]
 
 
-def _listed(value: object) -> str:
+def _join_values(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def rollback(done: Rollback) -> list[Drawn]:
+def rollback(done: RollbackResult) -> list[Renderable]:
     """Draw what a rollback restored, and what it overwrote."""
     told = Text(f"Run {done.run_id} is {done.status}: {done.restored} things are as they were.")
     if not done.conflicts:
         return [told]
-    drawn = table("kind", "id", "fields", "detail", title="Written to since")
+    drawn = make_table("kind", "id", "fields", "detail", title="Written to since")
     for each in done.conflicts:
-        row(drawn, each.kind, each.id, ", ".join(each.fields), each.detail)
+        add_row(drawn, each.kind, each.id, ", ".join(each.fields), each.detail)
     return [told, drawn]
 
 
-def imported(done: Imported) -> Table:
+def import_result(done: ImportResult) -> Table:
     """Draw what an import brought in."""
     counts = {**done.imported, **{f"{kind}, there already": count for kind, count in done.unchanged.items()}}
     if done.format != "graphmem":
-        return pairs({**counts, "not taken": len(done.refused)})
-    return pairs({**counts, "ids changed": len(done.ids), "vectors": "made anew" if done.vectors_remade else "kept"})
+        return name_value_pairs({**counts, "not taken": len(done.refused)})
+    return name_value_pairs(
+        {**counts, "ids changed": len(done.ids), "vectors": "made anew" if done.vectors_remade else "kept"}
+    )
 
 
-def forgotten(done: Forgotten) -> Table:
+def forget_result(done: ErasureResult) -> Table:
     """Draw what was erased of a user."""
-    return pairs({**done.erased, "residue": done.residue})
+    return name_value_pairs({**done.erased, "residue": done.residue})

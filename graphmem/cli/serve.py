@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphmem.cli.command import Output, Tenant, User, command, read_settings
-from graphmem.cli.opening import opened
-from graphmem.errors import SetupError
+from graphmem.cli.startup import open_memory
+from graphmem.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -35,11 +35,11 @@ async def serve(
     from graphmem.mcp.http import mount
 
     settings = read_settings(host=host, port=port)
-    with _listen(settings.host, settings.port, "--port or GRAPHMEM_PORT") as listener:
+    with _bind_listener(settings.host, settings.port, "--port or GRAPHMEM_PORT") as listener:
         _log_to_standard_error()
-        async with opened(output, worker=worker, settings=settings) as memory:
+        async with open_memory(output, worker=worker, settings=settings) as memory:
             listener.listen()
-            output.note(f"graphmem serves {_address(listener)} (documentation at /docs)")
+            output.note(f"graphmem serves {_base_url(listener)} (documentation at /docs)")
             if settings.api_key is None:
                 output.note("Make a key with `graphmem keys create NAME --role admin`, or set GRAPHMEM_API_KEY.")
             served = create_app(memory, settings)
@@ -56,7 +56,7 @@ async def mcp(output: Output, user: User, tenant: Tenant = "default") -> None:
 
 
 @command(app, "worker")
-async def work(
+async def run_worker(
     output: Output,
     port: Annotated[
         int | None,
@@ -64,22 +64,22 @@ async def work(
     ] = None,
 ) -> None:
     """Run jobs until interrupted."""
-    from graphmem_api.app import create_probe
+    from graphmem_api.app import create_worker_app
 
     settings = read_settings()
-    with nullcontext() if port is None else _listen(settings.host, port, "--port") as listener:
+    with nullcontext() if port is None else _bind_listener(settings.host, port, "--port") as listener:
         _log_to_standard_error()
-        async with opened(output, worker=True, settings=settings) as memory:
+        async with open_memory(output, worker=True, settings=settings) as memory:
             output.note("graphmem runs jobs; end it with Ctrl-C.")
             if listener is None:
-                await _interrupted()
+                await _wait_for_interrupt()
             else:
                 listener.listen()
-                output.note(f"graphmem serves {_address(listener)}/readyz")
-                await _serve(create_probe(memory, settings), listener)
+                output.note(f"graphmem serves {_base_url(listener)}/readyz")
+                await _serve(create_worker_app(memory, settings), listener)
 
 
-async def _interrupted() -> None:
+async def _wait_for_interrupt() -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -89,22 +89,22 @@ async def _interrupted() -> None:
 
 async def _serve(served: FastAPI, listener: socket.socket) -> None:
     """Serve an application until interrupted."""
-    from graphmem_api.server import make_server
+    from graphmem_api.server import make_uvicorn_server
 
     # The server raises again what ended it once it has shut down; what is open here is still to be closed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     host, port = listener.getsockname()[:2]
-    await make_server(served, host, port).serve([listener])
+    await make_uvicorn_server(served, host, port).serve([listener])
 
 
-def _address(listener: socket.socket) -> str:
+def _base_url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _listen(host: str, port: int, options: str) -> socket.socket:
-    """Take the port before anything is started; raise SetupError when that cannot be."""
+def _bind_listener(host: str, port: int, options: str) -> socket.socket:
+    """Take the port before anything is started; raise ConfigurationError when that cannot be."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -112,7 +112,7 @@ def _listen(host: str, port: int, options: str) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise SetupError(
+        raise ConfigurationError(
             f"{host}:{port} cannot be listened on ({error.strerror or error}): free it, or give another with "
             f"{options} (0: any free one)."
         ) from error

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from graphmem.cli.command import Output, Tenant, User, command, stop
-from graphmem.cli.opening import opened
-from graphmem.cli.progress import progress
+from graphmem.cli.command import Output, Tenant, User, command, exit_with_error
+from graphmem.cli.progress import progress_bar
+from graphmem.cli.startup import open_memory
 from graphmem.errors import InvalidInput
 
 app = typer.Typer()
@@ -27,17 +27,17 @@ async def export(
     format: Annotated[Literal["json", "yaml"], typer.Option(help="json or yaml.")] = "json",
 ) -> None:
     """Write everything of a user, losslessly."""
-    from graphmem.domain.identity import owner_of
+    from graphmem.domain.identity import make_owner
 
-    owner = owner_of(tenant, user)
-    async with opened(output) as memory:
-        with progress(output, "Exporting") as advance:
-            chunks = memory.transfer.stream(owner, format, progress=advance)
+    owner = make_owner(tenant, user)
+    async with open_memory(output) as memory:
+        with progress_bar(output, "Exporting") as advance:
+            chunks = memory.transfer.stream_export(owner, format, progress=advance)
             if file == "-":
                 async for chunk in chunks:
                     sys.stdout.buffer.write(chunk)
                 return
-            size = await _write(Path(file), chunks)
+            size = await _write_atomically(Path(file), chunks)
     output.show({"file": file, "bytes": size}, f"Exported {size} bytes to {file}.")
 
 
@@ -57,22 +57,22 @@ async def import_(
     The messages of a chat log are read in this process, as with `graphmem ingest`.
     """
     from graphmem.cli import render
-    from graphmem.cli.ingest import finished, read_input
-    from graphmem.domain.formats.document import Format, read_document
-    from graphmem.domain.identity import owner_of
+    from graphmem.cli.ingest import read_input, wait_for_job
+    from graphmem.domain.formats.document import ImportFormat, parse_document
+    from graphmem.domain.identity import make_owner
 
-    owner = owner_of(tenant, user)
+    owner = make_owner(tenant, user)
     text = await asyncio.to_thread(read_input, file)
-    form, document = read_document(text.encode(), Format(format))
-    async with opened(output, worker=form is Format.OPENAI) as memory:
-        with progress(output, "Importing") as advance:
-            done = await memory.transfer.take(owner, form, document, actor="cli", progress=advance)
-        jobs = [await finished(memory, job_id) for job_id in done.jobs]
-    output.show(done, render.imported(done), *([render.jobs(jobs)] if jobs else []))
+    form, document = parse_document(text.encode(), ImportFormat(format))
+    async with open_memory(output, worker=form is ImportFormat.OPENAI) as memory:
+        with progress_bar(output, "Importing") as advance:
+            done = await memory.transfer.import_parsed(owner, form, document, actor="cli", progress=advance)
+        jobs = [await wait_for_job(memory, job_id) for job_id in done.jobs]
+    output.show(done, render.import_result(done), *([render.jobs(jobs)] if jobs else []))
     for each in done.refused:
         output.note(f"not taken: {'.'.join(map(str, each.loc))}: {each.reason}")
     if any(job.status == "failed" for job in jobs):
-        stop("Some of the messages could not be read: run the same command again to retry them.")
+        exit_with_error("Some of the messages could not be read: run the same command again to retry them.")
 
 
 @command(app, "forget")
@@ -84,21 +84,21 @@ async def forget(
 ) -> None:
     """Erase everything of a user everywhere, then search for residue; this cannot be undone."""
     from graphmem.cli import render
-    from graphmem.domain.identity import owner_of
+    from graphmem.domain.identity import make_owner
 
-    owner = owner_of(tenant, user)
+    owner = make_owner(tenant, user)
     if not yes:
         if not sys.stdin.isatty():
             raise InvalidInput("Forgetting cannot be undone: confirm it with --yes.")
         typer.confirm(f"Erase everything of user {user!r} of tenant {tenant!r}?", abort=True, err=True)
-    async with opened(output) as memory:
+    async with open_memory(output) as memory:
         done = await memory.transfer.forget(owner)
-    output.show(done, render.forgotten(done))
+    output.show(done, render.forget_result(done))
     if done.residue:
-        stop(f"{done.residue} traces of the user are left: run the same command again.")
+        exit_with_error(f"{done.residue} traces of the user are left: run the same command again.")
 
 
-async def _write(path: Path, chunks: AsyncIterator[bytes]) -> int:
+async def _write_atomically(path: Path, chunks: AsyncIterator[bytes]) -> int:
     """Put a file into place as a whole, readable by its owner only; return its size in bytes."""
     draft = path.with_name(f".{path.name}.part")
     try:

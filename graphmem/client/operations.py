@@ -7,43 +7,50 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import httpx
 
-from graphmem.client.call import Call, as_json, given, many, one, path, user
-from graphmem.domain.context import (
+from graphmem.client.api_call import ApiCall, join_path, parse_list, parse_model, to_json_body, user_path, without_none
+from graphmem.domain.api_key import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
+from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackResult
+from graphmem.domain.context_models import (
     BehaviorPattern,
-    Context,
     ContextItem,
     ContextRequest,
-    FeedbackLesson,
+    ContextResponse,
+    FeedbackResult,
     LearnedPreference,
 )
 from graphmem.domain.entity import Entity
-from graphmem.domain.export import Forgotten, Imported
-from graphmem.domain.formats.document import Format, read_format
+from graphmem.domain.export import ErasureResult, ImportResult
+from graphmem.domain.formats.document import ImportFormat, parse_format_name
 from graphmem.domain.job import Job
-from graphmem.domain.key import CreatedKey, Key, KeyIn, Role
-from graphmem.domain.listing import ListFilters, Page, Sort
-from graphmem.domain.memory import HistoryRow, Memory, MemoryPatch, MemoryType, SaveResult, Scope
-from graphmem.domain.proposals import Proposal, Rollback, Run
-from graphmem.domain.recall import EntityGraph, LookupAnswer, MessageAnswer, MessageHit, SearchAnswer, SearchQuery
-from graphmem.domain.session import Accepted, FeedbackIn, Message, Session, SessionIn, Triggered
-from graphmem.service.verbs import (
+from graphmem.domain.listing import ListFilters, Page, SortOrder
+from graphmem.domain.memory import Memory, MemoryPatch, MemoryType, MemoryVersion, SaveResult, Scope
+from graphmem.domain.search_models import (
+    EntityGraph,
+    LookupResponse,
+    MessageHit,
+    MessageSearchResponse,
+    SearchQuery,
+    SearchResponse,
+)
+from graphmem.domain.session import ExtractionTriggered, FeedbackIn, Message, MessagesAccepted, Session, SessionIn
+from graphmem.service.memory_api import (
     ContextOptions,
-    Memorable,
-    Said,
-    SearchFilters,
-    Time,
-    batch_of,
-    checked,
-    memories_of,
-    query_of,
-    request_of,
+    MemoryInput,
+    MessageInput,
+    SearchOptions,
+    TimeInput,
+    parse_context_request,
+    parse_memories,
+    parse_messages,
+    parse_search_query,
+    validate_input,
 )
 
-RUNS = "/v1/admin/consolidations"
-KEYS = "/v1/admin/keys"
+RUNS_PATH = "/v1/admin/consolidations"
+KEYS_PATH = "/v1/admin/keys"
 
 
-class MemoryFilters(TypedDict, total=False):
+class ListMemoriesOptions(TypedDict, total=False):
     """Which memories to list: the fields of `ListFilters`."""
 
     type: Sequence[MemoryType | str]
@@ -56,12 +63,12 @@ class MemoryFilters(TypedDict, total=False):
     session_id: str | None
     min_importance: float | None
     min_confidence: float | None
-    created_after: Time | None
-    created_before: Time | None
-    valid_as_of: Time | None
-    known_as_of: Time | None
+    created_after: TimeInput | None
+    created_before: TimeInput | None
+    valid_as_of: TimeInput | None
+    known_as_of: TimeInput | None
     include_superseded: bool
-    sort: Sort | str
+    sort: SortOrder | str
     limit: int
     cursor: str | None
 
@@ -74,116 +81,125 @@ class MemoryChanges(TypedDict, total=False):
     tags: Sequence[str]
     importance: float
     confidence: float
-    valid_at: Time | None
-    invalid_at: Time | None
-    expires_at: Time | None
+    valid_at: TimeInput | None
+    invalid_at: TimeInput | None
+    expires_at: TimeInput | None
     metadata: Mapping[str, Any]
 
 
 # Memories
 
 
-def add(user_id: str, memories: Memorable | Sequence[Memorable]) -> Call[list[SaveResult]]:
+def add(user_id: str, memories: MemoryInput | Sequence[MemoryInput]) -> ApiCall[list[SaveResult]]:
     """Save statements without a model: all of them or none."""
-    content = as_json(
-        {"memories": [each.model_dump(mode="json", exclude_unset=True) for each in memories_of(memories)]}
+    content = to_json_body(
+        {"memories": [each.model_dump(mode="json", exclude_unset=True) for each in parse_memories(memories)]}
     )
-    return Call("POST", user(user_id, "memories"), many(SaveResult, "results"), content=content, writes=True)
+    return ApiCall(
+        "POST", user_path(user_id, "memories"), parse_list(SaveResult, "results"), content=content, is_write=True
+    )
 
 
-def memories(user_id: str, **filters: Unpack[MemoryFilters]) -> Call[Page[Memory]]:
+def memories(user_id: str, **filters: Unpack[ListMemoriesOptions]) -> ApiCall[Page[Memory]]:
     """List memories by attributes, without ranking."""
-    params = checked(ListFilters, filters).model_dump(mode="json", exclude_unset=True, exclude_none=True)
-    return Call("GET", user(user_id, "memories"), one(Page[Memory]), params=params)
+    params = validate_input(ListFilters, filters).model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    return ApiCall("GET", user_path(user_id, "memories"), parse_model(Page[Memory]), params=params)
 
 
-def memory(user_id: str, memory_id: str) -> Call[Memory]:
+def memory(user_id: str, memory_id: str) -> ApiCall[Memory]:
     """Read a memory, deleted or not."""
-    return Call("GET", user(user_id, "memories", memory_id), one(Memory))
+    return ApiCall("GET", user_path(user_id, "memories", memory_id), parse_model(Memory))
 
 
 def update_memory(
     user_id: str, memory_id: str, *, if_version: int | None = None, **changes: Unpack[MemoryChanges]
-) -> Call[Memory]:
+) -> ApiCall[Memory]:
     """Correct a memory in a new version; raise VersionConflict when `if_version` is not the latest."""
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
-    content = as_json(checked(MemoryPatch, changes))
-    route = user(user_id, "memories", memory_id)
-    return Call("PATCH", route, one(Memory), content=content, headers=headers, writes=True)
+    content = to_json_body(validate_input(MemoryPatch, changes))
+    route = user_path(user_id, "memories", memory_id)
+    return ApiCall("PATCH", route, parse_model(Memory), content=content, headers=headers, is_write=True)
 
 
-def delete_memory(user_id: str, memory_id: str) -> Call[Memory]:
+def delete_memory(user_id: str, memory_id: str) -> ApiCall[Memory]:
     """End a memory, which stays in history."""
-    return Call("DELETE", user(user_id, "memories", memory_id), one(Memory), writes=True)
+    return ApiCall("DELETE", user_path(user_id, "memories", memory_id), parse_model(Memory), is_write=True)
 
 
-def erase_memory(user_id: str, memory_id: str) -> Call[int]:
+def erase_memory(user_id: str, memory_id: str) -> ApiCall[int]:
     """Erase a memory everywhere (admin) and return how many versions there were."""
-    route = user(user_id, "memories", memory_id)
-    return Call("DELETE", route, lambda answer: int(answer.json()["erased"]), params={"hard": "true"}, writes=True)
+    route = user_path(user_id, "memories", memory_id)
+    return ApiCall("DELETE", route, lambda answer: int(answer.json()["erased"]), params={"hard": "true"}, is_write=True)
 
 
-def history(user_id: str, memory_id: str) -> Call[list[HistoryRow]]:
+def history(user_id: str, memory_id: str) -> ApiCall[list[MemoryVersion]]:
     """Return every version of a memory, oldest first, with why it ended and what replaced it."""
-    return Call("GET", user(user_id, "memories", memory_id, "history"), many(HistoryRow))
+    return ApiCall("GET", user_path(user_id, "memories", memory_id, "history"), parse_list(MemoryVersion))
 
 
-def revert_memory(user_id: str, memory_id: str) -> Call[Memory]:
+def revert_memory(user_id: str, memory_id: str) -> ApiCall[Memory]:
     """Undo one supersession: reopen the memory and close what replaced it."""
-    return Call("POST", user(user_id, "memories", memory_id, "revert"), one(Memory), writes=True)
+    return ApiCall("POST", user_path(user_id, "memories", memory_id, "revert"), parse_model(Memory), is_write=True)
 
 
 # Recall
 
 
-def search(user_id: str, query: str | SearchQuery, **filters: Unpack[SearchFilters]) -> Call[SearchAnswer]:
+def search(user_id: str, query: str | SearchQuery, **filters: Unpack[SearchOptions]) -> ApiCall[SearchResponse]:
     """Return the memories that answer a query, best first."""
-    return Call("POST", user(user_id, "search"), one(SearchAnswer), content=as_json(query_of(query, filters)))
+    return ApiCall(
+        "POST",
+        user_path(user_id, "search"),
+        parse_model(SearchResponse),
+        content=to_json_body(parse_search_query(query, filters)),
+    )
 
 
-def search_messages(user_id: str, query: str, *, limit: int = 5) -> Call[list[MessageHit]]:
+def search_messages(user_id: str, query: str, *, limit: int = 5) -> ApiCall[list[MessageHit]]:
     """Return the messages that answer a query, best first."""
-    content = as_json({"query": query, "limit": limit})
-    read = one(MessageAnswer)
-    return Call("POST", user(user_id, "messages", "search"), lambda answer: read(answer).results, content=content)
+    content = to_json_body({"query": query, "limit": limit})
+    read = parse_model(MessageSearchResponse)
+    return ApiCall(
+        "POST", user_path(user_id, "messages", "search"), lambda answer: read(answer).results, content=content
+    )
 
 
-def lookup(user_id: str, text: str, *, limit: int = 20) -> Call[LookupAnswer]:
+def lookup(user_id: str, text: str, *, limit: int = 20) -> ApiCall[LookupResponse]:
     """Return the entities a text names and what is known about them; no model, no embedding."""
-    route = user(user_id, "entities", "lookup")
-    return Call("GET", route, one(LookupAnswer), params={"q": text, "limit": limit})
+    route = user_path(user_id, "entities", "lookup")
+    return ApiCall("GET", route, parse_model(LookupResponse), params={"q": text, "limit": limit})
 
 
 def entities(
     user_id: str, *, query: str | None = None, type: str | None = None, limit: int = 50, cursor: str | None = None
-) -> Call[Page[Entity]]:
+) -> ApiCall[Page[Entity]]:
     """List entities by name; `query` is part of a name or alias."""
-    params = given(query=query, type=type, limit=limit, cursor=cursor)
-    return Call("GET", user(user_id, "entities"), one(Page[Entity]), params=params)
+    params = without_none(query=query, type=type, limit=limit, cursor=cursor)
+    return ApiCall("GET", user_path(user_id, "entities"), parse_model(Page[Entity]), params=params)
 
 
-def entity(user_id: str, entity_id: str) -> Call[Entity]:
+def entity(user_id: str, entity_id: str) -> ApiCall[Entity]:
     """Read an entity with its aliases and attributes."""
-    return Call("GET", user(user_id, "entities", entity_id), one(Entity))
+    return ApiCall("GET", user_path(user_id, "entities", entity_id), parse_model(Entity))
 
 
 def entity_memories(
     user_id: str,
     entity_id: str,
     *,
-    valid_as_of: Time | None = None,
-    known_as_of: Time | None = None,
+    valid_as_of: TimeInput | None = None,
+    known_as_of: TimeInput | None = None,
     include_superseded: bool = False,
     limit: int = 50,
-) -> Call[list[Memory]]:
+) -> ApiCall[list[Memory]]:
     """Return what is known about an entity, the most important first."""
-    times = checked(ListFilters, {"valid_as_of": valid_as_of, "known_as_of": known_as_of})
-    params = given(
+    times = validate_input(ListFilters, {"valid_as_of": valid_as_of, "known_as_of": known_as_of})
+    params = without_none(
         limit=limit,
         include_superseded=include_superseded,
         **times.model_dump(mode="json", include={"valid_as_of", "known_as_of"}),
     )
-    return Call("GET", user(user_id, "entities", entity_id, "memories"), many(Memory), params=params)
+    return ApiCall("GET", user_path(user_id, "entities", entity_id, "memories"), parse_list(Memory), params=params)
 
 
 def entity_graph(
@@ -191,33 +207,42 @@ def entity_graph(
     entity_id: str,
     *,
     depth: int = 1,
-    valid_as_of: Time | None = None,
-    known_as_of: Time | None = None,
-) -> Call[EntityGraph]:
+    valid_as_of: TimeInput | None = None,
+    known_as_of: TimeInput | None = None,
+) -> ApiCall[EntityGraph]:
     """Return the entities within `depth` (1 to 3) steps and the memories between them."""
-    times = checked(ListFilters, {"valid_as_of": valid_as_of, "known_as_of": known_as_of})
-    params = given(depth=depth, **times.model_dump(mode="json", include={"valid_as_of", "known_as_of"}))
-    return Call("GET", user(user_id, "entities", entity_id, "graph"), one(EntityGraph), params=params)
+    times = validate_input(ListFilters, {"valid_as_of": valid_as_of, "known_as_of": known_as_of})
+    params = without_none(depth=depth, **times.model_dump(mode="json", include={"valid_as_of", "known_as_of"}))
+    return ApiCall("GET", user_path(user_id, "entities", entity_id, "graph"), parse_model(EntityGraph), params=params)
 
 
-def context(user_id: str, question: str | ContextRequest, **options: Unpack[ContextOptions]) -> Call[Context]:
+def context(
+    user_id: str, question: str | ContextRequest, **options: Unpack[ContextOptions]
+) -> ApiCall[ContextResponse]:
     """Return what to put before the model for a question, within a token budget."""
-    return Call("POST", user(user_id, "context"), one(Context), content=as_json(request_of(question, options)))
+    return ApiCall(
+        "POST",
+        user_path(user_id, "context"),
+        parse_model(ContextResponse),
+        content=to_json_body(parse_context_request(question, options)),
+    )
 
 
-def preferences(user_id: str) -> Call[list[LearnedPreference]]:
+def preferences(user_id: str) -> ApiCall[list[LearnedPreference]]:
     """List the preferences learned from messages and feedback."""
-    return Call("GET", user(user_id, "preferences"), many(LearnedPreference))
+    return ApiCall("GET", user_path(user_id, "preferences"), parse_list(LearnedPreference))
 
 
-def patterns(user_id: str) -> Call[list[BehaviorPattern]]:
+def patterns(user_id: str) -> ApiCall[list[BehaviorPattern]]:
     """List the behavioural patterns detected in messages."""
-    return Call("GET", user(user_id, "patterns"), many(BehaviorPattern))
+    return ApiCall("GET", user_path(user_id, "patterns"), parse_list(BehaviorPattern))
 
 
-def contexts(user_id: str, *, session_id: str | None = None) -> Call[list[ContextItem]]:
+def contexts(user_id: str, *, session_id: str | None = None) -> ApiCall[list[ContextItem]]:
     """List the context items that have not expired, of one session or of all."""
-    return Call("GET", user(user_id, "contexts"), many(ContextItem), params=given(session_id=session_id))
+    return ApiCall(
+        "GET", user_path(user_id, "contexts"), parse_list(ContextItem), params=without_none(session_id=session_id)
+    )
 
 
 # Conversations
@@ -225,24 +250,31 @@ def contexts(user_id: str, *, session_id: str | None = None) -> Call[list[Contex
 
 def add_messages(
     user_id: str,
-    messages: Sequence[Said],
+    messages: Sequence[MessageInput],
     *,
     session_id: str | None = None,
     extract: bool = True,
     wait: bool = False,
     timezone: str | None = None,
-) -> Call[Accepted | Job]:
+) -> ApiCall[MessagesAccepted | Job]:
     """Store turns and extract memories in the background; with `wait` return the finished job."""
-    batch = batch_of(messages, session_id=session_id, extract=extract, wait=wait, timezone=timezone)
-    return Call("POST", user(user_id, "messages"), _accepted_or_job, content=as_json(batch), writes=True, patient=wait)
+    batch = parse_messages(messages, session_id=session_id, extract=extract, wait=wait, timezone=timezone)
+    return ApiCall(
+        "POST",
+        user_path(user_id, "messages"),
+        _parse_accepted_or_job,
+        content=to_json_body(batch),
+        is_write=True,
+        waits_for_completion=wait,
+    )
 
 
 def sessions(
     user_id: str, *, active: bool | None = None, limit: int = 50, cursor: str | None = None
-) -> Call[Page[Session]]:
+) -> ApiCall[Page[Session]]:
     """List sessions, the latest first; with `active` only those still open, or only closed ones."""
-    params = given(active=active, limit=limit, cursor=cursor)
-    return Call("GET", user(user_id, "sessions"), one(Page[Session]), params=params)
+    params = without_none(active=active, limit=limit, cursor=cursor)
+    return ApiCall("GET", user_path(user_id, "sessions"), parse_model(Page[Session]), params=params)
 
 
 def create_session(
@@ -252,58 +284,73 @@ def create_session(
     title: str | None = None,
     topic_tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
-) -> Call[Session]:
+) -> ApiCall[Session]:
     """Open a session under an id of your own or a new one; raise Conflict when the id is taken."""
-    wanted = given(session_id=session_id, title=title, topic_tags=list(topic_tags), metadata=metadata)
-    content = as_json(checked(SessionIn, wanted))
-    return Call("POST", user(user_id, "sessions"), one(Session), content=content, writes=True)
+    wanted = without_none(session_id=session_id, title=title, topic_tags=list(topic_tags), metadata=metadata)
+    content = to_json_body(validate_input(SessionIn, wanted))
+    return ApiCall("POST", user_path(user_id, "sessions"), parse_model(Session), content=content, is_write=True)
 
 
-def session(user_id: str, session_id: str) -> Call[Session]:
+def session(user_id: str, session_id: str) -> ApiCall[Session]:
     """Read a session."""
-    return Call("GET", user(user_id, "sessions", session_id), one(Session))
+    return ApiCall("GET", user_path(user_id, "sessions", session_id), parse_model(Session))
 
 
 def session_messages(
     user_id: str, session_id: str, *, limit: int = 50, cursor: str | None = None
-) -> Call[Page[Message]]:
+) -> ApiCall[Page[Message]]:
     """List the messages of a session, oldest first."""
-    params = given(limit=limit, cursor=cursor)
-    return Call("GET", user(user_id, "sessions", session_id, "messages"), one(Page[Message]), params=params)
+    params = without_none(limit=limit, cursor=cursor)
+    return ApiCall(
+        "GET", user_path(user_id, "sessions", session_id, "messages"), parse_model(Page[Message]), params=params
+    )
 
 
-def close_session(user_id: str, session_id: str) -> Call[Session]:
+def close_session(user_id: str, session_id: str) -> ApiCall[Session]:
     """End a session; what was not extracted yet is extracted in the background."""
-    return Call("POST", user(user_id, "sessions", session_id, "close"), one(Session), writes=True)
+    return ApiCall("POST", user_path(user_id, "sessions", session_id, "close"), parse_model(Session), is_write=True)
 
 
-def summarize_session(user_id: str, session_id: str, *, wait: bool = False) -> Call[Job]:
+def summarize_session(user_id: str, session_id: str, *, wait: bool = False) -> ApiCall[Job]:
     """Write the session's summary and keep it as a memory, in the background; with `wait` the job is finished."""
-    route = user(user_id, "sessions", session_id, "summarize")
-    return Call("POST", route, one(Job, partition=""), content=as_json({"wait": wait}), writes=True, patient=wait)
+    route = user_path(user_id, "sessions", session_id, "summarize")
+    return ApiCall(
+        "POST",
+        route,
+        parse_model(Job, partition=""),
+        content=to_json_body({"wait": wait}),
+        is_write=True,
+        waits_for_completion=wait,
+    )
 
 
-def feedback(user_id: str, message_id: str, score: int, text: str | None = None) -> Call[FeedbackLesson]:
+def feedback(user_id: str, message_id: str, score: int, text: str | None = None) -> ApiCall[FeedbackResult]:
     """Record the user's verdict (1 to 5) on a message and return what was learned from it."""
-    content = as_json(checked(FeedbackIn, given(score=score, text=text)))
-    route = user(user_id, "messages", message_id, "feedback")
-    return Call("POST", route, one(FeedbackLesson), content=content, writes=True)
+    content = to_json_body(validate_input(FeedbackIn, without_none(score=score, text=text)))
+    route = user_path(user_id, "messages", message_id, "feedback")
+    return ApiCall("POST", route, parse_model(FeedbackResult), content=content, is_write=True)
 
 
-def job(job_id: str) -> Call[Job]:
+def job(job_id: str) -> ApiCall[Job]:
     """Read where a background job stands."""
-    return Call("GET", path("v1", "jobs", job_id), one(Job, partition=""))
+    return ApiCall("GET", join_path("v1", "jobs", job_id), parse_model(Job, partition=""))
 
 
-def retry_job(job_id: str) -> Call[Job]:
+def retry_job(job_id: str) -> ApiCall[Job]:
     """Queue a failed job again; raise Conflict when it has not failed."""
-    return Call("POST", path("v1", "jobs", job_id, "retry"), one(Job, partition=""), writes=True)
+    return ApiCall("POST", join_path("v1", "jobs", job_id, "retry"), parse_model(Job, partition=""), is_write=True)
 
 
-def trigger_extraction(session_id: str, user_id: str | None = None) -> Call[Triggered]:
+def trigger_extraction(session_id: str, user_id: str | None = None) -> ApiCall[ExtractionTriggered]:
     """Extract memories from a session again, in a session of its own (admin)."""
-    content = as_json(given(session_id=session_id, user_id=user_id))
-    return Call("POST", path("_admin", "trigger-memory-extraction-v2"), one(Triggered), content=content, writes=True)
+    content = to_json_body(without_none(session_id=session_id, user_id=user_id))
+    return ApiCall(
+        "POST",
+        join_path("_admin", "trigger-memory-extraction-v2"),
+        parse_model(ExtractionTriggered),
+        content=content,
+        is_write=True,
+    )
 
 
 # Administration
@@ -315,96 +362,114 @@ def consolidate(
     dry_run: bool = False,
     wait: bool = False,
     proposals: Sequence[Proposal | Mapping[str, Any]] | None = None,
-) -> Call[Run | str]:
+) -> ApiCall[ConsolidationRun | str]:
     """Start a consolidation of one user or all and return the run's id; with `wait` the finished run (admin)."""
-    content = as_json(given(user_id=user_id, dry_run=dry_run, wait=wait, proposals=proposals))
-    return Call("POST", RUNS, _run_or_id, content=content, writes=True, patient=wait)
+    content = to_json_body(without_none(user_id=user_id, dry_run=dry_run, wait=wait, proposals=proposals))
+    return ApiCall("POST", RUNS_PATH, _parse_run_or_id, content=content, is_write=True, waits_for_completion=wait)
 
 
-def runs(*, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Call[Page[Run]]:
+def runs(*, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> ApiCall[Page[ConsolidationRun]]:
     """List consolidation runs, the latest first, without their changes (admin)."""
-    return Call("GET", RUNS, one(Page[Run]), params=given(user_id=user_id, limit=limit, cursor=cursor))
+    return ApiCall(
+        "GET",
+        RUNS_PATH,
+        parse_model(Page[ConsolidationRun]),
+        params=without_none(user_id=user_id, limit=limit, cursor=cursor),
+    )
 
 
-def run(run_id: str) -> Call[Run]:
+def run(run_id: str) -> ApiCall[ConsolidationRun]:
     """Read a consolidation run with its proposals and every change it made (admin)."""
-    return Call("GET", RUNS + path(run_id), one(Run))
+    return ApiCall("GET", RUNS_PATH + join_path(run_id), parse_model(ConsolidationRun))
 
 
-def rollback(run_id: str, *, force: bool = False) -> Call[Rollback]:
+def rollback(run_id: str, *, force: bool = False) -> ApiCall[RollbackResult]:
     """Undo a consolidation run; raise Conflict when later writes touched the same things and not `force` (admin)."""
-    content = as_json({"force": force})
-    return Call("POST", RUNS + path(run_id, "rollback"), one(Rollback), content=content, writes=True, patient=True)
+    content = to_json_body({"force": force})
+    return ApiCall(
+        "POST",
+        RUNS_PATH + join_path(run_id, "rollback"),
+        parse_model(RollbackResult),
+        content=content,
+        is_write=True,
+        waits_for_completion=True,
+    )
 
 
-def maintain(*tasks: Literal["decay", "compress", "prune", "expire"]) -> Call[dict[str, Any]]:
-    """Do upkeep now, all of it when no task is named, and return what each task did (admin)."""
-    content = as_json({"tasks": tasks} if tasks else {})
-    route = path("v1", "admin", "maintenance")
-    return Call("POST", route, _tasks, content=content, writes=True, patient=True)
+def maintain(*tasks: Literal["decay", "compress", "prune", "expire"]) -> ApiCall[dict[str, Any]]:
+    """Run maintenance now, all of it when no task is named, and return what each task did (admin)."""
+    content = to_json_body({"tasks": tasks} if tasks else {})
+    route = join_path("v1", "admin", "maintenance")
+    return ApiCall("POST", route, _parse_maintenance_results, content=content, is_write=True, waits_for_completion=True)
 
 
-def create_key(name: str, role: Role | str, users: Sequence[str] | None = None) -> Call[CreatedKey]:
+def create_key(name: str, role: KeyRole | str, users: Sequence[str] | None = None) -> ApiCall[CreatedApiKey]:
     """Make a key; its secret is in this answer only (admin)."""
-    content = as_json(checked(KeyIn, given(name=name, role=role, users=users)))
-    return Call("POST", KEYS, one(CreatedKey, tenant=""), content=content, writes=True)
+    content = to_json_body(validate_input(ApiKeyIn, without_none(name=name, role=role, users=users)))
+    return ApiCall("POST", KEYS_PATH, parse_model(CreatedApiKey, tenant=""), content=content, is_write=True)
 
 
-def keys() -> Call[list[Key]]:
+def keys() -> ApiCall[list[ApiKey]]:
     """List the tenant's keys without their secrets, oldest first (admin)."""
-    return Call("GET", KEYS, many(Key, tenant=""))
+    return ApiCall("GET", KEYS_PATH, parse_list(ApiKey, tenant=""))
 
 
-def revoke_key(key_id: str) -> Call[None]:
+def revoke_key(key_id: str) -> ApiCall[None]:
     """Revoke a key at once (admin)."""
-    return Call("DELETE", KEYS + path(key_id), lambda _: None, writes=True)
+    return ApiCall("DELETE", KEYS_PATH + join_path(key_id), lambda _: None, is_write=True)
 
 
 # Whole users
 
 
-def export(user_id: str, *, format: Literal["json", "yaml"] = "json") -> Call[bytes]:
+def export(user_id: str, *, format: Literal["json", "yaml"] = "json") -> ApiCall[bytes]:
     """Return everything of a user, history and vectors included."""
-    route = user(user_id, "export")
-    return Call("GET", route, lambda answer: answer.content, params={"format": format}, patient=True)
+    route = user_path(user_id, "export")
+    return ApiCall("GET", route, lambda answer: answer.content, params={"format": format}, waits_for_completion=True)
 
 
-def export_schema() -> Call[dict[str, Any]]:
+def export_schema() -> ApiCall[dict[str, Any]]:
     """Return the JSON Schema of an export."""
-    return Call("GET", "/v1/schema/export", lambda answer: dict(answer.json()))
+    return ApiCall("GET", "/v1/schema/export", lambda answer: dict(answer.json()))
 
 
 def import_(
     user_id: str,
     document: bytes,
     *,
-    format: Format | Literal["auto", "graphmem", "mem0", "graphiti", "openai"] = "auto",
-) -> Call[Imported]:
+    format: ImportFormat | Literal["auto", "graphmem", "mem0", "graphiti", "openai"] = "auto",
+) -> ApiCall[ImportResult]:
     """Read an export back, or take what one of mem0, of Graphiti or a chat log holds; `ids` maps old to new."""
-    return Call(
+    return ApiCall(
         "POST",
-        user(user_id, "import"),
-        one(Imported),
-        params={"format": read_format(format).value},
+        user_path(user_id, "import"),
+        parse_model(ImportResult),
+        params={"format": parse_format_name(format).value},
         content=document,
         media_type="application/json" if document.lstrip().startswith((b"{", b"[")) else "application/yaml",
-        writes=True,
-        patient=True,
+        is_write=True,
+        waits_for_completion=True,
     )
 
 
-def forget(user_id: str) -> Call[Forgotten]:
+def forget(user_id: str) -> ApiCall[ErasureResult]:
     """Erase everything of a user everywhere and count what is left of it (admin)."""
-    return Call("DELETE", user(user_id), one(Forgotten), writes=True, patient=True)
+    return ApiCall("DELETE", user_path(user_id), parse_model(ErasureResult), is_write=True, waits_for_completion=True)
 
 
-def _accepted_or_job(answer: httpx.Response) -> Accepted | Job:
-    return one(Job, partition="")(answer) if answer.status_code == httpx.codes.OK else one(Accepted)(answer)
+def _parse_accepted_or_job(answer: httpx.Response) -> MessagesAccepted | Job:
+    return (
+        parse_model(Job, partition="")(answer)
+        if answer.status_code == httpx.codes.OK
+        else parse_model(MessagesAccepted)(answer)
+    )
 
 
-def _tasks(answer: httpx.Response) -> dict[str, Any]:
+def _parse_maintenance_results(answer: httpx.Response) -> dict[str, Any]:
     return dict(answer.json()["tasks"])
 
 
-def _run_or_id(answer: httpx.Response) -> Run | str:
-    return one(Run)(answer) if answer.status_code == httpx.codes.OK else str(answer.json()["run_id"])
+def _parse_run_or_id(answer: httpx.Response) -> ConsolidationRun | str:
+    return (
+        parse_model(ConsolidationRun)(answer) if answer.status_code == httpx.codes.OK else str(answer.json()["run_id"])
+    )

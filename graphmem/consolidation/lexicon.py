@@ -7,25 +7,25 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _numbered(*lines: str) -> dict[str, int]:
+def _number_words(*lines: str) -> dict[str, int]:
     return {name: number for line in lines for number, name in enumerate(line.split(), 1)}
 
 
-MONTHS = _numbered(
+MONTHS = _number_words(
     "january february march april may june july august september october november december",
     "jan feb mar apr may jun jul aug sep oct nov dec",
     "januar februar märz april mai juni juli august september oktober november dezember",
     "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
     "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
 )
-CAPITAL_MONTHS = _words("may march mar mars jan mai")
+AMBIGUOUS_MONTHS = _words("may march mar mars jan mai")
 """Names of months that are other words when they begin with a small letter."""
 
 WEEKDAYS = _words("monday tuesday wednesday thursday friday saturday sunday")
 
 NUMBER_WORDS = {
     word: str(number)
-    for word, number in _numbered(
+    for word, number in _number_words(
         "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
         "eighteen nineteen twenty"
     ).items()
@@ -33,15 +33,15 @@ NUMBER_WORDS = {
 } | {"thirty": "30", "forty": "40", "fifty": "50", "hundred": "100", "thousand": "1000", "million": "1000000"}
 """Number words in digits; "one" is more often a pronoun."""
 
-NEGATORS = _words(
+NEGATIONS = _words(
     "not no never without none nobody nothing cannot nor neither anymore nicht kein keine keinen nie ohne pas jamais "
     "sans nunca jamás sin não nem"
 )
-AGAINST = _words(
+NEGATIVE_STANCE = _words(
     "dislike dislikes hate hates detest detests avoid avoids stopped quit quits former formerly longer refuses refuse "
     "lost cancelled canceled ended"
 )
-FOR = _words("like likes love loves enjoy enjoys prefer prefers want wants")
+POSITIVE_STANCE = _words("like likes love loves enjoy enjoys prefer prefers want wants")
 
 DETERMINERS = _words("the my his her their our your its a an")
 PRONOUNS = _words(
@@ -51,10 +51,10 @@ PRONOUNS = _words(
 )
 """Words that begin a sentence with a capital and are no names."""
 
-FILLERS = DETERMINERS | PRONOUNS | _words("of by or be been being so very than then too just into out up")
+FILLER_WORDS = DETERMINERS | PRONOUNS | _words("of by or be been being so very than then too just into out up")
 AUXILIARIES = _words("is was has had will can could would should does did may might must became went got")
 
-ROLES = _words(
+PERSON_ROLES = _words(
     "brother sister mother father mum mom dad son daughter wife husband partner girlfriend boyfriend uncle aunt cousin "
     "nephew niece grandmother grandfather grandma grandpa friend colleague coworker boss manager neighbour neighbor "
     "teacher doctor dentist lawyer plumber landlord roommate flatmate coach student client customer employee cat dog "
@@ -63,7 +63,7 @@ ROLES = _words(
 """What people (and pets) are to somebody; two of them tell two people of one name apart."""
 
 TITLES = _words("mr mrs ms miss dr prof sir herr frau mme mlle señor señora")
-GENERIC = _words(
+GENERIC_NAME_WORDS = _words(
     "inc corp corporation co company ltd llc gmbh ag sa plc group the city university institute foundation org project "
     "team app service"
 )

@@ -9,78 +9,78 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.domain.decay import DECAY_RATES
-from graphmem.domain.entity import DEFAULT_TYPE, Entity, read_entity_type
+from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, Entity, parse_entity_type
 from graphmem.domain.fact import Fact
 from graphmem.domain.memory import MemoryType
 from graphmem.domain.text import content_hash, name_key
 
-SOURCE_KIND = "consolidation"
-MAX_TAGS = 50
+CONSOLIDATION_SOURCE_KIND = "consolidation"
+MAX_MERGED_TAGS = 50
 
 
-def merged(sources: Sequence[Fact], content: str) -> Fact:
+def merge_facts(sources: Sequence[Fact], content: str) -> Fact:
     """Return the first version of the memory that stands for `sources` from now on.
 
     It holds since they do, or always where the start of one is unknown, is as sure as the least sure and as important
     as the most important of them, and keeps the provenance of all. Its place in the graph is that of the
     single-valued source, else of the most important one; other objects are mentioned.
     """
-    lead = max(sources, key=lambda fact: (fact.single_valued, fact.object_id is not None, fact.importance))
+    primary = max(sources, key=lambda fact: (fact.single_valued, fact.object_id is not None, fact.importance))
     starts = [fact.valid_at for fact in sources]
     ids = {fact.memory_id for fact in sources}
     sessions = {fact.session_id for fact in sources}
-    kind = lead.type if len({fact.type for fact in sources}) == 1 else _common_type(sources)
-    now = lead.updated_at
+    kind = primary.type if len({fact.type for fact in sources}) == 1 else _common_type(sources)
+    now = primary.updated_at
     return Fact(
         uuid=str(uuid.uuid4()),
         memory_id=str(uuid.uuid4()),
         version=1,
-        group_id=lead.group_id,
-        subject_id=lead.subject_id,
-        object_id=lead.object_id,
-        predicate=lead.predicate,
+        group_id=primary.group_id,
+        subject_id=primary.subject_id,
+        object_id=primary.object_id,
+        predicate=primary.predicate,
         content=content,
         content_hash=content_hash(content),
         type=kind,
-        scope=lead.scope,
-        domain=lead.domain,
-        entity_ids=_united([lead.entity_ids], (fact.entity_ids for fact in sources)),
-        tags=_united(fact.tags for fact in sources)[:MAX_TAGS],
+        scope=primary.scope,
+        domain=primary.domain,
+        entity_ids=_distinct([primary.entity_ids], (fact.entity_ids for fact in sources)),
+        tags=_distinct(fact.tags for fact in sources)[:MAX_MERGED_TAGS],
         confidence=min(fact.confidence for fact in sources),
         importance=max(fact.importance for fact in sources),
         strength=max(fact.strength for fact in sources),
         decay_rate=DECAY_RATES[kind],
         access_count=sum(fact.access_count for fact in sources),
         last_accessed_at=_latest(fact.last_accessed_at for fact in sources),
-        valid_at=None if None in starts else lead.valid_at,
-        invalid_at=lead.invalid_at,
-        claimed_invalid_at=lead.claimed_invalid_at,
+        valid_at=None if None in starts else primary.valid_at,
+        invalid_at=primary.invalid_at,
+        claimed_invalid_at=primary.claimed_invalid_at,
         expires_at=_latest(fact.expires_at for fact in sources),
         created_at=now,
         first_created_at=now,
         updated_at=now,
-        associations=tuple(key for key in _united(fact.associations for fact in sources) if key not in ids),
-        source_kind=SOURCE_KIND,
+        associations=tuple(key for key in _distinct(fact.associations for fact in sources) if key not in ids),
+        source_kind=CONSOLIDATION_SOURCE_KIND,
         session_id=sessions.pop() if len(sessions) == 1 else None,
-        message_ids=_united(fact.message_ids for fact in sources),
-        episodes=_united(fact.episodes for fact in sources),
-        single_valued=lead.single_valued,
+        message_ids=_distinct(fact.message_ids for fact in sources),
+        episodes=_distinct(fact.episodes for fact in sources),
+        single_valued=primary.single_valued,
         metadata={name: value for fact in reversed(sources) for name, value in fact.metadata.items()},
         search_text="\n".join(dict.fromkeys(line for fact in sources for line in fact.search_text.splitlines())),
     )
 
 
-def moved(fact: Fact, merge_id: str, keep_id: str) -> Fact:
+def reattach_fact(fact: Fact, merge_id: str, keep_id: str) -> Fact:
     """Return a version as it lies after one entity's facts went to another."""
     subject = keep_id if fact.subject_id == merge_id else fact.subject_id
     target = keep_id if fact.object_id == merge_id else fact.object_id
     entity_ids = tuple(dict.fromkeys(keep_id if key == merge_id else key for key in fact.entity_ids))
     there = replace(fact, subject_id=subject, object_id=target, entity_ids=entity_ids)
-    return replace(there, active_hash=there.identity if fact.active_hash else None)
+    return replace(there, active_hash=there.dedup_key if fact.active_hash else None)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class EntityDetails:
     """What an entity is called and known for, beside its name."""
 
     aliases: list[str]
@@ -89,28 +89,28 @@ class Known:
     type: str
 
 
-def updated(entity: Entity, changes: Mapping[str, Any], aliases: Iterable[str]) -> Known:
+def update_details(entity: Entity, changes: Mapping[str, Any], aliases: Iterable[str]) -> EntityDetails:
     """Return what is known of an entity after an update; `summary` and `type` are its own, the rest are attributes."""
     given = dict(changes)
-    return Known(
+    return EntityDetails(
         summary=given.pop("summary", entity.summary),
-        type=read_entity_type(given.pop("type", entity.type)),
+        type=parse_entity_type(given.pop("type", entity.type)),
         attributes={**entity.attributes, **given},
-        aliases=_other_names(entity, [*entity.aliases, *aliases]),
+        aliases=_aliases_without_own_name(entity, [*entity.aliases, *aliases]),
     )
 
 
-def linked(keep: Entity, merge: Entity) -> Known:
+def combine_details(keep: Entity, merge: Entity) -> EntityDetails:
     """Return what is known of the kept entity after another one became part of it."""
-    return Known(
-        aliases=_other_names(keep, [*keep.aliases, merge.name, *merge.aliases]),
+    return EntityDetails(
+        aliases=_aliases_without_own_name(keep, [*keep.aliases, merge.name, *merge.aliases]),
         summary="\n".join(dict.fromkeys(text for text in (keep.summary, merge.summary) if text)),
         attributes={**merge.attributes, **keep.attributes},
-        type=merge.type if keep.type == DEFAULT_TYPE else keep.type,
+        type=merge.type if keep.type == DEFAULT_ENTITY_TYPE else keep.type,
     )
 
 
-def _other_names(entity: Entity, names: Iterable[str]) -> list[str]:
+def _aliases_without_own_name(entity: Entity, names: Iterable[str]) -> list[str]:
     kept = {name_key(name): name for name in reversed(list(names))}
     kept.pop(name_key(entity.name), None)
     return list(reversed(kept.values()))
@@ -120,7 +120,7 @@ def _common_type(sources: Sequence[Fact]) -> MemoryType:
     return max(sources, key=lambda fact: (fact.importance, fact.type is MemoryType.FACT)).type
 
 
-def _united(*many: Iterable[Iterable[str]]) -> tuple[str, ...]:
+def _distinct(*many: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item for groups in many for items in groups for item in items))
 
 

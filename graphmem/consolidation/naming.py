@@ -10,10 +10,10 @@ from functools import cache
 from nicknames import NickNamer
 from rapidfuzz.distance import Levenshtein
 
-from graphmem.consolidation.lexicon import GENERIC, TITLES
+from graphmem.consolidation.lexicon import GENERIC_NAME_WORDS, TITLES
 
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
-TYPO_SHARE = 0.1
+MAX_TYPO_SHARE = 0.1
 """Names with at most this share of letters changed are taken for a slip of the pen."""
 
 
@@ -64,41 +64,41 @@ def may_be_same_person(one: str, other: str) -> bool:
     return True
 
 
-def same_name_because(one: str, other: str, *, people: bool) -> str | None:
+def same_name_reason(one: str, other: str, *, people: bool) -> str | None:
     """Return why two names may be one thing's, or None where the names alone do not say so.
 
     A part of a person's name may stand for the person; of other things only what adds nothing, as in Acme Corp.
     """
     first, second = sorted((name_tokens(one), name_tokens(other)), key=lambda words: len("".join(words)))
-    if not first or _digits(first) != _digits(second):
+    if not first or _words_with_digits(first) != _words_with_digits(second):
         return None
     if "".join(first) == "".join(second):
         return "the same letters"
     if people and may_be_same_person(one, other):
         return "a part or a short form of the name"
-    if set(first) < set(second) and set(second) - set(first) <= GENERIC:
+    if set(first) < set(second) and set(second) - set(first) <= GENERIC_NAME_WORDS:
         return "the same name with a word that adds nothing"
     if len(first) == 1 and len(second) > 1 and first[0] == "".join(word[0] for word in second):
         return "the initials of the name"
-    if people and len(first) == len(second) == 1 and _begins(second[0], first[0]):
+    if people and len(first) == len(second) == 1 and _is_short_form(second[0], first[0]):
         return "the beginning of the name"
     letters = max(len("".join(first)), len("".join(second)))
-    if Levenshtein.distance("".join(first), "".join(second)) <= TYPO_SHARE * letters:
+    if Levenshtein.distance("".join(first), "".join(second)) <= MAX_TYPO_SHARE * letters:
         return "almost the same letters"
     return None
 
 
-def evidence(names: Iterable[str], others: Iterable[str], *, people: bool) -> str | None:
+def find_same_name_reason(names: Iterable[str], others: Iterable[str], *, people: bool) -> str | None:
     """Return the first reason why one of `names` and one of `others` may name one thing."""
     others = list(others)
     pairs = ((name, other) for name in names for other in others)
-    return next((why for one, other in pairs if (why := same_name_because(one, other, people=people))), None)
+    return next((why for one, other in pairs if (why := same_name_reason(one, other, people=people))), None)
 
 
-def _digits(words: Iterable[str]) -> frozenset[str]:
+def _words_with_digits(words: Iterable[str]) -> frozenset[str]:
     return frozenset(word for word in words if any(letter.isdigit() for letter in word))
 
 
-def _begins(name: str, short: str) -> bool:
+def _is_short_form(name: str, short: str) -> bool:
     # Fred begins Frederick; but Alex is not Alexa.
     return len(short) >= 3 and len(name) >= len(short) + 2 and name.startswith(short)

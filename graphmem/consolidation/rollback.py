@@ -6,23 +6,30 @@ import uuid
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from graphmem.consolidation.undoing import Plan, Planner
-from graphmem.domain.belief import ONE_TICK, Ledger
+from graphmem.consolidation.rollback_plan import RollbackPlan, RollbackPlanner
+from graphmem.domain.consolidation_models import (
+    ConsolidationRun,
+    RollbackConflict,
+    RollbackResult,
+    RunPhase,
+    RunStatus,
+    RunTrigger,
+)
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Status
-from graphmem.domain.proposals import Collision, Phase, Rollback, Run, RunStatus, Trigger
-from graphmem.domain.snapshot import Image, Kind, differences
+from graphmem.domain.memory import MemoryStatus
+from graphmem.domain.snapshot import ElementImage, ElementKind, diff_properties
 from graphmem.domain.times import Clock
+from graphmem.domain.versioning import MICROSECOND, Ledger
 from graphmem.errors import Conflict, Gone
 from graphmem.store.driver import Graph, Transaction
+from graphmem.store.fact_mapping import fact_from_row
+from graphmem.store.fact_write import FactWrite
 from graphmem.store.facts import FactStore
-from graphmem.store.rows import read_fact
 from graphmem.store.runs import RunStore
-from graphmem.store.snapshots import Recorder, SnapshotStore
-from graphmem.store.writes import Write
+from graphmem.store.snapshots import ChangeRecorder, SnapshotStore
 
 
-class Rollbacks:
+class RunRollback:
     """Undoes runs, one user's in one transaction."""
 
     def __init__(
@@ -37,39 +44,41 @@ class Rollbacks:
         self._graph = graph
         self._facts = facts
         self._snapshots = snapshots
-        self._planner = Planner(snapshots)
+        self._planner = RollbackPlanner(snapshots)
         self._runs = runs
         self._clock = clock
         self._days = days
 
-    async def undo(self, tenant: str, run_id: str, *, force: bool = False, actor: str | None = None) -> Rollback:
+    async def roll_back(
+        self, tenant: str, run_id: str, *, force: bool = False, actor: str | None = None
+    ) -> RollbackResult:
         """Undo a run, of one user or of all.
 
         Raises Gone past the retention, and Conflict when there is nothing to undo or, without `force`, when later
         writes touched the same things; its errors list them. With several users nothing is undone when one collides.
         """
         run = await self._runs.get(tenant, run_id, with_changes=False)
-        self._refuse(run)
+        self._check_can_roll_back(run)
         parts = [
             (part_id, owner)
-            for part_id, owner in await self._runs.owners_of(tenant, run_id)
+            for part_id, owner in await self._runs.list_user_runs(tenant, run_id)
             if part_id == run_id or await self._is_undoable(tenant, part_id)
         ]
         if not force and len(parts) > 1:
-            await self._refuse_collisions([await self._look(owner, part_id) for part_id, owner in parts])
-        done = [await self._undo_part(owner, part_id, force, actor) for part_id, owner in parts]
+            await self._refuse_conflicts([await self._find_conflicts(owner, part_id) for part_id, owner in parts])
+        done = [await self._roll_back_part(owner, part_id, force, actor) for part_id, owner in parts]
         whole = done[0]
         if run.parts:
             await self._runs.update(run_id, status=RunStatus.ROLLED_BACK.value, undone_by=whole.rollback_id)
-        return Rollback(
+        return RollbackResult(
             run_id=run_id,
             rollback_id=whole.rollback_id,
             status=RunStatus.ROLLED_BACK,
             restored=sum(each.restored for each in done),
-            conflicts=[collision for each in done for collision in each.conflicts],
+            conflicts=[conflict for each in done for conflict in each.conflicts],
         )
 
-    def _refuse(self, run: Run) -> None:
+    def _check_can_roll_back(self, run: ConsolidationRun) -> None:
         if run.dry_run:
             raise Conflict("The run was a dry run: it changed nothing.")
         if run.status is RunStatus.ROLLED_BACK:
@@ -85,136 +94,140 @@ class Rollbacks:
         part = await self._runs.get(tenant, run_id, with_changes=False)
         return part.status is RunStatus.SUCCEEDED and part.change_count > 0
 
-    async def _look(self, owner: Owner, run_id: str) -> list[Collision]:
-        async def work(transaction: Transaction) -> list[Collision]:
-            return (await self._planner.plan(transaction, owner, run_id)).collisions
+    async def _find_conflicts(self, owner: Owner, run_id: str) -> list[RollbackConflict]:
+        async def work(transaction: Transaction) -> list[RollbackConflict]:
+            return (await self._planner.plan(transaction, owner, run_id)).conflicts
 
         return await self._graph.read(work)
 
-    async def _refuse_collisions(self, found: Iterable[list[Collision]]) -> None:
-        collisions = [each for part in found for each in part]
-        if collisions:
+    async def _refuse_conflicts(self, found: Iterable[list[RollbackConflict]]) -> None:
+        conflicts = [each for part in found for each in part]
+        if conflicts:
             errors = [
                 {"loc": [each.kind, each.id], "msg": each.detail, **each.model_dump(exclude={"detail"})}
-                for each in collisions
+                for each in conflicts
             ]
-            told = f"{len(collisions)} things were written to since this run: see the list, or overwrite with force."
-            raise Conflict(told, errors=errors)
+            message = f"{len(conflicts)} things were written to since this run: see the list, or overwrite with force."
+            raise Conflict(message, errors=errors)
 
-    async def _undo_part(self, owner: Owner, run_id: str, force: bool, actor: str | None) -> Rollback:
+    async def _roll_back_part(self, owner: Owner, run_id: str, force: bool, actor: str | None) -> RollbackResult:
         rollback_id = str(uuid.uuid4())
 
-        async def work(transaction: Transaction) -> Rollback:
-            now = await self._facts.lock(transaction, owner)
+        async def work(transaction: Transaction) -> RollbackResult:
+            now = await self._facts.lock_user(transaction, owner)
             plan = await self._planner.plan(transaction, owner, run_id)
             if not force:
-                await self._refuse_collisions([plan.collisions])
+                await self._refuse_conflicts([plan.conflicts])
             await self._runs.create(
                 rollback_id,
                 owner.tenant,
                 owner,
-                Trigger.ROLLBACK,
+                RunTrigger.ROLLBACK,
                 now,
                 actor=actor,
                 undoes=run_id,
                 transaction=transaction,
             )
-            recorder = self._snapshots.recorder(transaction, rollback_id, owner.group_id, now)
-            for kind in Kind:
-                await recorder.see(kind, list(plan.of(kind)))
-            await transaction.run("snapshots.hand_vectors_down", run_id=rollback_id, from_run_id=run_id)
-            now = await self._retire_twins(transaction, owner, recorder, plan, now, actor)
-            await _apply(transaction, owner.group_id, rollback_id, plan)
-            count = await recorder.close()
-            await transaction.run("consolidation.unmark", group_id=owner.group_id, run_id=run_id)
-            await transaction.run("facts.stamp_user", group_id=owner.group_id, at=now + ONE_TICK)
-            await self._mark_done(transaction, owner.tenant, run_id, rollback_id, count, now)
-            return Rollback(
+            recorder = self._snapshots.create_recorder(transaction, rollback_id, owner.group_id, now)
+            for kind in ElementKind:
+                await recorder.record_before(kind, list(plan.changes_of(kind)))
+            await transaction.run("snapshots.copy_vectors", run_id=rollback_id, from_run_id=run_id)
+            now = await self._retire_duplicates(transaction, owner, recorder, plan, now, actor)
+            await _apply_plan(transaction, owner.group_id, rollback_id, plan)
+            count = await recorder.record_after()
+            await transaction.run("consolidation.unmark_consolidated", group_id=owner.group_id, run_id=run_id)
+            await transaction.run("facts.set_last_write_time", group_id=owner.group_id, at=now + MICROSECOND)
+            await self._mark_rolled_back(transaction, owner.tenant, run_id, rollback_id, count, now)
+            return RollbackResult(
                 run_id=run_id,
                 rollback_id=rollback_id,
                 status=RunStatus.ROLLED_BACK,
                 restored=count,
-                conflicts=plan.collisions,
+                conflicts=plan.conflicts,
             )
 
         return await self._graph.write(work)
 
-    async def _mark_done(
+    async def _mark_rolled_back(
         self, transaction: Transaction, tenant: str, run_id: str, rollback_id: str, count: int, now: datetime
     ) -> None:
-        done = {"status": RunStatus.SUCCEEDED.value, "phase": Phase.DONE.value, "finished_at": now}
+        done = {"status": RunStatus.SUCCEEDED.value, "phase": RunPhase.DONE.value, "finished_at": now}
         await self._runs.update(rollback_id, transaction, **done, change_count=count)
         await self._runs.update(run_id, transaction, status=RunStatus.ROLLED_BACK.value, undone_by=rollback_id)
         # Undoing a rollback brings back what it had undone, and so on down the chain.
-        undone, status = await self._runs.undoes(transaction, run_id), RunStatus.SUCCEEDED
+        undone, status = await self._runs.get_undone_run_id(transaction, run_id), RunStatus.SUCCEEDED
         while undone:
             by = run_id if status is RunStatus.ROLLED_BACK else None
             await self._runs.update(undone, transaction, status=status.value, undone_by=by)
             status = RunStatus.ROLLED_BACK if status is RunStatus.SUCCEEDED else RunStatus.SUCCEEDED
-            undone = await self._runs.undoes(transaction, undone)
+            undone = await self._runs.get_undone_run_id(transaction, undone)
 
-    async def _retire_twins(
+    async def _retire_duplicates(
         self,
         transaction: Transaction,
         owner: Owner,
-        recorder: Recorder,
-        plan: Plan,
+        recorder: ChangeRecorder,
+        plan: RollbackPlan,
         now: datetime,
         actor: str | None,
     ) -> datetime:
-        if not plan.twins:
+        if not plan.duplicates:
             return now
         rows = await transaction.run(
-            "facts.touched_by", group_id=owner.group_id, hashes=[], memory_ids=list(plan.twins), pairs=[]
+            "facts.fetch_for_write", group_id=owner.group_id, hashes=[], memory_ids=list(plan.duplicates), pairs=[]
         )
-        ledger = Ledger(map(read_fact, rows), now, actor)
-        for memory_id, restored in plan.twins.items():
-            ledger.retire(memory_id, "a rollback brought the same statement back", restored, Status.SUPERSEDED)
-        await recorder.see(Kind.FACT, [*ledger.changed, *ledger.created])
-        await Write(owner, transaction, now, ledger).commit()
+        ledger = Ledger(map(fact_from_row, rows), now, actor)
+        for memory_id, restored in plan.duplicates.items():
+            ledger.retire(memory_id, "a rollback brought the same statement back", restored, MemoryStatus.SUPERSEDED)
+        await recorder.record_before(ElementKind.FACT, [*ledger.changed, *ledger.created])
+        await FactWrite(owner, transaction, now, ledger).commit()
         return ledger.now
 
 
-async def _apply(transaction: Transaction, group_id: str, rollback_id: str, plan: Plan) -> None:
+async def _apply_plan(transaction: Transaction, group_id: str, rollback_id: str, plan: RollbackPlan) -> None:
     """Make the graph what the plan wants: first what goes, then what comes back, then what changes in place."""
-    mentions, facts = plan.of(Kind.MENTION), plan.of(Kind.FACT)
-    entities, episodes = plan.of(Kind.ENTITY), plan.of(Kind.EPISODE)
-    moved = {key for key, (now, then) in facts.items() if now and then and _ends(now) != _ends(then)}
+    mentions, facts = plan.changes_of(ElementKind.MENTION), plan.changes_of(ElementKind.FACT)
+    entities, episodes = plan.changes_of(ElementKind.ENTITY), plan.changes_of(ElementKind.EPISODE)
+    moved = {key for key, (now, then) in facts.items() if now and then and _endpoints(now) != _endpoints(then)}
     gone = [key for key, (now, then) in facts.items() if now and (then is None or key in moved)]
-    await _run(transaction, "snapshots.remove_mentions", ids=_going(mentions), group_id=group_id)
-    await _run(transaction, "snapshots.remove_facts", ids=gone, group_id=group_id)
-    await _run(transaction, "snapshots.remove_entities", ids=_going(entities), group_id=group_id)
-    await _run(transaction, "snapshots.restore_entities", rows=_coming(entities), run_id=rollback_id)
-    await _run(transaction, "snapshots.set_entities", rows=_changing(entities), group_id=group_id)
-    await _run(transaction, "snapshots.set_episodes", rows=_changing(episodes), group_id=group_id)
+    await _run_unless_empty(transaction, "snapshots.remove_mentions", ids=_ids_to_remove(mentions), group_id=group_id)
+    await _run_unless_empty(transaction, "snapshots.remove_facts", ids=gone, group_id=group_id)
+    await _run_unless_empty(transaction, "snapshots.remove_entities", ids=_ids_to_remove(entities), group_id=group_id)
+    await _run_unless_empty(
+        transaction, "snapshots.restore_entities", rows=_rows_to_restore(entities), run_id=rollback_id
+    )
+    await _run_unless_empty(transaction, "snapshots.set_entities", rows=_rows_to_update(entities), group_id=group_id)
+    await _run_unless_empty(transaction, "snapshots.set_episodes", rows=_rows_to_update(episodes), group_id=group_id)
     # Keys first go, then come: two facts may not hold one even for a moment.
     staying = {key: pair for key, pair in facts.items() if key not in moved}
-    released = [{"id": row["id"], "properties": {"active_hash": None}} for row in _changing(staying)]
-    await _run(transaction, "snapshots.set_facts", rows=released, group_id=group_id)
-    back = _coming(facts) + [_row(key, facts[key][1]) for key in moved]
-    await _run(transaction, "snapshots.restore_facts", rows=back, run_id=rollback_id)
-    await _run(transaction, "snapshots.set_facts", rows=_changing(staying, keys=True), group_id=group_id)
-    await _run(transaction, "snapshots.restore_mentions", rows=_coming(mentions))
-    await _run(transaction, "snapshots.set_mentions", rows=_changing(mentions), group_id=group_id)
+    released = [{"id": row["id"], "properties": {"active_hash": None}} for row in _rows_to_update(staying)]
+    await _run_unless_empty(transaction, "snapshots.set_facts", rows=released, group_id=group_id)
+    back = _rows_to_restore(facts) + [_restored_row(key, facts[key][1]) for key in moved]
+    await _run_unless_empty(transaction, "snapshots.restore_facts", rows=back, run_id=rollback_id)
+    await _run_unless_empty(
+        transaction, "snapshots.set_facts", rows=_rows_to_update(staying, keys=True), group_id=group_id
+    )
+    await _run_unless_empty(transaction, "snapshots.restore_mentions", rows=_rows_to_restore(mentions))
+    await _run_unless_empty(transaction, "snapshots.set_mentions", rows=_rows_to_update(mentions), group_id=group_id)
 
 
-async def _run(transaction: Transaction, name: str, **parameters: object) -> None:
+async def _run_unless_empty(transaction: Transaction, name: str, **parameters: object) -> None:
     if parameters.get("rows") or parameters.get("ids"):
         await transaction.run(name, **parameters)
 
 
-Pairs = Mapping[str, tuple[Image | None, Image | None]]
+CurrentAndTarget = Mapping[str, tuple[ElementImage | None, ElementImage | None]]
 
 
-def _going(pairs: Pairs) -> list[str]:
+def _ids_to_remove(pairs: CurrentAndTarget) -> list[str]:
     return [key for key, (now, then) in pairs.items() if now is not None and then is None]
 
 
-def _coming(pairs: Pairs) -> list[dict[str, object]]:
-    return [_row(key, then) for key, (now, then) in pairs.items() if now is None and then is not None]
+def _rows_to_restore(pairs: CurrentAndTarget) -> list[dict[str, object]]:
+    return [_restored_row(key, then) for key, (now, then) in pairs.items() if now is None and then is not None]
 
 
-def _row(key: str, image: Image | None) -> dict[str, object]:
+def _restored_row(key: str, image: ElementImage | None) -> dict[str, object]:
     assert image is not None
     return {
         "id": key,
@@ -225,12 +238,12 @@ def _row(key: str, image: Image | None) -> dict[str, object]:
     }
 
 
-def _changing(pairs: Pairs, *, keys: bool = False) -> list[dict[str, object]]:
+def _rows_to_update(pairs: CurrentAndTarget, *, keys: bool = False) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for key, (now, then) in pairs.items():
         if now is None or then is None:
             continue
-        changes = differences(now.properties, then.properties)
+        changes = diff_properties(now.properties, then.properties)
         if keys and then.properties.get("active_hash"):
             changes["active_hash"] = then.properties["active_hash"]
         rows.append(
@@ -244,5 +257,5 @@ def _changing(pairs: Pairs, *, keys: bool = False) -> list[dict[str, object]]:
     return rows
 
 
-def _ends(image: Image) -> tuple[str | None, str | None]:
+def _endpoints(image: ElementImage) -> tuple[str | None, str | None]:
     return image.source, image.target

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from graphmem.context.vocabulary import DETAILS, LANGUAGES, STATED_MANNERS, STYLES, VISUALS
-from graphmem.domain.context import LearnedPreference, PreferenceType
+from graphmem.context.cue_patterns import DETAIL_CUES, LANGUAGE_REQUESTS, STATED_PREFERENCES, STYLE_CUES, VISUAL_CUES
+from graphmem.domain.context_models import LearnedPreference, PreferenceType
 from graphmem.domain.session import Message
 
-OLD_SHARE, NEW_SHARE = 0.7, 0.3
+OLD_WEIGHT, NEW_WEIGHT = 0.7, 0.3
 """Shares of the old and the new confidence when a preference is seen again (TRUE-18)."""
 
 CUE_CONFIDENCE = 0.7
@@ -22,22 +22,22 @@ CUE_CONFIDENCE = 0.7
 STATED_CONFIDENCE = 0.9
 """How sure a preference is that the user stated (CASH-19)."""
 
-USED_FROM = 0.5
+MIN_USED_CONFIDENCE = 0.5
 """A preference less sure than this shapes no answer."""
 
-MOST_SOURCES = 50
+MAX_SOURCES = 50
 """So many of the messages a preference was learned from are kept with it."""
 
-FADED_DAYS = 90
-MOST_TOPICS = 50
+STALE_DAYS = 90
+MAX_TOPICS = 50
 """A preference no longer used and not seen for so many days is given up; a user keeps so many topics."""
 
 LANGUAGE_KEY = "language"
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
-    """One sign of a preference; without a key of its own it stands for its whole type."""
+class PreferenceSignal:
+    """One signal of a preference; without a key of its own it stands for its whole type."""
 
     type: PreferenceType
     value: Mapping[str, Any]
@@ -45,76 +45,84 @@ class Observation:
     key: str | None = None
 
     @property
-    def place(self) -> tuple[str, str]:
+    def type_and_key(self) -> tuple[str, str]:
         """The type and key under which a user has one preference."""
         return self.type.value, self.key or self.type.value
 
 
-def blend(old: float, new: float) -> float:
+def blend_confidence(old: float, new: float) -> float:
     """Return the confidence of something seen again: `0.7 · old + 0.3 · new` (TRUE-18)."""
-    return OLD_SHARE * old + NEW_SHARE * new
+    return OLD_WEIGHT * old + NEW_WEIGHT * new
 
 
-def communication_style(question: str) -> str | None:
+def detect_communication_style(question: str) -> str | None:
     """Return the style whose cues a question has most of, the first of equals; None without any (TRUE-17).
 
     Cues are whole words in any case.
     """
-    return _leading(question, STYLES)
+    return _best_matching_cue(question, STYLE_CUES)
 
 
-def learned(question: Message | None, reply: Message | None) -> list[Observation]:
+def signals_from_interaction(question: Message | None, reply: Message | None) -> list[PreferenceSignal]:
     """Return what a well-rated interaction shows: style, form, detail and topics (TRUE-16)."""
     found = []
     text = question.content if question else ""
-    if style := communication_style(text):
-        found.append(Observation(PreferenceType.COMMUNICATION, {"style": style}, CUE_CONFIDENCE))
-    if shown := _shown(text, reply):
-        found.append(Observation(PreferenceType.VISUALIZATION, {"format": shown}, CUE_CONFIDENCE))
-    if level := _leading(text, DETAILS):
-        found.append(Observation(PreferenceType.DETAIL_LEVEL, {"level": level}, CUE_CONFIDENCE))
+    if style := detect_communication_style(text):
+        found.append(PreferenceSignal(PreferenceType.COMMUNICATION, {"style": style}, CUE_CONFIDENCE))
+    if shown := _requested_format(text, reply):
+        found.append(PreferenceSignal(PreferenceType.VISUALIZATION, {"format": shown}, CUE_CONFIDENCE))
+    if level := _best_matching_cue(text, DETAIL_CUES):
+        found.append(PreferenceSignal(PreferenceType.DETAIL_LEVEL, {"level": level}, CUE_CONFIDENCE))
     found += [
-        Observation(PreferenceType.TOPICS, {"topic": topic}, CUE_CONFIDENCE, key=topic) for topic in _topics(question)
+        PreferenceSignal(PreferenceType.TOPICS, {"topic": topic}, CUE_CONFIDENCE, key=topic)
+        for topic in _question_topics(question)
     ]
     return found
 
 
-def stated(text: str) -> list[Observation]:
+def extract_stated_preferences(text: str) -> list[PreferenceSignal]:
     """Return how a user asks to be answered from now on; the last word counts where a text says two things."""
-    found: dict[tuple[str, str], tuple[int, Observation]] = {}
-    signs = [
-        (match.start(), Observation(PreferenceType.COMMUNICATION, {"language": name}, STATED_CONFIDENCE, LANGUAGE_KEY))
-        for name, pattern in LANGUAGES
+    found: dict[tuple[str, str], tuple[int, PreferenceSignal]] = {}
+    signals = [
+        (
+            match.start(),
+            PreferenceSignal(PreferenceType.COMMUNICATION, {"language": name}, STATED_CONFIDENCE, LANGUAGE_KEY),
+        )
+        for name, pattern in LANGUAGE_REQUESTS
         for match in pattern.finditer(text)
     ] + [
-        (match.start(), Observation(kind, value, STATED_CONFIDENCE))
-        for kind, value, pattern in STATED_MANNERS
+        (match.start(), PreferenceSignal(kind, value, STATED_CONFIDENCE))
+        for kind, value, pattern in STATED_PREFERENCES
         for match in pattern.finditer(text)
     ]
-    for place, sign in sorted(signs, key=lambda each: each[0]):
-        found[sign.place] = (place, sign)
-    return [sign for _, sign in found.values()]
+    for place, signal in sorted(signals, key=lambda each: each[0]):
+        found[signal.type_and_key] = (place, signal)
+    return [signal for _, signal in found.values()]
 
 
-def observed(
-    current: Sequence[LearnedPreference], signs: Sequence[Observation], user_id: str, message_id: str, now: datetime
+def apply_signals(
+    current: Sequence[LearnedPreference],
+    signals: Sequence[PreferenceSignal],
+    user_id: str,
+    message_id: str,
+    now: datetime,
 ) -> list[LearnedPreference]:
-    """Return what signs make of the preferences there are: new ones, and those seen again (TRUE-18).
+    """Return what signals make of the preferences there are: new ones, and those seen again (TRUE-18).
 
     Seen again: the value is replaced, the confidence blended, the frequency one more, the time of observation now.
     """
     known = {(each.preference_type.value, each.preference_key): each for each in current}
     changed: dict[tuple[str, str], LearnedPreference] = {}
-    for sign in signs:
-        before = changed.get(sign.place) or known.get(sign.place)
+    for signal in signals:
+        before = changed.get(signal.type_and_key) or known.get(signal.type_and_key)
         if before is None:
             after = LearnedPreference(
                 id=str(uuid.uuid4()),
                 user_id=user_id,
-                preference_type=sign.type,
-                preference_key=sign.place[1],
-                preference_value=dict(sign.value),
-                confidence_score=sign.confidence,
+                preference_type=signal.type,
+                preference_key=signal.type_and_key[1],
+                preference_value=dict(signal.value),
+                confidence_score=signal.confidence,
                 learned_from={"message_id": message_id, "message_ids": [message_id]},
                 frequency=1,
                 last_observed=now,
@@ -124,52 +132,52 @@ def observed(
         else:
             after = before.model_copy(
                 update={
-                    "preference_value": dict(sign.value),
-                    "confidence_score": blend(before.confidence_score, sign.confidence),
+                    "preference_value": dict(signal.value),
+                    "confidence_score": blend_confidence(before.confidence_score, signal.confidence),
                     "learned_from": {
                         "message_id": message_id,
-                        "message_ids": [*sources_of(before), message_id][-MOST_SOURCES:],
+                        "message_ids": [*source_message_ids(before), message_id][-MAX_SOURCES:],
                     },
                     "frequency": before.frequency + 1,
                     "last_observed": now,
                     "updated_at": now,
                 }
             )
-        changed[sign.place] = after
+        changed[signal.type_and_key] = after
     return list(changed.values())
 
 
-def sources_of(preference: LearnedPreference) -> list[str]:
+def source_message_ids(preference: LearnedPreference) -> list[str]:
     """Return the messages a preference was learned from, the latest last."""
     return [str(each) for each in preference.learned_from.get("message_ids", ())]
 
 
-def weakened(
-    current: Sequence[LearnedPreference], places: Collection[tuple[str, str]], now: datetime
+def weaken_preferences(
+    current: Sequence[LearnedPreference], types_and_keys: Collection[tuple[str, str]], now: datetime
 ) -> list[LearnedPreference]:
     """Return the preferences at some places less sure than before: blended with a confidence of 0."""
     return [
-        each.model_copy(update={"confidence_score": blend(each.confidence_score, 0.0), "updated_at": now})
+        each.model_copy(update={"confidence_score": blend_confidence(each.confidence_score, 0.0), "updated_at": now})
         for each in current
-        if (each.preference_type.value, each.preference_key) in places
+        if (each.preference_type.value, each.preference_key) in types_and_keys
     ]
 
 
-def faded(current: Sequence[LearnedPreference], now: datetime) -> list[LearnedPreference]:
+def select_stale_preferences(current: Sequence[LearnedPreference], now: datetime) -> list[LearnedPreference]:
     """Return the preferences to give up: those doubtful and long not seen, and the rarest topics (TRUE-23)."""
     doubtful = [
         each
         for each in current
-        if each.confidence_score < USED_FROM and each.last_observed < now - timedelta(days=FADED_DAYS)
+        if each.confidence_score < MIN_USED_CONFIDENCE and each.last_observed < now - timedelta(days=STALE_DAYS)
     ]
     topics = [each for each in current if each.preference_type is PreferenceType.TOPICS and each not in doubtful]
     topics.sort(key=lambda each: (-each.frequency * each.confidence_score, each.preference_key))
-    return doubtful + topics[MOST_TOPICS:]
+    return doubtful + topics[MAX_TOPICS:]
 
 
-def instruction(preference: LearnedPreference) -> str | None:
+def preference_instruction(preference: LearnedPreference) -> str | None:
     """Return a learned preference as a sentence to the model; None for one too doubtful to follow."""
-    if preference.confidence_score < USED_FROM:
+    if preference.confidence_score < MIN_USED_CONFIDENCE:
         return None
     value = preference.preference_value
     match preference.preference_type:
@@ -184,10 +192,14 @@ def instruction(preference: LearnedPreference) -> str | None:
     return None
 
 
-def value_of(preferences: Sequence[LearnedPreference], kind: PreferenceType, field: str) -> str | None:
+def confident_value(preferences: Sequence[LearnedPreference], kind: PreferenceType, field: str) -> str | None:
     """Return one aspect of what was learned (`style`, `language`, `level`, `format`), where it is sure enough."""
     for each in preferences:
-        if each.preference_type is kind and field in each.preference_value and each.confidence_score >= USED_FROM:
+        if (
+            each.preference_type is kind
+            and field in each.preference_value
+            and each.confidence_score >= MIN_USED_CONFIDENCE
+        ):
             return str(each.preference_value[field])
     return None
 
@@ -207,21 +219,21 @@ _VISUAL_SENTENCES = {
 }
 
 
-def _leading(text: str, cues: Mapping[str, Sequence[re.Pattern[str]]]) -> str | None:
+def _best_matching_cue(text: str, cues: Mapping[str, Sequence[re.Pattern[str]]]) -> str | None:
     counts = {name: sum(1 for cue in each if cue.search(text)) for name, each in cues.items()}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] else None
 
 
-def _shown(text: str, reply: Message | None) -> str | None:
+def _requested_format(text: str, reply: Message | None) -> str | None:
     """Return how the question asked to be shown, else the form of the reply that was rated."""
-    if asked := _leading(text, VISUALS):
+    if asked := _best_matching_cue(text, VISUAL_CUES):
         return asked
     told = str((reply.rich_content if reply and reply.rich_content else {}).get("type") or "").casefold()
-    return next((name for name in VISUALS if name in told), None)
+    return next((name for name in VISUAL_CUES if name in told), None)
 
 
-def _topics(question: Message | None) -> list[str]:
+def _question_topics(question: Message | None) -> list[str]:
     if question is None:
         return []
     told = [str(value) for kind in ("topic", "category") for value in question.entities.get(kind, ())]

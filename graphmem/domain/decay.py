@@ -7,7 +7,7 @@ from datetime import datetime
 
 from graphmem.domain.memory import MemoryType
 
-SECONDS_A_DAY = 86_400
+SECONDS_PER_DAY = 86_400
 
 DECAY_RATES: dict[MemoryType, float] = {
     MemoryType.FACT: 0.01,
@@ -27,14 +27,14 @@ STRENGTH_STEP, STRENGTH_CAP = 0.05, 1.0
 CONFIDENCE_STEP, CONFIDENCE_CAP = 0.02, 0.99
 
 
-def strength_at(strength: float, decay_rate: float, last_access: datetime, now: datetime) -> float:
+def decayed_strength(strength: float, decay_rate: float, last_access: datetime, now: datetime) -> float:
     """Return `strength · exp(−decay_rate · days since last access)`; never above `strength`."""
-    days = max(0.0, (now - last_access).total_seconds() / SECONDS_A_DAY)
+    days = max(0.0, (now - last_access).total_seconds() / SECONDS_PER_DAY)
     return strength * math.exp(-decay_rate * days)
 
 
-def reinforced(strength: float, confidence: float, times: int = 1) -> tuple[float, float]:
+def apply_reinforcement(strength: float, confidence: float, times: int = 1) -> tuple[float, float]:
     """Return strength and confidence after `times` retrievals: +0.05 up to 1.0 and +0.02 up to 0.99 each (UMB-08)."""
-    grown = min(STRENGTH_CAP, strength + STRENGTH_STEP * times)
-    surer = max(confidence, min(CONFIDENCE_CAP, confidence + CONFIDENCE_STEP * times))
-    return grown, surer
+    new_strength = min(STRENGTH_CAP, strength + STRENGTH_STEP * times)
+    new_confidence = max(confidence, min(CONFIDENCE_CAP, confidence + CONFIDENCE_STEP * times))
+    return new_strength, new_confidence

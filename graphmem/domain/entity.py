@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
-from graphmem.domain.text import NonBlank
+from graphmem.domain.text import NonBlankText
 
 _LABEL = re.compile(r"[^\w]+", re.UNICODE)
 
-DEFAULT_TYPE = "Thing"
-PERSON = "Person"
+DEFAULT_ENTITY_TYPE = "Thing"
+PERSON_TYPE = "Person"
 
 RECORD_LABELS = frozenset(
     {
@@ -44,26 +44,26 @@ RESERVED_LABELS = RECORD_LABELS | {
 """Labels that nodes of our own carry, so that no entity's type may be one."""
 
 
-def _as_label(name: str) -> str:
+def _to_label(name: str) -> str:
     """Return an entity type in CamelCase, as it is used for a node label; reserved ones become the default."""
     words = [word for word in _LABEL.split(name) if word]
     label = "".join(word[0].upper() + word[1:] for word in words)
     if not label or not label[0].isalpha() or len(label) > 64:
         raise ValueError("must be a type name such as Person, Place or Organization, up to 64 characters")
     if label == "User":
-        return PERSON
-    return DEFAULT_TYPE if label in RESERVED_LABELS else label
+        return PERSON_TYPE
+    return DEFAULT_ENTITY_TYPE if label in RESERVED_LABELS else label
 
 
-EntityType = Annotated[NonBlank, AfterValidator(_as_label)]
+EntityType = Annotated[NonBlankText, AfterValidator(_to_label)]
 """The kind of an entity; also a label of its node."""
 
-_TYPE: TypeAdapter[str] = TypeAdapter(EntityType)
+_ENTITY_TYPE_ADAPTER: TypeAdapter[str] = TypeAdapter(EntityType)
 
 
-def read_entity_type(value: object) -> str:
+def parse_entity_type(value: object) -> str:
     """Return an entity type in its stored form; raise ValueError for what is none."""
-    return _TYPE.validate_python(value)
+    return _ENTITY_TYPE_ADAPTER.validate_python(value)
 
 
 class EntityIn(BaseModel):
@@ -71,7 +71,7 @@ class EntityIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: NonBlank = Field(max_length=300)
+    name: NonBlankText = Field(max_length=300)
     type: EntityType | None = None
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphmem.domain.export import SECTIONS, TIME, Export
-from graphmem.domain.memory import MemoryType, Scope, Status
+from graphmem.domain.export import EXPORT_SECTIONS, TIME_MARKER, UserExport
+from graphmem.domain.memory import MemoryStatus, MemoryType, Scope
 
-ADDRESS = "https://json-schema.org/draft/2020-12/schema"
+JSON_SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _INSTANT = {
     "type": "object",
-    "properties": {TIME: {"type": "string", "format": "date-time"}},
-    "required": [TIME],
+    "properties": {TIME_MARKER: {"type": "string", "format": "date-time"}},
+    "required": [TIME_MARKER],
     "additionalProperties": False,
 }
 _TEXT = {"type": "string"}
@@ -20,7 +20,7 @@ _FLAG = {"type": "boolean"}
 _UNIT = {"type": "number", "minimum": 0, "maximum": 1}
 _IDS = {"type": "array", "items": _TEXT}
 
-_VERSION: dict[str, Any] = {
+_VERSION_PROPERTIES: dict[str, Any] = {
     "memory_id": {**_TEXT, "description": "The memory; all its versions have the same."},
     "uuid": {**_TEXT, "description": "This version."},
     "version": {"type": "integer", "minimum": 1},
@@ -28,7 +28,7 @@ _VERSION: dict[str, Any] = {
     "name": {**_TEXT, "description": "The predicate."},
     "type": {"enum": [each.value for each in MemoryType]},
     "scope": {"enum": [each.value for each in Scope if each is not Scope.GLOBAL]},
-    "status": {"enum": [each.value for each in Status]},
+    "status": {"enum": [each.value for each in MemoryStatus]},
     "domain": _TEXT,
     "tags": _IDS,
     "metadata": {**_TEXT, "contentMediaType": "application/json"},
@@ -60,29 +60,29 @@ _VERSION: dict[str, Any] = {
     "supersedes": _IDS,
     "superseded_by": _TEXT,
     "associations": _IDS,
-    "end_status": {"enum": [each.value for each in Status]},
+    "end_status": {"enum": [each.value for each in MemoryStatus]},
     "ended_reason": _TEXT,
     "ended_by": _TEXT,
     "actor": _TEXT,
 }
-_NEEDED = (
+_REQUIRED_PROPERTIES = (
     "memory_id", "uuid", "version", "fact", "name", "type", "scope", "status", "tags", "metadata", "confidence",
     "importance", "strength", "decay_rate", "access_count", "created_at", "first_created_at", "updated_at",
     "immutable", "single_valued", "retired", "content_hash", "source_kind",
 )  # fmt: skip
 
 
-def schema_of_export() -> dict[str, Any]:
+def export_json_schema() -> dict[str, Any]:
     """Return the JSON Schema of an export: what stands in it and of which kind each value is."""
-    schema = Export.model_json_schema()
+    schema = UserExport.model_json_schema()
     versions = schema["$defs"]["Version"]
     versions["properties"]["properties"] = {
         "type": "object",
         "title": "Properties",
-        "properties": _VERSION,
-        "required": list(_NEEDED),
+        "properties": _VERSION_PROPERTIES,
+        "required": list(_REQUIRED_PROPERTIES),
         "additionalProperties": False,
     }
     versions["required"] = [*versions["required"], "vector"]
-    schema["required"] = ["format", "schema_version", "user_id", "embedding", "user", *SECTIONS]
-    return {"$schema": ADDRESS, **schema}
+    schema["required"] = ["format", "schema_version", "user_id", "embedding", "user", *EXPORT_SECTIONS]
+    return {"$schema": JSON_SCHEMA_DIALECT, **schema}

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from graphmem.domain.memory import MemoryType, Scope, Status
-from graphmem.domain.times import BEGINNING, END, contains
+from graphmem.domain.memory import MemoryStatus, MemoryType, Scope
+from graphmem.domain.times import MAX_TIME, MIN_TIME, interval_contains
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Fact:
     claimed_invalid_at: datetime | None = None
     expired_at: datetime | None = None
     expires_at: datetime | None = None
-    status: Status = Status.ACTIVE
+    status: MemoryStatus = MemoryStatus.ACTIVE
     retired: bool = False
     superseded_by: str | None = None
     supersedes: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Fact:
     metadata: dict[str, Any] = field(default_factory=dict)
     active_hash: str | None = None
     search_text: str = ""
-    end_status: Status | None = None
+    end_status: MemoryStatus | None = None
     ended_reason: str | None = None
     ended_by: str | None = None
     actor: str | None = None
@@ -69,19 +69,19 @@ class Fact:
     @property
     def valid_from(self) -> datetime:
         """The never-null start of the valid interval."""
-        return self.valid_at or BEGINNING
+        return self.valid_at or MIN_TIME
 
     @property
     def valid_to(self) -> datetime:
         """The never-null end of the valid interval; expiry ends recall as invalidity does."""
         if self.retired:
             return self.valid_from
-        return max(self.valid_from, min(self.invalid_at or END, self.expires_at or END))
+        return max(self.valid_from, min(self.invalid_at or MAX_TIME, self.expires_at or MAX_TIME))
 
     @property
     def known_to(self) -> datetime:
         """The never-null end of the known interval."""
-        return self.expired_at or END
+        return self.expired_at or MAX_TIME
 
     @property
     def effective_start(self) -> datetime:
@@ -89,28 +89,28 @@ class Fact:
         return self.valid_at or self.first_created_at
 
     @property
-    def never_valid(self) -> bool:
+    def is_never_valid(self) -> bool:
         """Whether the valid interval is empty."""
         return self.valid_from >= self.valid_to
 
     @property
-    def identity(self) -> str:
+    def dedup_key(self) -> str:
         """What makes two statements the same one: the normalised content about the same subject."""
         return f"{self.content_hash}:{self.subject_id}"
 
-    def holds_at(self, moment: datetime) -> bool:
-        """Return whether the fact is valid at `moment`."""
-        return contains(self.valid_from, self.valid_to, moment)
+    def is_valid_at(self, instant: datetime) -> bool:
+        """Return whether the fact is valid at `instant`."""
+        return interval_contains(self.valid_from, self.valid_to, instant)
 
-    def keyed(self, now: datetime) -> Fact:
+    def with_active_hash(self, now: datetime) -> Fact:
         """Return the fact with `active_hash` set if it is current at `now`, and without it otherwise."""
-        current = self.expired_at is None and self.holds_at(now)
-        return replace(self, active_hash=self.identity if current else None)
+        current = self.expired_at is None and self.is_valid_at(now)
+        return replace(self, active_hash=self.dedup_key if current else None)
 
-    def status_at(self, now: datetime) -> Status:
+    def status_at(self, now: datetime) -> MemoryStatus:
         """Return the status a reader sees at `now`: a supersession counts from its valid time on."""
         if self.end_status is not None:
             return self.end_status
-        if self.status is Status.SUPERSEDED and not self.retired and self.valid_to > now:
-            return Status.ACTIVE
+        if self.status is MemoryStatus.SUPERSEDED and not self.retired and self.valid_to > now:
+            return MemoryStatus.ACTIVE
         return self.status

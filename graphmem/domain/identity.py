@@ -34,17 +34,17 @@ class Owner:
         return f"{self.tenant}:{self.user_id}"
 
     @property
-    def everyone(self) -> Owner:
+    def tenant_global(self) -> Owner:
         """The owner of what every user of the tenant may read."""
         return Owner(self.tenant, "")
 
     @property
-    def readable(self) -> list[str]:
+    def readable_group_ids(self) -> list[str]:
         """The group ids this user reads: the own one and the global one."""
-        return list(dict.fromkeys([self.group_id, self.everyone.group_id]))
+        return list(dict.fromkeys([self.group_id, self.tenant_global.group_id]))
 
 
-def owner_of(tenant: str, user_id: str) -> Owner:
+def make_owner(tenant: str, user_id: str) -> Owner:
     """Return the owner for a user id given by a caller; raise InvalidInput when it cannot be one."""
     if not user_id.strip():
         raise InvalidInput("A user id must not be empty.")

@@ -10,17 +10,17 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from graphmem.domain.entity import EntityIn, EntityRef
-from graphmem.domain.text import NonBlank, StorableText
+from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.times import Instant
 
 SCHEMA_VERSION: Final = "1.0"
 MIN_CONFIDENCE = 0.5
 """What is less sure than this is not stored (CASH-13)."""
 
-FEELING_DAYS = 14
+FEELING_EXPIRY_DAYS = 14
 """A feeling expires after so many days unless the caller says otherwise."""
 
-MAX_CONTENT = 8000
+MAX_CONTENT_LENGTH = 8000
 
 
 class MemoryType(StrEnum):
@@ -69,7 +69,7 @@ class Scope(StrEnum):
     GLOBAL = "global"
 
 
-class Status(StrEnum):
+class MemoryStatus(StrEnum):
     """What has become of a memory."""
 
     ACTIVE = "active"
@@ -92,7 +92,7 @@ TOPIC_TAGS = frozenset(
 _TAG = re.compile(r"^\w[\w:./-]*$", re.UNICODE)
 
 
-def read_type(value: object) -> object:
+def parse_memory_type(value: object) -> object:
     """Return the memory type named by `value` in any case or by an alias."""
     if not isinstance(value, str) or isinstance(value, MemoryType):
         return value
@@ -100,7 +100,7 @@ def read_type(value: object) -> object:
     return TYPE_ALIASES.get(word, word)
 
 
-def read_tag(value: str) -> str:
+def parse_tag(value: str) -> str:
     """Return a tag in its stored form: lower case with dashes for spaces, topic tags in capitals."""
     tag = "-".join(value.split())
     if tag.upper().replace("-", "_") in TOPIC_TAGS:
@@ -111,24 +111,24 @@ def read_tag(value: str) -> str:
     return tag
 
 
-def _distinct(tags: list[str]) -> list[str]:
+def _deduplicate(tags: list[str]) -> list[str]:
     return list(dict.fromkeys(tags))
 
 
-def _read_domain(value: str) -> str:
+def _normalise_domain(value: str) -> str:
     return " ".join(value.lower().split())
 
 
-Type = Annotated[MemoryType, BeforeValidator(read_type)]
-Tag = Annotated[StorableText, AfterValidator(read_tag)]
-Tags = Annotated[list[Tag], Field(max_length=50), AfterValidator(_distinct)]
-Domain = Annotated[NonBlank, Field(max_length=100), AfterValidator(_read_domain)]
-Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+MemoryTypeInput = Annotated[MemoryType, BeforeValidator(parse_memory_type)]
+Tag = Annotated[StorableText, AfterValidator(parse_tag)]
+Tags = Annotated[list[Tag], Field(max_length=50), AfterValidator(_deduplicate)]
+Domain = Annotated[NonBlankText, Field(max_length=100), AfterValidator(_normalise_domain)]
+UnitInterval = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Predicate = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
 Id = Annotated[StorableText, Field(min_length=1, max_length=255)]
 
 
-def _check_depth(value: dict[str, Any], limit: int = 8) -> dict[str, Any]:
+def _check_metadata(value: dict[str, Any], limit: int = 8) -> dict[str, Any]:
     """Refuse metadata nested deeper than `limit` or holding text that cannot be stored."""
     level: list[Any] = [value]
     for _ in range(limit):
@@ -151,10 +151,10 @@ def _has_surrogate(text: str) -> bool:
     return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-Metadata = Annotated[dict[str, Any], AfterValidator(_check_depth)]
+Metadata = Annotated[dict[str, Any], AfterValidator(_check_metadata)]
 
 
-class SourceIn(BaseModel):
+class MemorySourceIn(BaseModel):
     """Where a caller says a memory comes from."""
 
     model_config = ConfigDict(extra="forbid")
@@ -163,7 +163,7 @@ class SourceIn(BaseModel):
     message_ids: list[Id] = Field(default_factory=list, max_length=200)
 
 
-class Source(BaseModel):
+class MemorySource(BaseModel):
     """Where a memory comes from: who wrote it (`kind`) and the messages that state it."""
 
     kind: str = "api"
@@ -176,28 +176,28 @@ class MemoryIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    content: NonBlank = Field(max_length=MAX_CONTENT)
-    type: Type = MemoryType.FACT
+    content: NonBlankText = Field(max_length=MAX_CONTENT_LENGTH)
+    type: MemoryTypeInput = MemoryType.FACT
     subject: EntityIn | None = None
     predicate: Predicate | None = None
     object: EntityIn | None = None
     entities: list[EntityIn] = Field(default_factory=list, max_length=50)
     valid_at: Instant | None = None
     invalid_at: Instant | None = None
-    confidence: Unit = 0.9
-    importance: Unit = 0.5
+    confidence: UnitInterval = 0.9
+    importance: UnitInterval = 0.5
     tags: Tags = Field(default_factory=list)
     scope: Scope | None = None
     domain: Domain | None = None
     single_valued: bool = False
     supersedes: list[Id] = Field(default_factory=list, max_length=100)
-    source: SourceIn | None = None
+    source: MemorySourceIn | None = None
     immutable: bool = False
     expires_at: Instant | None = None
     metadata: Metadata = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _apply_defaults(self) -> Self:
         if self.valid_at and self.invalid_at and self.invalid_at < self.valid_at:
             raise ValueError("invalid_at lies before valid_at")
         if self.single_valued and self.predicate is None:
@@ -217,18 +217,18 @@ class MemoryPatch(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    content: NonBlank | None = Field(None, max_length=MAX_CONTENT)
-    type: Type | None = None
+    content: NonBlankText | None = Field(None, max_length=MAX_CONTENT_LENGTH)
+    type: MemoryTypeInput | None = None
     tags: Tags | None = None
-    importance: Unit | None = None
-    confidence: Unit | None = None
+    importance: UnitInterval | None = None
+    confidence: UnitInterval | None = None
     valid_at: Instant | None = None
     invalid_at: Instant | None = None
     expires_at: Instant | None = None
     metadata: Metadata | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _require_change(self) -> Self:
         if not self.model_fields_set:
             raise ValueError("names no field to change")
         for field in ("content", "type", "tags", "importance", "confidence", "metadata"):
@@ -263,11 +263,11 @@ class Memory(BaseModel):
     created_at: datetime
     expired_at: datetime | None
     updated_at: datetime
-    status: Status
+    status: MemoryStatus
     superseded_by: str | None
     supersedes: list[str]
     associations: list[str]
-    source: Source
+    source: MemorySource
     immutable: bool
     single_valued: bool
     expires_at: datetime | None
@@ -276,7 +276,7 @@ class Memory(BaseModel):
     schema_version: Literal["1.0"] = SCHEMA_VERSION
 
 
-class HistoryRow(Memory):
+class MemoryVersion(Memory):
     """A version with why it ended, what ended it and who acted."""
 
     ended_reason: str | None
@@ -284,7 +284,7 @@ class HistoryRow(Memory):
     actor: str | None
 
 
-class Action(StrEnum):
+class SaveAction(StrEnum):
     """What a save did with one statement."""
 
     INSERT = "insert"
@@ -296,7 +296,7 @@ class Action(StrEnum):
 class SaveResult(BaseModel):
     """What became of one statement: the memory it is now, and the ids it closed."""
 
-    action: Action
+    action: SaveAction
     memory: Memory | None
     superseded: list[str] = Field(default_factory=list)
     reason: str | None = None

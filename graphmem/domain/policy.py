@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphmem.domain.secrets import JSON, SECRET_CLASSES, SecretClass, scan_value
-from graphmem.errors import SetupError
+from graphmem.errors import ConfigurationError
 
 
 class SecretPolicy:
     """What the guard lets through: classes allowed for everybody (`email`) or for one tenant (`acme:email`)."""
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
-        """Read the allowed classes; an unknown class is a `SetupError`."""
-        self._everybody: set[SecretClass] = set()
-        self._tenants: dict[str, set[SecretClass]] = {}
+        """Read the allowed classes; an unknown class is a `ConfigurationError`."""
+        self._global_classes: set[SecretClass] = set()
+        self._classes_by_tenant: dict[str, set[SecretClass]] = {}
         for entry in allowed:
             tenant, _, name = entry.strip().rpartition(":")
             if name not in SECRET_CLASSES:
-                raise SetupError(
+                raise ConfigurationError(
                     f"GRAPHMEM_ALLOWED_SECRET_CLASSES names the unknown class {name!r}; the classes are "
                     f"{', '.join(SECRET_CLASSES)}.",
                     retry_after=None,
                 )
-            classes = self._tenants.setdefault(tenant, set()) if tenant else self._everybody
+            classes = self._classes_by_tenant.setdefault(tenant, set()) if tenant else self._global_classes
             classes.add(name)
 
-    def allowed(self, tenant: str) -> frozenset[SecretClass]:
+    def allowed_classes(self, tenant: str) -> frozenset[SecretClass]:
         """Return the classes the tenant may store."""
-        return frozenset(self._everybody | self._tenants.get(tenant, set()))
+        return frozenset(self._global_classes | self._classes_by_tenant.get(tenant, set()))
 
-    def refused(self, value: JSON, tenant: str) -> list[str]:
+    def refused_classes(self, value: JSON, tenant: str) -> list[str]:
         """Return, sorted, the classes of secrets in a text or JSON value that the tenant may not store."""
-        return sorted(scan_value(value) - self.allowed(tenant))
+        return sorted(scan_value(value) - self.allowed_classes(tenant))

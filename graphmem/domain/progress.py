@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 """Told how many entries of a whole are done, and how many there are."""
 
 
-def no_progress(_done: int, _of: int) -> None:
+def ignore_progress(_done: int, _of: int) -> None:
     """Tell nobody."""
 
 
-class Tally:
+class ProgressCounter:
     """Counts what is done of a whole and tells it on."""
 
-    def __init__(self, progress: Progress, total: int) -> None:
+    def __init__(self, progress: ProgressCallback, total: int) -> None:
         self._progress = progress
         self._total = total
         self._done = 0

@@ -9,18 +9,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
-from graphmem.domain.memory import Id, Metadata, Tags, Unit
-from graphmem.domain.text import NonBlank, StorableText
+from graphmem.domain.memory import Id, Metadata, Tags, UnitInterval
+from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.times import Instant
 
-MAX_MESSAGE = 100_000
+MAX_MESSAGE_LENGTH = 100_000
 """Most characters of one message."""
 
-MAX_BATCH = 1_000
+MAX_BATCH_SIZE = 1_000
 """Most messages of one batch."""
 
 
-class Role(StrEnum):
+class MessageRole(StrEnum):
     """Who speaks in a message."""
 
     USER = "user"
@@ -40,19 +40,19 @@ _INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
 _DATETIME = TypeAdapter(datetime)
 
 
-def _read_role(value: object) -> object:
+def _parse_role(value: object) -> object:
     if not isinstance(value, str):
         return value
     word = value.strip().lower()
-    return Role.ASSISTANT if word == "model" else word
+    return MessageRole.ASSISTANT if word == "model" else word
 
 
-def _read_told(value: object) -> datetime:
+def _parse_zoned(value: object) -> datetime:
     _INSTANT.validate_python(value)
     return _DATETIME.validate_python(value)
 
 
-def _check_zone(name: str) -> str:
+def _check_time_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -60,16 +60,16 @@ def _check_zone(name: str) -> str:
     return name
 
 
-def _as_lists(value: object) -> object:
+def _wrap_in_lists(value: object) -> object:
     if not isinstance(value, dict):
         return value
     return {key: item if isinstance(item, list) else [item] for key, item in value.items()}
 
 
-ToldAt = Annotated[datetime, BeforeValidator(_read_told)]
+ZonedDatetime = Annotated[datetime, BeforeValidator(_parse_zoned)]
 """A time with an offset, which is kept: it tells the speaker's local time."""
 
-ZoneName = Annotated[str, Field(max_length=64), AfterValidator(_check_zone)]
+TimeZoneName = Annotated[str, Field(max_length=64), AfterValidator(_check_time_zone)]
 """An IANA time zone."""
 
 EntityValue = Annotated[str, Field(max_length=1_000)] | int | float | bool
@@ -79,12 +79,12 @@ MessageEntities = Annotated[
         Annotated[list[EntityValue], Field(max_length=100)],
     ],
     Field(max_length=50),
-    BeforeValidator(_as_lists),
+    BeforeValidator(_wrap_in_lists),
 ]
 """What a message names, by type: one value or several."""
 
 
-def spoken(name: str | None, content: str) -> str:
+def embedding_text(name: str | None, content: str) -> str:
     """Return a turn as it is compared by meaning: with who says it, where that is known."""
     return f"{name}: {content}" if name else content
 
@@ -95,16 +95,16 @@ class MessageIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     id: Id | None = None
-    role: Annotated[Role, BeforeValidator(_read_role)]
-    content: NonBlank = Field(max_length=MAX_MESSAGE)
-    name: NonBlank | None = Field(None, max_length=300)
-    timestamp: ToldAt | None = None
-    intent: NonBlank | None = Field(None, max_length=200)
+    role: Annotated[MessageRole, BeforeValidator(_parse_role)]
+    content: NonBlankText = Field(max_length=MAX_MESSAGE_LENGTH)
+    name: NonBlankText | None = Field(None, max_length=300)
+    timestamp: ZonedDatetime | None = None
+    intent: NonBlankText | None = Field(None, max_length=200)
     entities: MessageEntities = Field(default_factory=dict)
     metadata: Metadata = Field(default_factory=dict)
     rich_content: Metadata | None = None
-    confidence: Unit | None = None
-    sql_executed: StorableText | None = Field(None, max_length=MAX_MESSAGE)
+    confidence: UnitInterval | None = None
+    sql_executed: StorableText | None = Field(None, max_length=MAX_MESSAGE_LENGTH)
     query_results: Metadata | None = None
     execution_time_ms: float | None = Field(None, ge=0, allow_inf_nan=False)
 
@@ -115,10 +115,10 @@ class MessagesIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     session_id: Id | None = None
-    messages: list[MessageIn] = Field(min_length=1, max_length=MAX_BATCH)
+    messages: list[MessageIn] = Field(min_length=1, max_length=MAX_BATCH_SIZE)
     extract: bool = True
     wait: bool = False
-    timezone: ZoneName | None = None
+    timezone: TimeZoneName | None = None
 
 
 class Message(BaseModel):
@@ -127,7 +127,7 @@ class Message(BaseModel):
     id: str
     session_id: str
     user_id: str
-    role: Role
+    role: MessageRole
     content: str
     name: str | None
     timestamp: datetime
@@ -153,7 +153,7 @@ class SessionIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     session_id: Id | None = None
-    title: NonBlank | None = Field(None, max_length=500)
+    title: NonBlankText | None = Field(None, max_length=500)
     topic_tags: Tags = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
 
@@ -186,10 +186,10 @@ class FeedbackIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     score: Annotated[int, Field(ge=1, le=5, strict=True)]
-    text: NonBlank | None = Field(None, max_length=2_000)
+    text: NonBlankText | None = Field(None, max_length=2_000)
 
 
-class Accepted(BaseModel):
+class MessagesAccepted(BaseModel):
     """The answer to a batch: where its turns lie, and the job that reads them (None when none was asked for)."""
 
     job_id: str | None
@@ -198,7 +198,7 @@ class Accepted(BaseModel):
     new_ids: list[str] = Field(default_factory=list, exclude=True)
 
 
-class Triggered(BaseModel):
+class ExtractionTriggered(BaseModel):
     """The answer to the admin trigger; the session named is that of the run."""
 
     triggered: Literal[True] = True

@@ -27,7 +27,7 @@ def name_key(name: str) -> str:
     return normalise(name)
 
 
-def _storable(text: str) -> str:
+def _check_storable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -37,14 +37,14 @@ def _storable(text: str) -> str:
     return text
 
 
-def _not_blank(text: str) -> str:
+def _strip_non_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be empty")
     return text.strip()
 
 
-StorableText = Annotated[str, AfterValidator(_storable)]
+StorableText = Annotated[str, AfterValidator(_check_storable)]
 """Any text that UTF-8 can carry, without NUL."""
 
-NonBlank = Annotated[StorableText, AfterValidator(_not_blank)]
+NonBlankText = Annotated[StorableText, AfterValidator(_strip_non_blank)]
 """Text with at least one visible character, stripped."""

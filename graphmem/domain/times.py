@@ -8,13 +8,13 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, TypeAdapter
 
-BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+MIN_TIME = datetime(1, 1, 1, tzinfo=UTC)
 """Shadow bound of an interval that is open to the past."""
 
-END = datetime(9999, 12, 31, tzinfo=UTC)
+MAX_TIME = datetime(9999, 12, 31, tzinfo=UTC)
 """Shadow bound of an interval that is open to the future."""
 
-LATEST = END - timedelta(days=1)
+AS_OF_NOW = MAX_TIME - timedelta(days=1)
 """A known time that only what is believed now contains, whatever the clocks of other machines say."""
 
 Clock = Callable[[], datetime]
@@ -29,23 +29,23 @@ def utc_now() -> datetime:
 _DATETIME = TypeAdapter(datetime)
 
 
-def _read_instant(value: object) -> datetime:
+def _parse_instant(value: object) -> datetime:
     if not isinstance(value, str | datetime):
         raise ValueError("must be an RFC 3339 time with an offset, for example 2026-05-01T12:00:00Z")
     if isinstance(value, str) and "T" not in value.upper() and " " not in value.strip():
         raise ValueError("must be an RFC 3339 time with an offset, for example 2026-05-01T12:00:00Z")
-    moment = _DATETIME.validate_python(value)
-    if moment.tzinfo is None:
+    instant = _DATETIME.validate_python(value)
+    if instant.tzinfo is None:
         raise ValueError("has no offset; write for example 2026-05-01T12:00:00Z or …+02:00")
-    if not 2 <= moment.year <= 9998:
+    if not 2 <= instant.year <= 9998:
         raise ValueError("must lie between the years 0002 and 9998")
-    return moment.astimezone(UTC)
+    return instant.astimezone(UTC)
 
 
-Instant = Annotated[datetime, BeforeValidator(_read_instant)]
+Instant = Annotated[datetime, BeforeValidator(_parse_instant)]
 """A time with an offset, kept in UTC; naive times, bare dates and numbers are refused."""
 
 
-def contains(start: datetime, end: datetime, moment: datetime) -> bool:
-    """Return whether `moment` lies in the half-open interval `[start, end)`."""
-    return start <= moment < end
+def interval_contains(start: datetime, end: datetime, instant: datetime) -> bool:
+    """Return whether `instant` lies in the half-open interval `[start, end)`."""
+    return start <= instant < end

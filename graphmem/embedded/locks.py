@@ -13,7 +13,7 @@ from typing import Self
 _POLL_SECONDS = 0.1
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     """Wait until something in another process has come about."""
     while not condition():  # noqa: ASYNC110 - other processes set no event here
         await asyncio.sleep(_POLL_SECONDS)
@@ -28,7 +28,7 @@ class FileLock:
         self._descriptor: int | None = None
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether this object holds the lock."""
         return self._descriptor is not None
 
@@ -45,7 +45,7 @@ class FileLock:
 
     async def acquire(self) -> None:
         """Take the lock, waiting for whoever holds it."""
-        await until(self.try_acquire)
+        await wait_until(self.try_acquire)
 
     def release(self) -> None:
         """Let go of the lock, if held."""

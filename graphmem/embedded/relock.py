@@ -10,18 +10,22 @@ from pathlib import Path
 import jgo
 from jgo.maven import Artifact
 
-from graphmem.embedded.distribution import AT_ONCE, LOCK_FILE, Jar
+from graphmem.embedded.distribution import LOCK_FILE, MAX_PARALLEL_DOWNLOADS, Jar
 
-ROOTS = ("org.neo4j:neo4j:2026.08.1", "org.neo4j.app:neo4j-server:2026.08.1", "org.neo4j.client:neo4j-browser:5.24.0")
+ROOT_ARTIFACTS = (
+    "org.neo4j:neo4j:2026.08.1",
+    "org.neo4j.app:neo4j-server:2026.08.1",
+    "org.neo4j.client:neo4j-browser:5.24.0",
+)
 
 
-def lock_text(jars: list[Jar]) -> str:
+def render_lock_file(jars: list[Jar]) -> str:
     """Write a lock file's text: one jar a line, in the order of the class path."""
     lines = (f'  {{coordinates = "{jar.coordinates}", sha256 = "{jar.sha256}", size = {jar.size}}},\n' for jar in jars)
-    return f"# Made by graphmem.embedded.relock.\nroots = {json.dumps(ROOTS)}\njars = [\n{''.join(lines)}]\n"
+    return f"# Made by graphmem.embedded.relock.\nroots = {json.dumps(ROOT_ARTIFACTS)}\njars = [\n{''.join(lines)}]\n"
 
 
-def _locked(artifact: Artifact) -> Jar:
+def _to_jar(artifact: Artifact) -> Jar:
     content = Path(artifact.resolve()).read_bytes()
     parts = (artifact.groupId, artifact.artifactId, artifact.version, artifact.classifier)
     return Jar(":".join(part for part in parts if part), hashlib.sha256(content).hexdigest(), len(content))
@@ -29,10 +33,10 @@ def _locked(artifact: Artifact) -> Jar:
 
 def main() -> None:
     """Resolve the roots with jgo, fetch every jar and write down what it is."""
-    artifacts = jgo.resolve("+".join(ROOTS))
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        jars = list(pool.map(_locked, artifacts))
-    LOCK_FILE.write_text(lock_text(jars), encoding="utf-8")
+    artifacts = jgo.resolve("+".join(ROOT_ARTIFACTS))
+    with ThreadPoolExecutor(MAX_PARALLEL_DOWNLOADS) as pool:
+        jars = list(pool.map(_to_jar, artifacts))
+    LOCK_FILE.write_text(render_lock_file(jars), encoding="utf-8")
 
 
 if __name__ == "__main__":

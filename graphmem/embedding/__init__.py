@@ -7,13 +7,13 @@ from typing import Protocol
 
 from graphmem.settings import Settings
 
-__all__ = ["Embedder", "from_settings"]
+__all__ = ["Embedder", "create_embedder"]
 
 
 class Embedder(Protocol):
     """Turns texts into vectors of unit length; `model` and `dimension` hold once `open` has returned.
 
-    `open` raises SetupError when the model cannot be had; `embed` raises ModelUnavailable when its server fails.
+    `open` raises ConfigurationError when the model cannot be had; `embed` raises ModelUnavailable when its server fails.
     """
 
     @property
@@ -39,7 +39,7 @@ class Embedder(Protocol):
         ...
 
 
-def from_settings(settings: Settings) -> Embedder:
+def create_embedder(settings: Settings) -> Embedder:
     """Return the embedder the settings name, not opened yet."""
     if settings.embedder == "openai":
         from graphmem.embedding.openai import OpenAIEmbedder

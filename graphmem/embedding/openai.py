@@ -18,20 +18,20 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from graphmem.domain.tokens import truncate_to_tokens
 from graphmem.embedding.cache import VectorCache
-from graphmem.errors import GraphmemError, ModelUnavailable, SetupError
-from graphmem.openai_server import DEFAULT_ADDRESS, asked_pause, connect
+from graphmem.errors import ConfigurationError, GraphmemError, ModelUnavailable
+from graphmem.openai_client import DEFAULT_BASE_URL, create_client, retry_after_seconds
 from graphmem.settings import Settings
 from graphmem.tracing import span
 
 DEFAULT_MODEL = "text-embedding-3-small"
 
 _DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
-_MOST_TEXTS = 256
-_MOST_CHARACTERS = 200_000
-_MOST_TOKENS = 8000
+_MAX_BATCH_TEXTS = 256
+_MAX_BATCH_CHARS = 200_000
+_MAX_TEXT_TOKENS = 8000
 """Of one text; OpenAI's models take 8,192."""
-_LONGEST_PAUSE = 20.0
-_RETRY_LATER = 30
+_MAX_RETRY_DELAY = 20.0
+_UNAVAILABLE_RETRY_AFTER = 30
 
 
 class OpenAIEmbedder:
@@ -52,16 +52,16 @@ class OpenAIEmbedder:
         self._dimension = _DIMENSIONS.get(self.model, 0)
         self._timeout = timeout
         self._attempts = attempts
-        self._pause = wait_random_exponential(multiplier=backoff, max=_LONGEST_PAUSE)
-        self._opening = asyncio.Lock()
+        self._backoff = wait_random_exponential(multiplier=backoff, max=_MAX_RETRY_DELAY)
+        self._open_lock = asyncio.Lock()
         self._cache = VectorCache()
-        self._client = connect(base_url or DEFAULT_ADDRESS, api_key, timeout)
+        self._client = create_client(base_url or DEFAULT_BASE_URL, api_key, timeout)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """The embedder the settings name; SetupError when they name neither a key nor an address."""
+        """The embedder the settings name; ConfigurationError when they name neither a key nor an address."""
         if not settings.has_model:
-            raise SetupError(
+            raise ConfigurationError(
                 "GRAPHMEM_EMBEDDER=openai needs a server: set OPENAI_API_KEY or OPENAI_BASE_URL, or set "
                 "GRAPHMEM_EMBEDDER=local.",
                 retry_after=None,
@@ -81,16 +81,16 @@ class OpenAIEmbedder:
         return self._dimension
 
     async def open(self) -> None:
-        """Learn the dimension, by one call unless the model is known; raise SetupError when the server refuses."""
-        async with self._opening:
+        """Learn the dimension, by one call unless the model is known; raise ConfigurationError when the server refuses."""
+        async with self._open_lock:
             if not self._dimension:
-                self._dimension = len((await self._ask(["dimension"]))[0])
+                self._dimension = len((await self._request_with_retries(["dimension"]))[0])
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of unit length a text; a text over 8,000 tokens is embedded by its beginning."""
         await self.open()
         with span("embed", graphmem__texts=len(texts)):
-            return await self._cache.through(texts, self._embed_all)
+            return await self._cache.get_or_embed(texts, self._embed_all)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -98,49 +98,49 @@ class OpenAIEmbedder:
 
     async def _embed_all(self, texts: list[str]) -> list[list[float]]:
         vectors: list[list[float]] = []
-        for batch in _batches([_acceptable(text) for text in texts]):
-            vectors += await self._ask(batch)
+        for batch in _batches([_prepare_text(text) for text in texts]):
+            vectors += await self._request_with_retries(batch)
         for vector in vectors:
             if len(vector) != self._dimension:
-                raise SetupError(
+                raise ConfigurationError(
                     f"{self.model} gave a vector of {len(vector)} dimensions where {self._dimension} were expected: "
                     "check that GRAPHMEM_EMBEDDING_MODEL and OPENAI_BASE_URL belong together.",
                     retry_after=None,
                 )
         return vectors
 
-    async def _ask(self, texts: list[str]) -> list[list[float]]:
+    async def _request_with_retries(self, texts: list[str]) -> list[list[float]]:
         retrying = AsyncRetrying(
             stop=stop_after_attempt(self._attempts),
-            wait=self._wait,
+            wait=self._retry_delay,
             retry=retry_if_exception(_is_transient),
             reraise=True,
         )
         try:
-            vectors: list[list[float]] = await retrying(self._once, texts)
+            vectors: list[list[float]] = await retrying(self._request, texts)
         except (TimeoutError, OpenAIError, ValueError, TypeError, AttributeError) as error:
-            raise self._failure(error) from None
+            raise self._to_graphmem_error(error) from None
         return vectors
 
-    async def _once(self, texts: list[str]) -> list[list[float]]:
+    async def _request(self, texts: list[str]) -> list[list[float]]:
         # The client's own limit is per read; a server that trickles bytes would outlast it.
         async with asyncio.timeout(self._timeout):
             answer = await self._client.embeddings.create(model=self.model, input=texts, encoding_format="float")
         rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(texts))):
             raise ValueError("not one vector a text")
-        return [_unit(row.embedding) for row in rows]
+        return [_normalize(row.embedding) for row in rows]
 
-    def _wait(self, state: RetryCallState) -> float:
-        asked = asked_pause(state.outcome.exception()) if state.outcome else None
-        return max(self._pause(state), asked or 0.0)
+    def _retry_delay(self, state: RetryCallState) -> float:
+        asked = retry_after_seconds(state.outcome.exception()) if state.outcome else None
+        return max(self._backoff(state), asked or 0.0)
 
-    def _failure(self, error: Exception) -> GraphmemError:
+    def _to_graphmem_error(self, error: Exception) -> GraphmemError:
         """Return the error to raise; it never quotes the server, whose text may echo the user's."""
         if isinstance(error, APIStatusError) and not _is_transient(error):
             hint = {401: "check OPENAI_API_KEY", 404: "check GRAPHMEM_EMBEDDING_MODEL and OPENAI_BASE_URL"}
             told = hint.get(error.status_code, "check OPENAI_API_KEY, its quota, and GRAPHMEM_EMBEDDING_MODEL")
-            return SetupError(
+            return ConfigurationError(
                 f"The server refused to embed with {self.model} ({error.status_code}): {told}.", retry_after=None
             )
         if isinstance(error, APIStatusError):
@@ -148,14 +148,14 @@ class OpenAIEmbedder:
         elif isinstance(error, TimeoutError | APIConnectionError):
             why = "cannot be reached or does not answer in time: check OPENAI_BASE_URL"
         else:
-            return SetupError(
+            return ConfigurationError(
                 "The server's answer holds no embeddings: check that OPENAI_BASE_URL is an OpenAI-compatible address, "
                 "which often ends in /v1.",
                 retry_after=None,
             )
         return ModelUnavailable(
             f"The embedding server {why}, tried {self._attempts} times.",
-            retry_after=max(_RETRY_LATER, math.ceil(asked_pause(error) or 0)),
+            retry_after=max(_UNAVAILABLE_RETRY_AFTER, math.ceil(retry_after_seconds(error) or 0)),
         )
 
 
@@ -163,7 +163,7 @@ def _batches(texts: list[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for text in texts:
-        if batch and (len(batch) == _MOST_TEXTS or size + len(text) > _MOST_CHARACTERS):
+        if batch and (len(batch) == _MAX_BATCH_TEXTS or size + len(text) > _MAX_BATCH_CHARS):
             yield batch
             batch, size = [], 0
         batch.append(text)
@@ -172,17 +172,17 @@ def _batches(texts: list[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _acceptable(text: str) -> str:
+def _prepare_text(text: str) -> str:
     """Return the text as the API takes it: not blank, valid UTF-8, not too long."""
-    return truncate_to_tokens(text.encode("utf-8", "replace").decode(), _MOST_TOKENS) or " "
+    return truncate_to_tokens(text.encode("utf-8", "replace").decode(), _MAX_TEXT_TOKENS) or " "
 
 
-def _unit(vector: list[float]) -> list[float]:
+def _normalize(vector: list[float]) -> list[float]:
     length = math.sqrt(math.fsum(number * number for number in vector))
     return [number / length for number in vector] if length else vector
 
 
 def _is_transient(error: BaseException) -> bool:
     if isinstance(error, RateLimitError):
-        return error.code != "insufficient_quota" and (asked_pause(error) or 0) <= _LONGEST_PAUSE
+        return error.code != "insufficient_quota" and (retry_after_seconds(error) or 0) <= _MAX_RETRY_DELAY
     return isinstance(error, TimeoutError | APIConnectionError | InternalServerError)

@@ -8,63 +8,73 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from graphmem.errors import JobsUnavailable
+from graphmem.errors import JobStoreUnavailable
 from graphmem.jobs.store import FINISHED, JOB_WORKFLOW, SYSTEM_PARTITION, TICK_WORKFLOW, UNFINISHED, JobStore
 
 # Where DBOS keeps text: what came in, what came out, and what each step gave.
-TEXTS = {"workflow_input": ["inputs"], "workflow_output": ["output", "error"], "operation_outputs": ["output", "error"]}
-BATCH = 500
+TEXT_COLUMNS = {
+    "workflow_input": ["inputs"],
+    "workflow_output": ["output", "error"],
+    "operation_outputs": ["output", "error"],
+}
+BATCH_SIZE = 500
 
 
-class Erasure:
+class JobEraser:
     """Removes jobs; every method blocks."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
-        self._texts = {
+        self._text_tables = {
             name: sa.table(name, *map(sa.column, ["workflow_uuid", *columns]), schema=store.schema)
-            for name, columns in TEXTS.items()
+            for name, columns in TEXT_COLUMNS.items()
         }
 
     def cancel(self, partition: str) -> set[str]:
         """Keep the partition's unfinished jobs from being started or resumed; answers all of its jobs' ids."""
-        jobs = self._store.statuses(user=partition)
+        jobs = self._store.list_statuses(user=partition)
         unfinished = [job.workflow_id for job in jobs if job.status in UNFINISHED]
         if unfinished:
-            with self._store.reached():
+            with self._store.translate_errors():
                 self._store.client.cancel_workflows(unfinished)
         return {job.workflow_id for job in jobs}
 
     def erase(self, partition: str) -> int:
-        """Remove the partition's jobs and the finished system jobs naming it; raise JobsUnavailable if any is left."""
-        jobs = {job.workflow_id for job in self._store.statuses(user=partition)}
-        self._delete(jobs | self._naming(partition))
+        """Remove the partition's jobs and the finished system jobs naming it; raise JobStoreUnavailable if any is left."""
+        jobs = {job.workflow_id for job in self._store.list_statuses(user=partition)}
+        self._delete(jobs | self._system_jobs_containing(partition))
         self._compact()
-        if self._store.statuses(user=partition) or self._naming(partition) or self._holding(jobs):
-            raise JobsUnavailable("Jobs of this user came in while it was being forgotten; forget it again.")
+        if (
+            self._store.list_statuses(user=partition)
+            or self._system_jobs_containing(partition)
+            or self._has_rows_of(jobs)
+        ):
+            raise JobStoreUnavailable("Jobs of this user came in while it was being forgotten; forget it again.")
         return len(jobs)
 
-    def erase_records(self, within: str, words: Sequence[str]) -> None:
+    def erase_step_results(self, partition_prefix: str, texts: Sequence[str]) -> None:
         """Remove what the steps of finished jobs recorded where a job holds one of some texts.
 
-        `within` is how the jobs' partitions begin. The jobs stay, with what came of them; a failed one begins anew when
+        `partition_prefix` is how the jobs' partitions begin. The jobs stay, with what came of them; a failed one begins anew when
         it is retried.
         """
-        named = sorted({job_id for word in words for job_id in self._quoting(word)})
+        named = sorted({job_id for word in texts for job_id in self._jobs_containing(word)})
         found: set[str] = set()
-        for start in range(0, len(named), BATCH):
-            batch = self._store.statuses(workflow_ids=named[start : start + BATCH], status=FINISHED)
-            found |= {each.workflow_id for each in batch if (each.authenticated_user or "").startswith(within)}
+        for start in range(0, len(named), BATCH_SIZE):
+            batch = self._store.list_statuses(workflow_ids=named[start : start + BATCH_SIZE], status=FINISHED)
+            found |= {
+                each.workflow_id for each in batch if (each.authenticated_user or "").startswith(partition_prefix)
+            }
         if not found:
             return
-        steps = self._texts["operation_outputs"]
-        with self._store.reached(), self._store.engine.begin() as connection:
+        steps = self._text_tables["operation_outputs"]
+        with self._store.translate_errors(), self._store.engine.begin() as connection:
             connection.execute(sa.delete(steps).where(steps.c.workflow_uuid.in_(sorted(found))))
         self._compact()
 
     def prune(self, before: datetime) -> int:
         """Remove what was finished before that time."""
-        old = self._store.statuses(
+        old = self._store.list_statuses(
             name=[JOB_WORKFLOW, TICK_WORKFLOW], status=FINISHED, completed_before=before.isoformat()
         )
         self._delete({status.workflow_id for status in old})
@@ -72,35 +82,35 @@ class Erasure:
 
     def _delete(self, ids: Collection[str]) -> None:
         ordered = sorted(ids)
-        for start in range(0, len(ordered), BATCH):
-            with self._store.reached():
-                self._store.client.delete_workflows(ordered[start : start + BATCH])
+        for start in range(0, len(ordered), BATCH_SIZE):
+            with self._store.translate_errors():
+                self._store.client.delete_workflows(ordered[start : start + BATCH_SIZE])
 
-    def _naming(self, partition: str) -> set[str]:
+    def _system_jobs_containing(self, partition: str) -> set[str]:
         # Jobs of schedules belong to nobody, but may have recorded for whom they called for work.
         system = {
             status.workflow_id
-            for status in self._store.statuses(name=[JOB_WORKFLOW, TICK_WORKFLOW], status=FINISHED)
+            for status in self._store.list_statuses(name=[JOB_WORKFLOW, TICK_WORKFLOW], status=FINISHED)
             if status.name == TICK_WORKFLOW or (status.authenticated_user or "").startswith(SYSTEM_PARTITION)
         }
-        return self._quoting(partition) & system
+        return self._jobs_containing(partition) & system
 
-    def _quoting(self, text: str) -> set[str]:
+    def _jobs_containing(self, text: str) -> set[str]:
         quoted = json.dumps(text, ensure_ascii=False)
         found: set[str] = set()
-        with self._store.reached(), self._store.engine.connect() as connection:
-            for table in self._texts.values():
+        with self._store.translate_errors(), self._store.engine.connect() as connection:
+            for table in self._text_tables.values():
                 columns = [column for column in table.c if column.name != "workflow_uuid"]
                 named = sa.or_(*(column.contains(quoted, autoescape=True) for column in columns))
                 found.update(connection.scalars(sa.select(table.c.workflow_uuid).where(named)))
         return found
 
-    def _holding(self, ids: Collection[str]) -> bool:
+    def _has_rows_of(self, ids: Collection[str]) -> bool:
         ordered: Sequence[str] = sorted(ids)
-        with self._store.reached(), self._store.engine.connect() as connection:
-            for table in self._texts.values():
-                for start in range(0, len(ordered), BATCH):
-                    batch = ordered[start : start + BATCH]
+        with self._store.translate_errors(), self._store.engine.connect() as connection:
+            for table in self._text_tables.values():
+                for start in range(0, len(ordered), BATCH_SIZE):
+                    batch = ordered[start : start + BATCH_SIZE]
                     if connection.scalar(sa.select(sa.exists().where(table.c.workflow_uuid.in_(batch)))):
                         return True
         return False
@@ -109,7 +119,7 @@ class Erasure:
         # SQLite zeroes what is deleted, yet copies remain where pages were split and in the log of what was written:
         # rewriting the file and emptying the log leaves none.
         if self._store.is_sqlite:
-            with self._store.reached(), self._store.engine.connect() as connection:
+            with self._store.translate_errors(), self._store.engine.connect() as connection:
                 alone = connection.execution_options(isolation_level="AUTOCOMMIT")
                 alone.execute(sa.text("VACUUM"))
                 alone.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))

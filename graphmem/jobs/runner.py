@@ -11,34 +11,34 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.domain.job import Job, JobStatus
-from graphmem.errors import Conflict, InvalidInput, JobsUnavailable, NotFound
-from graphmem.jobs.erasure import Erasure
+from graphmem.errors import Conflict, InvalidInput, JobStoreUnavailable, NotFound
+from graphmem.jobs.erasure import JobEraser
 from graphmem.jobs.steps import JobHandler
 from graphmem.jobs.store import JobStore
 from graphmem.jobs.worker import Worker
-from graphmem.jobs.workers import Roster
+from graphmem.jobs.worker_registry import WorkerRegistry
 from graphmem.settings import Settings
 
 log = logging.getLogger(__name__)
 
 CONCURRENCY = 8
-DEAD_AFTER = 30.0
-RETRY_WAITS = (2.0, 8.0, 20.0)
-FORGET_SECONDS = 60.0
+DEAD_WORKER_SECONDS = 30.0
+RETRY_DELAYS = (2.0, 8.0, 20.0)
+FORGET_TIMEOUT_SECONDS = 60.0
 
 
 class JobRunner:
     """The job queue. Jobs of one partition run one at a time in the order they were queued, partitions side by side.
 
-    Every method raises JobsUnavailable when the job store cannot be reached.
+    Every method raises JobStoreUnavailable when the job store cannot be reached.
     """
 
-    def __init__(self, store: JobStore, roster: Roster, worker: Worker | None, kinds: frozenset[str]) -> None:
+    def __init__(self, store: JobStore, registry: WorkerRegistry, worker: Worker | None, kinds: frozenset[str]) -> None:
         self._store = store
-        self._roster = roster
+        self._registry = registry
         self._worker = worker
         self._kinds = kinds
-        self._erasure = Erasure(store)
+        self._eraser = JobEraser(store)
         self._closed = False
 
     @classmethod
@@ -49,28 +49,35 @@ class JobRunner:
         *,
         worker: bool = True,
         concurrency: int = CONCURRENCY,
-        dead_after: float = DEAD_AFTER,
-        retry_waits: Sequence[float] = RETRY_WAITS,
+        dead_worker_seconds: float = DEAD_WORKER_SECONDS,
+        retry_delays: Sequence[float] = RETRY_DELAYS,
     ) -> JobRunner:
         """Open the job store and, with `worker`, run jobs on this event loop by the handlers of their kinds.
 
-        A worker runs `concurrency` jobs side by side, takes over from workers silent for `dead_after` seconds, and
-        repeats a step that met something unavailable after each of `retry_waits` seconds. A process has one worker;
-        enqueue-only runners are as many as wanted. Raises JobsUnavailable, and SetupError on a second worker.
+        A worker runs `concurrency` jobs side by side, takes over from workers silent for `dead_worker_seconds` seconds, and
+        repeats a step that met something unavailable after each of `retry_delays` seconds. A process has one worker;
+        enqueue-only runners are as many as wanted. Raises JobStoreUnavailable, and ConfigurationError on a second worker.
         """
         store = await asyncio.to_thread(JobStore.open, settings)
         try:
-            roster = Roster(store)
-            await asyncio.to_thread(roster.create)
+            registry = WorkerRegistry(store)
+            await asyncio.to_thread(registry.create_tables)
             running = None
             if worker:
                 loop = asyncio.get_running_loop()
-                running = Worker(store, roster, handlers, loop=loop, dead_after=dead_after, retry_waits=retry_waits)
+                running = Worker(
+                    store,
+                    registry,
+                    handlers,
+                    loop=loop,
+                    dead_worker_seconds=dead_worker_seconds,
+                    retry_delays=retry_delays,
+                )
                 await asyncio.to_thread(running.launch, concurrency)
         except BaseException:
             store.close()
             raise
-        return cls(store, roster, running, frozenset(handlers))
+        return cls(store, registry, running, frozenset(handlers))
 
     async def close(self) -> None:
         """Stop working and let go of the job store; unfinished jobs go on where the next worker finds them."""
@@ -110,7 +117,7 @@ class JobRunner:
         deadline = time.monotonic() + timeout
         pause = 0.02
         while True:
-            job = await self._found(job_id)
+            job = await self._get_or_raise(job_id)
             left = deadline - time.monotonic()
             if job.status.is_final or left <= 0:
                 return job
@@ -119,11 +126,11 @@ class JobRunner:
 
     async def retry(self, job_id: str) -> Job:
         """Queue a failed job again from the step it failed at; raise NotFound, and Conflict when it has not failed."""
-        job = await self._found(job_id)
+        job = await self._get_or_raise(job_id)
         if job.status is not JobStatus.FAILED:
             raise Conflict(f"Job {job_id} is {job.status.value}; only a failed job can be retried.")
         await asyncio.to_thread(self._store.retry, job)
-        return await self._found(job_id)
+        return await self._get_or_raise(job_id)
 
     async def list(self, partition: str | None = None, kind: str | None = None, limit: int = 50) -> list[Job]:
         """The newest jobs first."""
@@ -132,29 +139,29 @@ class JobRunner:
     async def forget(self, partition: str) -> int:
         """Erase every job of a partition with its text, and answer how many there were.
 
-        Queued jobs never start; running ones, on any worker, are stopped first. Raises JobsUnavailable when one does
+        Queued jobs never start; running ones, on any worker, are stopped first. Raises JobStoreUnavailable when one does
         not stop or new ones came in meanwhile: nothing is then wrong with forgetting again.
         """
-        ids = await asyncio.to_thread(self._erasure.cancel, partition)
-        deadline = time.monotonic() + FORGET_SECONDS
-        while await asyncio.to_thread(self._still_running, ids):
+        ids = await asyncio.to_thread(self._eraser.cancel, partition)
+        deadline = time.monotonic() + FORGET_TIMEOUT_SECONDS
+        while await asyncio.to_thread(self._abort_and_check_running, ids):
             if time.monotonic() > deadline:
-                raise JobsUnavailable("A job of this user does not stop; forget the user again in a minute.")
+                raise JobStoreUnavailable("A job of this user does not stop; forget the user again in a minute.")
             await asyncio.sleep(0.1)
-        return await asyncio.to_thread(self._erasure.erase, partition)
+        return await asyncio.to_thread(self._eraser.erase, partition)
 
-    def _still_running(self, ids: set[str]) -> bool:
+    def _abort_and_check_running(self, ids: set[str]) -> bool:
         if self._worker is not None:
-            for job_id in ids & self._worker.running():
+            for job_id in ids & self._worker.running_job_ids():
                 self._worker.abort(job_id)
-        return self._roster.in_hand(ids)
+        return self._registry.is_any_claimed(ids)
 
-    async def erase_records(self, within: str, words: Sequence[str]) -> None:
+    async def erase_step_results(self, partition_prefix: str, texts: Sequence[str]) -> None:
         """Erase what the steps of finished jobs recorded where a job holds one of some texts.
 
         `within` is how their partitions begin. The jobs stay, with what came of them.
         """
-        await asyncio.to_thread(self._erasure.erase_records, within, words)
+        await asyncio.to_thread(self._eraser.erase_step_results, partition_prefix, texts)
 
     async def is_busy(self, partition: str) -> bool:
         """Whether a job of a partition is queued or running."""
@@ -162,7 +169,7 @@ class JobRunner:
 
     async def prune(self, before: datetime) -> int:
         """Erase the jobs that were finished before that time, and answer how many."""
-        return await asyncio.to_thread(self._erasure.prune, before)
+        return await asyncio.to_thread(self._eraser.prune, before)
 
     async def schedule(
         self, name: str, cron: str, timezone: str, kind: str, payload: dict[str, Any] | None = None
@@ -179,7 +186,7 @@ class JobRunner:
         """End a schedule; what it has queued stays. Without one of that name nothing happens."""
         await asyncio.to_thread(self._store.unschedule, name)
 
-    async def _found(self, job_id: str) -> Job:
+    async def _get_or_raise(self, job_id: str) -> Job:
         job = await self.get(job_id)
         if job is None:
             raise NotFound(f"There is no job {job_id}.")

@@ -14,27 +14,27 @@ from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, WorkflowStatus
 from dbos import error as dbos_error
 
 from graphmem.domain.job import Job, JobStatus, Receipt
-from graphmem.errors import Conflict, InvalidInput, JobsUnavailable, SetupError
+from graphmem.errors import ConfigurationError, Conflict, InvalidInput, JobStoreUnavailable
 from graphmem.settings import Settings
 
 APPLICATION = "graphmem"
 SCHEMA = "graphmem_jobs"
 # One version for good: DBOS hands a job only to workers of its version, and an upgrade must not strand queued jobs.
-VERSION = "1"
+APPLICATION_VERSION = "1"
 JOB_QUEUE, TICK_QUEUE = "graphmem-jobs", "graphmem-ticks"
 JOB_WORKFLOW, TICK_WORKFLOW = "graphmem.job", "graphmem.tick"
 SYSTEM_PARTITION = "system:"
 POLL_SECONDS = 0.1
 UNFINISHED = ["ENQUEUED", "DELAYED", "PENDING"]
 FINISHED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
-PAGE = 200
+PAGE_SIZE = 200
 
 
 class JobStore:
-    """One process's connection to the job store; every method blocks, and raises JobsUnavailable when it is away."""
+    """One process's connection to the job store; every method blocks, and raises JobStoreUnavailable when it is away."""
 
     def __init__(self, url: sa.URL) -> None:
-        self._label = url.render_as_string(hide_password=True)
+        self._display_url = url.render_as_string(hide_password=True)
         self._closed = False
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self.schema = None if self.is_sqlite else SCHEMA
@@ -50,10 +50,10 @@ class JobStore:
     @classmethod
     def open(cls, settings: Settings) -> JobStore:
         """Connect to `settings.jobs_url`, or SQLite in the data folder, and create or migrate the tables."""
-        store = cls(_url(settings))
-        _quieten()
+        store = cls(_database_url(settings))
+        _silence_dbos_logger()
         try:
-            with store.reached():
+            with store.translate_errors():
                 with store.engine.connect():
                     pass
                 DBOS.migrate(store.engine.url.render_as_string(hide_password=False), schema=SCHEMA)
@@ -82,19 +82,19 @@ class JobStore:
         return engine
 
     def _refuse_when_closed(self, *_: object) -> None:
-        # DBOS repeats a lost connection for ever; after closing, this is what ends its threads.
+        # DBOS retries a lost connection for ever; after closing, this is what ends its threads.
         if self._closed:
-            raise JobsUnavailable("The job runner is closed.")
+            raise JobStoreUnavailable("The job runner is closed.")
 
     @contextmanager
-    def reached(self) -> Iterator[None]:
-        """Turn a database that cannot be reached or used into JobsUnavailable."""
+    def translate_errors(self) -> Iterator[None]:
+        """Turn a database that cannot be reached or used into JobStoreUnavailable."""
         try:
             yield
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise JobsUnavailable(
-                f"The job store at {self._label} cannot be used: {cause}. Check GRAPHMEM_JOBS_URL or the data folder."
+            raise JobStoreUnavailable(
+                f"The job store at {self._display_url} cannot be used: {cause}. Check GRAPHMEM_JOBS_URL or the data folder."
             ) from error
 
     def close(self) -> None:
@@ -102,9 +102,9 @@ class JobStore:
         self._closed = True
         self.engine.dispose()
 
-    def declare_queues(self, concurrency: int) -> None:
+    def register_queues(self, concurrency: int) -> None:
         """Set how many jobs a worker runs side by side; of one partition never more than one runs anywhere."""
-        with self.reached():
+        with self.translate_errors():
             self.client.register_queue(
                 JOB_QUEUE,
                 partition_concurrency=1,
@@ -118,7 +118,7 @@ class JobStore:
     def enqueue(self, job_id: str, kind: str, partition: str, payload: dict[str, Any]) -> None:
         """Put a job at the end of its partition; a known `job_id` changes nothing."""
         try:
-            with self.reached(), self.engine.begin() as connection:
+            with self.translate_errors(), self.engine.begin() as connection:
                 self.client.enqueue_in_transaction(
                     connection,
                     {
@@ -128,16 +128,16 @@ class JobStore:
                         "workflow_id_reuse_policy": "reject",
                         "queue_partition_key": partition,
                         "authenticated_user": partition,
-                        "app_version": VERSION,
+                        "app_version": APPLICATION_VERSION,
                     },
                     kind,
                     payload,
                 )
-                self._place_last(connection, job_id, partition)
+                self._move_to_end(connection, job_id, partition)
         except dbos_error.DBOSWorkflowIDInUseError:
             return
 
-    def _place_last(self, connection: sa.Connection, job_id: str, partition: str) -> None:
+    def _move_to_end(self, connection: sa.Connection, job_id: str, partition: str) -> None:
         # DBOS orders by creation time, which SQLite keeps in whole seconds: make it strictly rise within a partition.
         jobs = self.jobs.c
         last = connection.scalar(
@@ -153,7 +153,7 @@ class JobStore:
 
     def retry(self, job: Job) -> None:
         """Queue a failed job again under its id, keeping every step before the one that failed."""
-        with self.reached():
+        with self.translate_errors():
             try:
                 self.client.rewind_workflow(
                     job.id,
@@ -175,7 +175,7 @@ class JobStore:
 
     def schedule(self, name: str, cron: str, timezone: str, kind: str, payload: dict[str, Any]) -> None:
         """Create or replace a schedule."""
-        with self.reached():
+        with self.translate_errors():
             try:
                 self.client.apply_schedules(
                     [
@@ -194,22 +194,22 @@ class JobStore:
 
     def unschedule(self, name: str) -> None:
         """Remove a schedule, where there is one."""
-        with self.reached():
+        with self.translate_errors():
             self.client.delete_schedule(name)
 
     # Reading
 
     def get(self, job_id: str) -> Job | None:
         """The job of that id."""
-        with self.reached():
+        with self.translate_errors():
             found = self.client.list_workflows(workflow_ids=[job_id], name=JOB_WORKFLOW)
-        return _job(found[0]) if found else None
+        return _to_job(found[0]) if found else None
 
     def list(self, partition: str | None, kind: str | None, limit: int) -> list[Job]:
         """The newest jobs first."""
         jobs: list[Job] = []
-        for status in self._pages(user=partition, name=JOB_WORKFLOW):
-            job = _job(status)
+        for status in self._iterate_statuses(user=partition, name=JOB_WORKFLOW):
+            job = _to_job(status)
             if kind is None or job.kind == kind:
                 jobs.append(job)
             if len(jobs) == limit:
@@ -218,43 +218,43 @@ class JobStore:
 
     def is_busy(self, partition: str) -> bool:
         """Whether a job of the partition is queued or running."""
-        with self.reached():
+        with self.translate_errors():
             return bool(self.client.list_workflows(user=partition, name=JOB_WORKFLOW, status=UNFINISHED, limit=1))
 
-    def _pages(self, **filters: Any) -> Iterator[WorkflowStatus]:
+    def _iterate_statuses(self, **filters: Any) -> Iterator[WorkflowStatus]:
         offset = 0
         while True:
-            with self.reached():
-                page = self.client.list_workflows(sort_desc=True, limit=PAGE, offset=offset, **filters)
+            with self.translate_errors():
+                page = self.client.list_workflows(sort_desc=True, limit=PAGE_SIZE, offset=offset, **filters)
             yield from page
-            if len(page) < PAGE:
+            if len(page) < PAGE_SIZE:
                 return
-            offset += PAGE
+            offset += PAGE_SIZE
 
-    def statuses(self, **filters: Any) -> Iterable[WorkflowStatus]:
+    def list_statuses(self, **filters: Any) -> Iterable[WorkflowStatus]:
         """What DBOS keeps of the jobs and ticks that match, without their text."""
-        return list(self._pages(load_input=False, load_output=False, **filters))
+        return list(self._iterate_statuses(load_input=False, load_output=False, **filters))
 
 
-def _url(settings: Settings) -> sa.URL:
+def _database_url(settings: Settings) -> sa.URL:
     if settings.jobs_url is None:
         path = settings.data_dir / "jobs.sqlite"
         try:
             settings.data_dir.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)
         except OSError as error:
-            raise JobsUnavailable(f"The job store {path} cannot be written: {error.strerror}.") from error
+            raise JobStoreUnavailable(f"The job store {path} cannot be written: {error.strerror}.") from error
         return sa.URL.create("sqlite", database=str(path))
     try:
         url = sa.make_url(settings.jobs_url)
     except sa.exc.ArgumentError:
         url = None
     if url is None or url.get_backend_name() not in ("postgres", "postgresql") or not url.database:
-        raise SetupError("GRAPHMEM_JOBS_URL must read postgresql://user:password@host:port/database.")
+        raise ConfigurationError("GRAPHMEM_JOBS_URL must read postgresql://user:password@host:port/database.")
     return url.set(drivername="postgresql+psycopg")
 
 
-def _quieten() -> None:
+def _silence_dbos_logger() -> None:
     # A handler of any kind keeps DBOS from putting its own on the console and cutting its logger off from the root.
     logger = logging.getLogger("dbos")
     logger.setLevel(logging.WARNING)
@@ -270,7 +270,7 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _job(status: WorkflowStatus) -> Job:
+def _to_job(status: WorkflowStatus) -> Job:
     arguments: Any = status.input
     kind, payload = arguments["args"]
     outcome: dict[str, Any] = status.output or {}
@@ -278,10 +278,10 @@ def _job(status: WorkflowStatus) -> Job:
     return Job(
         id=status.workflow_id,
         kind=kind,
-        status=_STATUS[status.status] if status.status != "SUCCESS" else JobStatus(outcome["status"]),
-        attempts=attempts + outcome.get("repeats", 0),
+        status=_STATUS_BY_DBOS_STATUS[status.status] if status.status != "SUCCESS" else JobStatus(outcome["status"]),
+        attempts=attempts + outcome.get("retries", 0),
         reason=outcome.get("reason"),
-        error=outcome.get("error") or _error(status),
+        error=outcome.get("error") or _failure_message(status),
         actions=outcome.get("actions", []),
         receipt=Receipt(**outcome.get("receipt", {})),
         user_id=payload.get("user_id"),
@@ -292,7 +292,7 @@ def _job(status: WorkflowStatus) -> Job:
     )
 
 
-_STATUS = {
+_STATUS_BY_DBOS_STATUS = {
     "ENQUEUED": JobStatus.QUEUED,
     "DELAYED": JobStatus.QUEUED,
     "PENDING": JobStatus.RUNNING,
@@ -302,7 +302,7 @@ _STATUS = {
 }
 
 
-def _error(status: WorkflowStatus) -> str | None:
+def _failure_message(status: WorkflowStatus) -> str | None:
     if status.status == "MAX_RECOVERY_ATTEMPTS_EXCEEDED":
         return f"Given up: the job stopped its worker {(status.recovery_attempts or 1) - 1} times."
     if status.status == "CANCELLED":

@@ -12,7 +12,7 @@ from openai.types.chat.chat_completion import Choice
 from pydantic import BaseModel
 
 from graphmem.errors import ModelUnavailable
-from graphmem.llm.failures import RETRY_LATER
+from graphmem.llm.failures import DEFAULT_RETRY_AFTER_SECONDS
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -55,7 +55,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolAnswer:
+class ToolCallCompletion:
     """The tool calls of one answer, in order, the text beside them, and what it cost."""
 
     calls: list[ToolCall]
@@ -76,27 +76,27 @@ def is_completion(answer: object) -> TypeGuard[ChatCompletion]:
     )
 
 
-def whole_text(completion: ChatCompletion, model: str) -> str:
+def read_text(completion: ChatCompletion, model: str) -> str:
     """The text of an answer. Raises ModelUnavailable for one that was cut, filtered or declined."""
-    refuse_cut(completion, model)
+    raise_if_incomplete(completion, model)
     message = completion.choices[0].message
     if message.refusal and not message.content:
         raise ModelUnavailable(f"The language model {model} declined to answer this prompt.", retry_after=None)
     return message.content or ""
 
 
-def refuse_cut(completion: ChatCompletion, model: str) -> None:
+def raise_if_incomplete(completion: ChatCompletion, model: str) -> None:
     """Raises ModelUnavailable for an answer that is not whole."""
     reason = completion.choices[0].finish_reason
     if reason == "length":
         text = f"The answer of the language model {model} was cut at its length limit: send fewer messages at once."
-        raise ModelUnavailable(text, retry_after=RETRY_LATER)
+        raise ModelUnavailable(text, retry_after=DEFAULT_RETRY_AFTER_SECONDS)
     if reason == "content_filter":
         text = f"The content filter of the language model {model} withheld the answer."
         raise ModelUnavailable(text, retry_after=None)
 
 
-def tool_call(call: object, model: str) -> ToolCall:
+def parse_tool_call(call: object, model: str) -> ToolCall:
     """One tool call as the server sent it. Raises ModelUnavailable when its arguments are no JSON object."""
     if isinstance(call, ChatCompletionMessageFunctionToolCall):
         try:
@@ -108,10 +108,10 @@ def tool_call(call: object, model: str) -> ToolCall:
         if isinstance(arguments, dict):
             return ToolCall(call.function.name, arguments)
     text = f"The language model {model} called a tool with arguments that are no JSON object. Repeating may help."
-    raise ModelUnavailable(text, retry_after=RETRY_LATER)
+    raise ModelUnavailable(text, retry_after=DEFAULT_RETRY_AFTER_SECONDS)
 
 
-def receipt_of(asked: Mapping[str, Any], completion: ChatCompletion) -> LlmReceipt:
+def read_receipt(asked: Mapping[str, Any], completion: ChatCompletion) -> LlmReceipt:
     """The cost of one completion, without its seconds."""
     usage = completion.usage
     if usage is not None and isinstance(usage.prompt_tokens, int) and isinstance(usage.completion_tokens, int):

@@ -22,11 +22,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmem.errors import SetupError
+from graphmem.errors import ConfigurationError
 
-Message = dict[str, str]
+ChatMessage = dict[str, str]
 
-FOLDER = Path(__file__).parent / "prompts"
+PROMPTS_FOLDER = Path(__file__).parent / "prompts"
 
 _HEAD = re.compile(r"\A<!--\s*prompt:\s*([a-z][a-z0-9_]*)\(([^)]*)\)\s*-->\n")
 _PART = re.compile(r"^## (system|user)[ \t]*$", re.MULTILINE)
@@ -46,7 +46,7 @@ class Prompt:
     system: str
     user: str
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[ChatMessage]:
         """The messages of a chat completion request."""
         head = [{"role": "system", "content": self.system}] if self.system else []
         return [*head, {"role": "user", "content": self.user}]
@@ -67,19 +67,19 @@ class PromptTemplate:
         """Fill in every placeholder; what a value contains is not expanded. Raises TypeError for other names."""
         if values.keys() != self.parameters:
             raise TypeError(f"prompt {self.name} takes {sorted(self.parameters)}, not {sorted(values)}")
-        told = {name: self._safe(name, str(value)) for name, value in values.items()}
+        told = {name: self._escape(name, str(value)) for name, value in values.items()}
         return Prompt(self.name, _fill(self.system, told), _fill(self.user, told))
 
-    def _safe(self, name: str, value: str) -> str:
-        return neutralise(value, self.fences) if name in self.untrusted else value
+    def _escape(self, name: str, value: str) -> str:
+        return escape_tags(value, self.fences) if name in self.untrusted else value
 
 
-def load_prompts(folder: Path = FOLDER) -> Mapping[str, PromptTemplate]:
-    """Every prompt of a folder by name. Raises SetupError that names the file and what is wrong in it."""
-    return {path.stem: _read(path) for path in sorted(folder.glob("*.md"))}
+def load_prompts(folder: Path = PROMPTS_FOLDER) -> Mapping[str, PromptTemplate]:
+    """Every prompt of a folder by name. Raises ConfigurationError that names the file and what is wrong in it."""
+    return {path.stem: _load_template(path) for path in sorted(folder.glob("*.md"))}
 
 
-def neutralise(text: str, tags: Iterable[str]) -> str:
+def escape_tags(text: str, tags: Iterable[str]) -> str:
     """The text with `<` written `&lt;` wherever it would open or close one of the tags; all else stays as it is."""
     names = "|".join(re.escape(tag) for tag in sorted(tags))
     if not names:
@@ -87,7 +87,7 @@ def neutralise(text: str, tags: Iterable[str]) -> str:
     return re.sub(rf"<(?={_INVISIBLE}/?{_INVISIBLE}(?:{names})\b)", "&lt;", text, flags=re.IGNORECASE)
 
 
-def within_line(text: str) -> str:
+def indent_continuations(text: str) -> str:
     """Text for one entry of a list of lines: its further lines are indented, so that none can pass for an entry."""
     return _LINE_END.sub("\n    ", text.strip())
 
@@ -96,50 +96,50 @@ def _fill(template: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
 
 
-def _read(path: Path) -> PromptTemplate:
+def _load_template(path: Path) -> PromptTemplate:
     text = path.read_text("utf-8")
     head = _HEAD.match(text)
     if head is None or head[1] != path.stem:
-        raise _broken(path, f"its first line must be <!-- prompt: {path.stem}(parameters) -->")
-    declared = _parameters(path, head[2])
+        raise _prompt_error(path, f"its first line must be <!-- prompt: {path.stem}(parameters) -->")
+    declared = _parse_parameters(path, head[2])
     _, *parts = _PART.split(text[head.end() :])
     named = dict(zip(parts[::2], (part.strip() for part in parts[1::2]), strict=True))
     if len(parts) != 2 * len(named) or not named.get("user"):
-        raise _broken(path, "it needs one part `## user` that is not empty, and at most one `## system`")
+        raise _prompt_error(path, "it needs one part `## user` that is not empty, and at most one `## system`")
     system, user = named.get("system", ""), named["user"]
-    _check(path, declared, system, user)
+    _check_placeholders(path, declared, system, user)
     untrusted = frozenset(name for name, trusted in declared.items() if not trusted)
     fences = frozenset(tag for tag, _ in _FENCED.findall(user))
     return PromptTemplate(path.stem, system, user, frozenset(declared), untrusted, fences)
 
 
-def _parameters(path: Path, text: str) -> dict[str, bool]:
+def _parse_parameters(path: Path, text: str) -> dict[str, bool]:
     """Declared placeholders, with whether graphmem itself fills them."""
     declared: dict[str, bool] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         match = _PARAMETER.fullmatch(item)
         if match is None or match[1] in declared:
-            raise _broken(path, f"its parameter {item!r} is no name or declared twice")
+            raise _prompt_error(path, f"its parameter {item!r} is no name or declared twice")
         declared[match[1]] = bool(match[2])
     return declared
 
 
-def _check(path: Path, declared: Mapping[str, bool], system: str, user: str) -> None:
+def _check_placeholders(path: Path, declared: Mapping[str, bool], system: str, user: str) -> None:
     used = set(_PLACEHOLDER.findall(system + user))
     if missing := used - declared.keys():
-        raise _broken(path, f"it uses {sorted(missing)} without declaring them")
+        raise _prompt_error(path, f"it uses {sorted(missing)} without declaring them")
     if unused := declared.keys() - used:
-        raise _broken(path, f"it declares {sorted(unused)} and does not use them")
+        raise _prompt_error(path, f"it declares {sorted(unused)} and does not use them")
     fenced = _FENCED.findall(user)
     if len({tag for tag, _ in fenced}) < len(fenced):
-        raise _broken(path, "two placeholders stand in the same tag; each needs its own")
+        raise _prompt_error(path, "two placeholders stand in the same tag; each needs its own")
     bare = _PLACEHOLDER.findall(system) + _PLACEHOLDER.findall(_FENCED.sub("", user))
     if unsafe := {name for name in bare if not declared[name]}:
-        raise _broken(
+        raise _prompt_error(
             path,
             f"{sorted(unsafe)} must stand in the user part, alone between <tag> and </tag> lines, or be marked `!`",
         )
 
 
-def _broken(path: Path, why: str) -> SetupError:
-    return SetupError(f"The prompt file {path.name} cannot be used: {why}.")
+def _prompt_error(path: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(f"The prompt file {path.name} cannot be used: {why}.")

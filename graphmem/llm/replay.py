@@ -15,36 +15,36 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-from graphmem.errors import SetupError
+from graphmem.errors import ConfigurationError
 
 Json = dict[str, Any]
 
-_KEYED = ("messages", "response_format", "tools", "tool_choice")
+_KEY_FIELDS = ("messages", "response_format", "tools", "tool_choice")
 
 
 def recording_key(request: Mapping[str, Any]) -> str:
     """24 hex digits over what decides the answer to a chat completion request."""
-    kept = {name: request[name] for name in _KEYED if name in request}
+    kept = {name: request[name] for name in _KEY_FIELDS if name in request}
     return hashlib.sha256(json.dumps(kept, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:24]
 
 
 def load_recordings(source: Path) -> dict[str, Json]:
     """Recordings by key, from a `.jsonl` file or from every `.json` and `.jsonl` file of a folder.
 
-    Raises SetupError for a missing source, a broken entry, a key that is not its request's, or two answers to one key.
+    Raises ConfigurationError for a missing source, a broken entry, a key that is not its request's, or two answers to one key.
     """
     if not source.exists():
-        raise SetupError(f"There are no recorded completions at {source}: give a folder or a .jsonl file.")
+        raise ConfigurationError(f"There are no recorded completions at {source}: give a folder or a .jsonl file.")
     files = (
         sorted(path for path in source.iterdir() if path.suffix in (".json", ".jsonl")) if source.is_dir() else [source]
     )
     recordings: dict[str, Json] = {}
     for path in files:
-        for number, entry in _entries(path):
-            recording = _checked(entry, f"{path.name}, entry {number}")
+        for number, entry in _read_entries(path):
+            recording = _validate_entry(entry, f"{path.name}, entry {number}")
             known = recordings.setdefault(recording["key"], recording)
             if known["answer"] != recording["answer"]:
-                raise SetupError(
+                raise ConfigurationError(
                     f"The recording {recording['key']} has two different answers; the second is in {path.name}."
                 )
     return recordings
@@ -59,7 +59,7 @@ def pack_recordings(source: Path, target: Path) -> int:
     return len(recordings)
 
 
-class Replay:
+class ReplayServer:
     """An OpenAI-compatible server on 127.0.0.1 that answers from recordings while the `with` block lasts.
 
     A prompt without a recording is refused with 501 and the code `no_recording`. `calls` counts the answered requests
@@ -78,7 +78,7 @@ class Replay:
         return f"http://127.0.0.1:{self._server.server_port}/v1"
 
     def __enter__(self) -> Self:
-        self._server = _Server(self)
+        self._server = _ReplayHTTPServer(self)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="replay", daemon=True
         )
@@ -93,31 +93,31 @@ class Replay:
     def answer(self, request: Json) -> tuple[int, Json]:
         """The HTTP status and body for one chat completion request."""
         if request.get("stream"):
-            return 400, _error("recorded completions are not streamed", "unsupported_parameter")
+            return 400, _build_error("recorded completions are not streamed", "unsupported_parameter")
         key = recording_key(request)
         recording = self.recordings.get(key)
         with self._lock:
             if recording is None:
                 self.missing.append(key)
-                return 501, _error(f"no completion is recorded for the prompt {key}", "no_recording")
+                return 501, _build_error(f"no completion is recorded for the prompt {key}", "no_recording")
             self.calls[key] += 1
-        return 200, _completion(key, request, recording["answer"])
+        return 200, _build_completion(key, request, recording["answer"])
 
 
-class _Server(ThreadingHTTPServer):
+class _ReplayHTTPServer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, replay: Replay) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, replay: ReplayServer) -> None:
+        super().__init__(("127.0.0.1", 0), _ReplayHandler)
         self.replay = replay
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A caller that hangs up is no event."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ReplayHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
+    server: _ReplayHTTPServer
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: requests hold what people said."""
@@ -125,13 +125,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         if self.path.rstrip("/") != "/v1/chat/completions":
-            return self._reply(404, _error(f"no {self.path} here, only /v1/chat/completions", "not_found"))
+            return self._reply(404, _build_error(f"no {self.path} here, only /v1/chat/completions", "not_found"))
         try:
             request = json.loads(raw)
         except ValueError:
             request = None
         if not isinstance(request, dict):
-            return self._reply(400, _error("the body is no JSON object", "invalid_json"))
+            return self._reply(400, _build_error("the body is no JSON object", "invalid_json"))
         return self._reply(*self.server.replay.answer(request))
 
     def _reply(self, status: int, body: Json) -> None:
@@ -143,26 +143,26 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
 
-def _entries(path: Path) -> Iterable[tuple[int, Any]]:
+def _read_entries(path: Path) -> Iterable[tuple[int, Any]]:
     text = path.read_text("utf-8")
     pieces = [line for line in text.split("\n") if line.strip()] if path.suffix == ".jsonl" else [text]
     for number, piece in enumerate(pieces, 1):
         try:
             yield number, json.loads(piece)
         except ValueError:
-            raise SetupError(f"The recorded completion in {path.name}, entry {number}, is not JSON.") from None
+            raise ConfigurationError(f"The recorded completion in {path.name}, entry {number}, is not JSON.") from None
 
 
-def _checked(entry: Any, where: str) -> Json:
+def _validate_entry(entry: Any, where: str) -> Json:
     answer = entry.get("answer") if isinstance(entry, dict) else None
     if not isinstance(answer, dict) or not (isinstance(answer.get("content"), str) or answer.get("tool_calls")):
-        raise SetupError(f"The recorded completion in {where} has no answer with content or tool_calls.")
+        raise ConfigurationError(f"The recorded completion in {where} has no answer with content or tool_calls.")
     if entry.get("key") != recording_key(entry.get("request") or {}):
-        raise SetupError(f"The recorded completion in {where} does not carry the key of its request.")
+        raise ConfigurationError(f"The recorded completion in {where} does not carry the key of its request.")
     return {name: entry[name] for name in ("key", "request", "answer")}
 
 
-def _completion(key: str, request: Json, answer: Json) -> Json:
+def _build_completion(key: str, request: Json, answer: Json) -> Json:
     message: Json = {"role": "assistant", "content": answer.get("content")}
     if answer.get("tool_calls"):
         message["tool_calls"] = [
@@ -191,5 +191,5 @@ def _completion(key: str, request: Json, answer: Json) -> Json:
     }
 
 
-def _error(message: str, code: str) -> Json:
+def _build_error(message: str, code: str) -> Json:
     return {"error": {"message": message, "type": "replay_error", "code": code}}

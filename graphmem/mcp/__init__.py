@@ -1,14 +1,14 @@
 """The memory as tools for a language model, by the Model Context Protocol.
 
 `run_stdio` serves one user to the program that started this process; `mount` serves every user of the HTTP API under
-`/mcp`, each by their own key; `make_app` is an application of the tools alone; `tools_of` is for agents in the same
+`/mcp`, each by their own key; `make_app` is an application of the tools alone; `open_tool_client` is for agents in the same
 process.
 """
 
 from graphmem.mcp.connection import Connection
 from graphmem.mcp.http import make_app, mount
-from graphmem.mcp.inprocess import tools_of
+from graphmem.mcp.inprocess import open_tool_client
 from graphmem.mcp.server import make_server
 from graphmem.mcp.stdio import run_stdio
 
-__all__ = ["Connection", "make_app", "make_server", "mount", "run_stdio", "tools_of"]
+__all__ = ["Connection", "make_app", "make_server", "mount", "open_tool_client", "run_stdio"]

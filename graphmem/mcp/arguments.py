@@ -7,33 +7,45 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.memory import MAX_CONTENT, TOPIC_TAGS, Domain, Id, Scope, Tags, Type, Unit
-from graphmem.domain.recall import QueryText, TagFilter
-from graphmem.domain.text import NonBlank
+from graphmem.domain.memory import (
+    MAX_CONTENT_LENGTH,
+    TOPIC_TAGS,
+    Domain,
+    Id,
+    MemoryTypeInput,
+    Scope,
+    Tags,
+    UnitInterval,
+)
+from graphmem.domain.search_models import QueryText, TagFilter
+from graphmem.domain.text import NonBlankText
 from graphmem.domain.times import Instant
 from graphmem.errors import InvalidInput
 
-_NOT_A_WORD = re.compile(r"[^A-Za-z0-9]+")
+_NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
 
 Content = Annotated[
-    NonBlank,
-    Field(max_length=MAX_CONTENT, description="One self-contained sentence in the third person, with names, not 'I'."),
+    NonBlankText,
+    Field(
+        max_length=MAX_CONTENT_LENGTH,
+        description="One self-contained sentence in the third person, with names, not 'I'.",
+    ),
 ]
-KindOf = Annotated[Type, Field(description="What kind of statement it is.")]
+TypeArgument = Annotated[MemoryTypeInput, Field(description="What kind of statement it is.")]
 Confidence = Annotated[
-    Unit,
+    UnitInterval,
     Field(description="How sure it is, 0 to 1: 1 when the user said so, less when you infer. Below 0.5: not saved."),
 ]
-Importance = Annotated[Unit, Field(description="How much it matters for later conversations, 0 to 1.")]
+Importance = Annotated[UnitInterval, Field(description="How much it matters for later conversations, 0 to 1.")]
 TopicTags = Annotated[Tags, Field(description=f"Topics, lower case; known ones are {', '.join(sorted(TOPIC_TAGS))}.")]
-About = Annotated[
-    list[Annotated[NonBlank, Field(max_length=300)]],
+EntityNames = Annotated[
+    list[Annotated[NonBlankText, Field(max_length=300)]],
     Field(max_length=50, description="Names of the people, places and things it is about, besides the user."),
 ]
-InDomain = Annotated[
+DomainArgument = Annotated[
     Domain | None, Field(description="Area it belongs to, such as cooking, when it matters nowhere else.")
 ]
-OwnScope = Annotated[
+UserScope = Annotated[
     Literal[Scope.PROFILE, Scope.DOMAIN, Scope.EPISODIC] | None,
     Field(description="profile: matters everywhere; domain: in its domain only; episodic: in this conversation only."),
 ]
@@ -42,7 +54,7 @@ ValidAt = Annotated[
 ]
 InvalidAt = Annotated[Instant | None, Field(description="From when it no longer holds; leave out when it still does.")]
 ExpiresAt = Annotated[Instant | None, Field(description="When to stop recalling it; leave out for never.")]
-Replaces = Annotated[
+SupersededIds = Annotated[
     list[Id], Field(max_length=100, description="Ids of memories that it replaces, from search_memory.")
 ]
 MemoryId = Annotated[Id, Field(description="Id of a memory, from search_memory or lookup_entity.")]
@@ -55,15 +67,15 @@ class SearchFilters(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    types: list[Type] | None = None
+    types: list[MemoryTypeInput] | None = None
     tags: TagFilter | None = None
     domain: Domain | None = None
     scope: Scope | None = None
     entity: (
         Annotated[str, Field(max_length=300, description="Name or id of somebody or something it is about.")] | None
     ) = None
-    min_confidence: Unit | None = None
-    min_importance: Unit | None = None
+    min_confidence: UnitInterval | None = None
+    min_importance: UnitInterval | None = None
     created_after: Instant | None = Field(None, description="Learned after this time, RFC 3339 with offset.")
     created_before: Instant | None = Field(None, description="Learned before this time.")
     valid_as_of: Instant | None = Field(None, description="What held in the world at this time; absent: now.")
@@ -71,9 +83,9 @@ class SearchFilters(BaseModel):
     include_superseded: bool = Field(False, description="Also what no longer holds.")
 
 
-def predicate_of(key: str) -> str:
+def predicate_from_key(key: str) -> str:
     """Return the name of a relation for the key of an attribute; raise InvalidInput when it cannot be one."""
-    words = "_".join(word for word in _NOT_A_WORD.split(key) if word).upper()[:64]
+    words = "_".join(word for word in _NON_ALPHANUMERIC.split(key) if word).upper()[:64]
     if not words or not words[0].isalpha():
         raise InvalidInput("key must begin with a Latin letter, as in server_os.")
     return words

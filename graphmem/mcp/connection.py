@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graphmem.domain.identity import Owner, owner_of
-from graphmem.domain.key import Key
+from graphmem.domain.api_key import ApiKey
+from graphmem.domain.identity import Owner, make_owner
 from graphmem.errors import Forbidden
 
 
@@ -15,17 +15,17 @@ class Connection:
 
     owner: Owner
     actor: str | None = None
-    may_write: bool = True
+    can_write: bool = True
 
     @property
-    def writer(self) -> Owner:
+    def writable_owner(self) -> Owner:
         """The owner, for a write; raise Forbidden on a connection that only reads."""
-        if not self.may_write:
+        if not self.can_write:
             raise Forbidden("This connection's key is an analyst's: it reads and does not write.")
         return self.owner
 
 
-def connection_of(key: Key, user_id: str | None) -> Connection:
+def resolve_connection(key: ApiKey, user_id: str | None) -> Connection:
     """Return what a key opens: the user named in the address, else the only one it is bound to; raise Forbidden."""
     if user_id is None:
         if key.users is None or len(key.users) != 1:
@@ -33,6 +33,6 @@ def connection_of(key: Key, user_id: str | None) -> Connection:
                 "The key is not bound to exactly one user: name the user in the address, as in /mcp/<user>."
             )
         user_id = key.users[0]
-    if not key.reaches(user_id):
+    if not key.can_access(user_id):
         raise Forbidden("The user is out of this key's reach.")
-    return Connection(owner_of(key.tenant, user_id), actor=key.id, may_write=key.may_write)
+    return Connection(make_owner(key.tenant, user_id), actor=key.id, can_write=key.can_write)

@@ -16,12 +16,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graphmem.bootstrap import GraphMemory
 from graphmem.errors import GraphmemError, InvalidInput, Unauthenticated
-from graphmem.mcp.connection import Connection, connection_of
+from graphmem.mcp.connection import Connection, resolve_connection
 from graphmem.mcp.server import make_server
 from graphmem.settings import Settings
 
-PATH = "/mcp"
-_CONNECTION = "graphmem.connection"
+MCP_PATH = "/mcp"
+_CONNECTION_KEY = "graphmem.connection"
 
 
 @asynccontextmanager
@@ -32,10 +32,10 @@ async def mount(app: Starlette, memory: GraphMemory, settings: Settings) -> Asyn
     must answer errors of graphmem, as the HTTP API does.
     """
 
-    async def opened() -> GraphMemory:
+    async def get_memory() -> GraphMemory:
         return memory
 
-    server = make_server(opened, _connection)
+    server = make_server(get_memory, _request_connection)
     # Every request carries a key, which a page in a browser does not have: no list of hosts is needed.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     server.streamable_http_app(
@@ -44,8 +44,8 @@ async def mount(app: Starlette, memory: GraphMemory, settings: Settings) -> Asyn
         max_request_body_size=settings.max_body_bytes,
         transport_security=security,
     )
-    gate = Gate(memory, server.session_manager.handle_request)
-    routes = [Route(path, gate, methods=["POST"]) for path in (PATH, PATH + "/{user_id:path}")]
+    authenticated = McpAuthMiddleware(memory, server.session_manager.handle_request)
+    routes = [Route(path, authenticated, methods=["POST"]) for path in (MCP_PATH, MCP_PATH + "/{user_id:path}")]
     async with server.session_manager.run():
         app.router.routes.extend(routes)
         try:
@@ -61,10 +61,10 @@ def make_app(memory: GraphMemory, settings: Settings) -> Starlette:
     def lifespan(app: Starlette) -> AbstractAsyncContextManager[None]:
         return mount(app, memory, settings)
 
-    return Starlette(exception_handlers={GraphmemError: _answer}, lifespan=lifespan)
+    return Starlette(exception_handlers={GraphmemError: _problem_response}, lifespan=lifespan)
 
 
-class Gate:
+class McpAuthMiddleware:
     """Lets a request in when its key opens the user it is for."""
 
     def __init__(self, memory: GraphMemory, inner: ASGIApp) -> None:
@@ -73,27 +73,27 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; raise Unauthenticated or Forbidden."""
-        key = await self._memory.keys.authenticate(_secret(Request(scope)))
+        key = await self._memory.keys.authenticate(_read_bearer_token(Request(scope)))
         scope.setdefault("state", {})["caller"] = key
-        scope[_CONNECTION] = connection_of(key, _user_id(scope))
+        scope[_CONNECTION_KEY] = resolve_connection(key, _user_id_in_path(scope))
         await self._inner(scope, receive, send)
 
 
-def _connection(call: ToolCall) -> Connection:
+def _request_connection(call: ToolCall) -> Connection:
     request = call.request_context.request
     assert request is not None
-    found: Connection = request.scope[_CONNECTION]
+    found: Connection = request.scope[_CONNECTION_KEY]
     return found
 
 
-def _secret(request: Request) -> str:
+def _read_bearer_token(request: Request) -> str:
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
         raise Unauthenticated("Send a key as `Authorization: Bearer <key>`.")
     return secret.strip()
 
 
-def _user_id(scope: Scope) -> str | None:
+def _user_id_in_path(scope: Scope) -> str | None:
     """Return the user named behind `/mcp/`, from the address as it was sent: a user id may hold a slash."""
     sent = scope["raw_path"].split(b"?", 1)[0].removesuffix(b"/")
     before, _, last = sent.rpartition(b"/")
@@ -105,7 +105,7 @@ def _user_id(scope: Scope) -> str | None:
         raise InvalidInput("The user in the address is not percent-encoded UTF-8.") from error
 
 
-async def _answer(_: Request, error: Exception) -> Response:
+async def _problem_response(_: Request, error: Exception) -> Response:
     """Return an error as a problem document."""
     assert isinstance(error, GraphmemError)
     headers = {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthenticated) else {}

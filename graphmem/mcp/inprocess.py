@@ -8,18 +8,18 @@ from contextlib import asynccontextmanager
 from mcp import Client
 
 from graphmem.bootstrap import GraphMemory
-from graphmem.domain.identity import DEFAULT_TENANT, owner_of
+from graphmem.domain.identity import DEFAULT_TENANT, make_owner
 from graphmem.mcp.connection import Connection
-from graphmem.mcp.server import NAME, make_server
+from graphmem.mcp.server import SERVER_NAME, make_server
 
 
 @asynccontextmanager
-async def tools_of(memory: GraphMemory, user_id: str, tenant: str = DEFAULT_TENANT) -> AsyncIterator[Client]:
+async def open_tool_client(memory: GraphMemory, user_id: str, tenant: str = DEFAULT_TENANT) -> AsyncIterator[Client]:
     """Give a client session with the tools of a user: `instructions`, `list_tools()`, `call_tool(name, arguments)`."""
-    connection = Connection(owner_of(tenant, user_id), actor=NAME)
+    connection = Connection(make_owner(tenant, user_id), actor=SERVER_NAME)
 
-    async def opened() -> GraphMemory:
+    async def get_memory() -> GraphMemory:
         return memory
 
-    async with Client(make_server(opened, lambda _: connection)) as client:
+    async with Client(make_server(get_memory, lambda _: connection)) as client:
         yield client

@@ -13,12 +13,12 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
 
 from graphmem.mcp.connection import Connection
-from graphmem.mcp.tools import Tools
+from graphmem.mcp.tools import MemoryTools
 
 if TYPE_CHECKING:
     from graphmem.bootstrap import GraphMemory
 
-NAME = "graphmem"
+SERVER_NAME = "graphmem"
 
 INSTRUCTIONS = """\
 You have a memory of the user that outlives this conversation.
@@ -30,28 +30,30 @@ user takes back with delete_memory.
 What the user says now beats what is remembered. Do not recite memories; let them shape the answer.\
 """
 
-_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-_ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-_ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+_READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_ADDITIVE = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
 
 def make_server(
-    memory: Callable[[], Awaitable[GraphMemory]],
-    connection: Callable[[ToolCall], Connection],
+    get_memory: Callable[[], Awaitable[GraphMemory]],
+    get_connection: Callable[[ToolCall], Connection],
     lifespan: Callable[[MCPServer[Any]], AbstractAsyncContextManager[Any]] | None = None,
 ) -> MCPServer[Any]:
-    """Return a server over a memory; `connection` tells for each call of a tool whose memory it is."""
-    server = MCPServer(NAME, version=version(NAME), instructions=INSTRUCTIONS, lifespan=lifespan, subscriptions=False)
-    tools = Tools(memory, connection)
+    """Return a server over a memory; `get_connection` tells for each call of a tool whose memory it is."""
+    server = MCPServer(
+        SERVER_NAME, version=version(SERVER_NAME), instructions=INSTRUCTIONS, lifespan=lifespan, subscriptions=False
+    )
+    tools = MemoryTools(get_memory, get_connection)
     for tool, hints in (
-        (tools.search_memory, _READS),
-        (tools.get_context, _READS),
-        (tools.lookup_entity, _READS),
-        (tools.memory_history, _READS),
-        (tools.save_memory, _ADDS),
-        (tools.upsert_memories, _ADDS),
-        (tools.update_memory, _ADDS),
-        (tools.delete_memory, _ENDS),
+        (tools.search_memory, _READ_ONLY),
+        (tools.get_context, _READ_ONLY),
+        (tools.lookup_entity, _READ_ONLY),
+        (tools.memory_history, _READ_ONLY),
+        (tools.save_memory, _ADDITIVE),
+        (tools.upsert_memories, _ADDITIVE),
+        (tools.update_memory, _ADDITIVE),
+        (tools.delete_memory, _DESTRUCTIVE),
     ):
         server.add_tool(tool, description=inspect.getdoc(tool), annotations=hints)
     return server

@@ -10,9 +10,9 @@ from typing import Any
 from mcp.server.mcpserver import MCPServer
 
 from graphmem.bootstrap import GraphMemory
-from graphmem.domain.identity import DEFAULT_TENANT, owner_of
+from graphmem.domain.identity import DEFAULT_TENANT, make_owner
 from graphmem.mcp.connection import Connection
-from graphmem.mcp.server import NAME, make_server
+from graphmem.mcp.server import SERVER_NAME, make_server
 from graphmem.settings import Settings
 
 
@@ -23,19 +23,19 @@ async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENA
     from being opened is told to whoever calls a tool, and tried again at the next call. Raises InvalidInput for a user
     id that cannot be one.
     """
-    connection = Connection(owner_of(tenant, user_id), actor=NAME)
-    opening = Opening(settings)
-    await make_server(opening.memory, lambda _: connection, opening.lifespan).run_stdio_async()
+    connection = Connection(make_owner(tenant, user_id), actor=SERVER_NAME)
+    lazy_memory = LazyMemory(settings)
+    await make_server(lazy_memory.get_memory, lambda _: connection, lazy_memory.lifespan).run_stdio_async()
 
 
-class Opening:
+class LazyMemory:
     """A memory that is being opened, is open or could not be opened."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._closing = asyncio.Event()
-        self._holder: asyncio.Task[None]
-        self._opened: asyncio.Future[GraphMemory]
+        self._opening_task: asyncio.Task[None]
+        self._memory_future: asyncio.Future[GraphMemory]
 
     @asynccontextmanager
     async def lifespan(self, _: MCPServer[Any]) -> AsyncIterator[None]:
@@ -45,29 +45,29 @@ class Opening:
             yield
         finally:
             self._closing.set()
-            if not self._opened.done():
-                self._holder.cancel()
+            if not self._memory_future.done():
+                self._opening_task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._holder
+                await self._opening_task
 
-    async def memory(self) -> GraphMemory:
+    async def get_memory(self) -> GraphMemory:
         """Return the memory once it is open; raise the error that kept it from being opened."""
-        if self._holder.done():
+        if self._opening_task.done():
             self._start()
-        return await asyncio.shield(self._opened)
+        return await asyncio.shield(self._memory_future)
 
     def _start(self) -> None:
-        self._opened = asyncio.get_running_loop().create_future()
-        self._holder = asyncio.create_task(self._hold(self._opened))
+        self._memory_future = asyncio.get_running_loop().create_future()
+        self._opening_task = asyncio.create_task(self._hold_open(self._memory_future))
 
-    async def _hold(self, opened: asyncio.Future[GraphMemory]) -> None:
+    async def _hold_open(self, future: asyncio.Future[GraphMemory]) -> None:
         """Keep the memory open until the end, opened and closed by this one task."""
         try:
             async with GraphMemory.open(self._settings, worker=False) as memory:
-                opened.set_result(memory)
+                future.set_result(memory)
                 await self._closing.wait()
         except Exception as error:
-            if opened.done():
+            if future.done():
                 raise
-            opened.set_exception(error)
-            opened.exception()
+            future.set_exception(error)
+            future.exception()

@@ -10,14 +10,23 @@ from mcp.server.mcpserver import Context as ToolCall
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from graphmem.domain.context import DEFAULT_BUDGET, ContextRequest
+from graphmem.domain.context_models import DEFAULT_TOKEN_BUDGET, ContextRequest
 from graphmem.domain.memory import MemoryIn, MemoryPatch, MemoryType, Scope
-from graphmem.domain.recall import SearchQuery
+from graphmem.domain.search_models import SearchQuery
 from graphmem.errors import Forbidden, GraphmemError, InvalidInput
-from graphmem.mcp import arguments as given
-from graphmem.mcp.answers import Found, Known, LookedUp, Preamble, Remembered, Saved, Version, Versions
+from graphmem.mcp import arguments
 from graphmem.mcp.connection import Connection
-from graphmem.service.verbs import checked
+from graphmem.mcp.tool_results import (
+    ContextResult,
+    EntityLookupResult,
+    EntityResult,
+    MemoryHistoryResult,
+    MemoryResult,
+    MemorySearchResult,
+    MemoryVersionResult,
+    SaveMemoryResult,
+)
+from graphmem.service.memory_api import validate_input
 from graphmem.tracing import span
 
 if TYPE_CHECKING:
@@ -26,19 +35,19 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-KIND = "mcp"
+MCP_SOURCE_KIND = "mcp"
 """How the source of what is saved here is named."""
 
-NOTHING_FOUND = "Nothing is remembered about this: ask the user, or look in other sources."
+NOTHING_FOUND_HINT = "Nothing is remembered about this: ask the user, or look in other sources."
 
 
-def _told(
-    tool: Callable[Concatenate[Tools, P], Awaitable[T]],
-) -> Callable[Concatenate[Tools, P], Coroutine[Any, Any, T]]:
+def _raise_tool_errors(
+    tool: Callable[Concatenate[MemoryTools, P], Awaitable[T]],
+) -> Callable[Concatenate[MemoryTools, P], Coroutine[Any, Any, T]]:
     """Make the errors of graphmem what the model reads: what is wrong, and the next step where there is one."""
 
     @functools.wraps(tool)
-    async def run(self: Tools, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(self: MemoryTools, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             with span(f"tool {tool.__name__}"):
                 return await tool(self, *args, **kwargs)
@@ -49,27 +58,27 @@ def _told(
     return run
 
 
-class Tools:
-    """The tools of one server; `connection` tells for each call whose memory it is."""
+class MemoryTools:
+    """The tools of one server; `get_connection` tells for each call whose memory it is."""
 
     def __init__(
-        self, memory: Callable[[], Awaitable[GraphMemory]], connection: Callable[[ToolCall], Connection]
+        self, get_memory: Callable[[], Awaitable[GraphMemory]], get_connection: Callable[[ToolCall], Connection]
     ) -> None:
-        self._memory = memory
-        self._connection = connection
+        self._get_memory = get_memory
+        self._get_connection = get_connection
 
-    @_told
+    @_raise_tool_errors
     async def save_memory(
         self,
         call: ToolCall,
-        content: given.Content,
-        type: given.KindOf = MemoryType.FACT,
-        scope: given.OwnScope = None,
-        domain: given.InDomain = None,
-        topic_tags: given.TopicTags = [],  # noqa: B006 - a schema's default, never changed
-        valid_at: given.ValidAt = None,
-        expires_at: given.ExpiresAt = None,
-    ) -> Saved:
+        content: arguments.Content,
+        type: arguments.TypeArgument = MemoryType.FACT,
+        scope: arguments.UserScope = None,
+        domain: arguments.DomainArgument = None,
+        topic_tags: arguments.TopicTags = [],  # noqa: B006 - a schema's default, never changed
+        valid_at: arguments.ValidAt = None,
+        expires_at: arguments.ExpiresAt = None,
+    ) -> SaveMemoryResult:
         """Save what the user explicitly asks you to remember: "remember …", "don't forget …".
 
         Afterwards tell the user so with the `confirmation` of the answer, in their language. When the answer has a
@@ -88,21 +97,21 @@ class Tools:
         }
         return await self._save(call, statement, f"Noted, I'll remember: {content}")
 
-    @_told
+    @_raise_tool_errors
     async def upsert_memories(
         self,
         call: ToolCall,
-        type: given.KindOf,
-        content: given.Content,
-        confidence: given.Confidence,
-        topic_tags: given.TopicTags = [],  # noqa: B006 - a schema's default, never changed
-        importance: given.Importance = 0.5,
-        about: given.About = [],  # noqa: B006 - a schema's default, never changed
-        domain: given.InDomain = None,
-        valid_at: given.ValidAt = None,
-        invalid_at: given.InvalidAt = None,
-        supersedes: given.Replaces = [],  # noqa: B006 - a schema's default, never changed
-    ) -> Saved:
+        type: arguments.TypeArgument,
+        content: arguments.Content,
+        confidence: arguments.Confidence,
+        topic_tags: arguments.TopicTags = [],  # noqa: B006 - a schema's default, never changed
+        importance: arguments.Importance = 0.5,
+        about: arguments.EntityNames = [],  # noqa: B006 - a schema's default, never changed
+        domain: arguments.DomainArgument = None,
+        valid_at: arguments.ValidAt = None,
+        invalid_at: arguments.InvalidAt = None,
+        supersedes: arguments.SupersededIds = [],  # noqa: B006 - a schema's default, never changed
+    ) -> SaveMemoryResult:
         """Keep one thing worth knowing in later conversations that you learned on your own in this one.
 
         Call it once for each statement, as often as needed; what is known already is strengthened, not doubled. When a
@@ -123,42 +132,44 @@ class Tools:
         }
         return await self._save(call, statement)
 
-    @_told
+    @_raise_tool_errors
     async def search_memory(
         self,
         call: ToolCall,
-        query: given.Query,
-        filters: given.SearchFilters | None = None,
-        limit: given.Limit = 5,
-    ) -> Found:
+        query: arguments.Query,
+        filters: arguments.SearchFilters | None = None,
+        limit: arguments.Limit = 5,
+    ) -> MemorySearchResult:
         """Search what is remembered about the user, by meaning and words, before you answer.
 
         Use it whenever the answer may depend on the user, their people, plans, preferences or earlier conversations,
         and before you ask them something they may have told already. Look here first and in other sources only when
         nothing fits; `metadata` of a memory may point to one.
         """
-        connection = self._connection(call)
+        connection = self._get_connection(call)
         wanted = filters.model_dump(exclude_unset=True) if filters else {}
-        asked = checked(SearchQuery, {**wanted, "query": query, "limit": limit, "reinforce": connection.may_write})
-        answer = await (await self._memory()).retrieval.search(connection.owner, asked)
-        found = [Remembered.of(hit.memory, round(hit.score, 4)) for hit in answer.results]
-        return Found(memories=found, hint=None if found else NOTHING_FOUND)
+        asked = validate_input(
+            SearchQuery, {**wanted, "query": query, "limit": limit, "reinforce": connection.can_write}
+        )
+        answer = await (await self._get_memory()).retrieval.search(connection.owner, asked)
+        found = [MemoryResult.from_memory(hit.memory, round(hit.score, 4)) for hit in answer.results]
+        return MemorySearchResult(memories=found, hint=None if found else NOTHING_FOUND_HINT)
 
-    @_told
+    @_raise_tool_errors
     async def update_memory(
         self,
         call: ToolCall,
-        memory_id: given.MemoryId | None = None,
-        content: given.Content | None = None,
-        type: given.KindOf | None = None,
-        topic_tags: given.TopicTags | None = None,
-        confidence: given.Confidence | None = None,
-        importance: given.Importance | None = None,
-        valid_at: given.ValidAt = None,
-        invalid_at: given.InvalidAt = None,
+        memory_id: arguments.MemoryId | None = None,
+        content: arguments.Content | None = None,
+        type: arguments.TypeArgument | None = None,
+        topic_tags: arguments.TopicTags | None = None,
+        confidence: arguments.Confidence | None = None,
+        importance: arguments.Importance | None = None,
+        valid_at: arguments.ValidAt = None,
+        invalid_at: arguments.InvalidAt = None,
         key: Annotated[str, Field(description="Instead of memory_id: an attribute, such as server_os.")] = "",
         value: Annotated[str, Field(description="With key: its value from now on, such as Ubuntu 22.")] = "",
-    ) -> Saved:
+    ) -> SaveMemoryResult:
         """Correct a memory that is wrong or incomplete, by its id; the earlier version stays in its history.
 
         With `key` and `value` instead, set an attribute of the user that has one value at a time; what it was before
@@ -178,107 +189,111 @@ class Tools:
         if memory_id is None:
             if not key or not value or changes:
                 raise InvalidInput("Give memory_id and what to change, or key and value alone.")
-            return await self._save(call, _attribute(key, value))
+            return await self._save(call, _attribute_statement(key, value))
         if key or value:
             raise InvalidInput("Give memory_id and what to change, or key and value alone, not both.")
-        patch = checked(MemoryPatch, changes)
-        memory, connection = await self._changeable(call, memory_id)
-        changed = await memory.memories.patch(connection.writer, memory_id, patch, actor=connection.actor)
-        return Saved(action="update", memory_id=changed.id, confirmation=f"Noted: {changed.content}")
+        patch = validate_input(MemoryPatch, changes)
+        memory, connection = await self._require_changeable(call, memory_id)
+        changed = await memory.memories.patch(connection.writable_owner, memory_id, patch, actor=connection.actor)
+        return SaveMemoryResult(action="update", memory_id=changed.id, confirmation=f"Noted: {changed.content}")
 
-    @_told
-    async def delete_memory(self, call: ToolCall, memory_id: given.MemoryId) -> Remembered:
+    @_raise_tool_errors
+    async def delete_memory(self, call: ToolCall, memory_id: arguments.MemoryId) -> MemoryResult:
         """End a memory when the user takes it back or asks you to forget it; it is not recalled any more.
 
         Find its id with search_memory first. Its history stays; only an administrator can erase it.
         """
-        memory, connection = await self._changeable(call, memory_id)
-        return Remembered.of(await memory.memories.delete(connection.writer, memory_id, actor=connection.actor))
+        memory, connection = await self._require_changeable(call, memory_id)
+        return MemoryResult.from_memory(
+            await memory.memories.delete(connection.writable_owner, memory_id, actor=connection.actor)
+        )
 
-    @_told
+    @_raise_tool_errors
     async def lookup_entity(
         self,
         call: ToolCall,
         text: Annotated[str, Field(description="A name, or any text that names people, places or things.")],
-        limit: given.Limit = 10,
-    ) -> LookedUp:
+        limit: arguments.Limit = 10,
+    ) -> EntityLookupResult:
         """Look up what is known about the people, places and things a text names; the fastest way to recall.
 
         Use it when a name comes up. It matches names and nicknames, not meanings: for those use search_memory.
         """
-        connection = self._connection(call)
-        answer = await (await self._memory()).retrieval.lookup(
-            connection.owner, text, limit, reinforce=connection.may_write
+        connection = self._get_connection(call)
+        answer = await (await self._get_memory()).retrieval.lookup(
+            connection.owner, text, limit, reinforce=connection.can_write
         )
         known = [
-            Known(
+            EntityResult(
                 id=each.entity.id,
                 name=each.entity.name,
                 type=each.entity.type,
                 aliases=each.entity.aliases,
-                memories=[Remembered.of(memory) for memory in each.memories],
+                memories=[MemoryResult.from_memory(memory) for memory in each.memories],
             )
             for each in answer.entities
         ]
-        return LookedUp(entities=known, hint=None if known else NOTHING_FOUND)
+        return EntityLookupResult(entities=known, hint=None if known else NOTHING_FOUND_HINT)
 
-    @_told
+    @_raise_tool_errors
     async def get_context(
         self,
         call: ToolCall,
         question: Annotated[str, Field(description="What the user has just asked, in their words.")],
         session_id: Annotated[str | None, Field(description="Id of this conversation, if it is stored.")] = None,
-        domain: given.InDomain = None,
-        token_budget: Annotated[int, Field(ge=1, le=100_000, description="Most tokens.")] = DEFAULT_BUDGET,
-    ) -> Preamble:
+        domain: arguments.DomainArgument = None,
+        token_budget: Annotated[int, Field(ge=1, le=100_000, description="Most tokens.")] = DEFAULT_TOKEN_BUDGET,
+    ) -> ContextResult:
         """Get in one text what to know before answering: profile, preferences, what was said before, what fits.
 
         Use it once at the start of a conversation or when the subject changes; for a single question use search_memory.
         """
-        connection = self._connection(call)
+        connection = self._get_connection(call)
         asked = {"question": question, "session_id": session_id, "domain": domain, "token_budget": token_budget}
-        request = checked(ContextRequest, asked)
-        memory = await self._memory()
-        built = await memory.contexts.build(connection.owner, request, reinforce=connection.may_write)
+        request = validate_input(ContextRequest, asked)
+        memory = await self._get_memory()
+        built = await memory.contexts.build(connection.owner, request, reinforce=connection.can_write)
         knowledge = built.personalization_hints.knowledge
-        return Preamble(
+        return ContextResult(
             preamble=built.preamble,
             token_count=built.token_count,
             sufficient=knowledge.sufficient,
             pointers=knowledge.pointers,
         )
 
-    @_told
-    async def memory_history(self, call: ToolCall, memory_id: given.MemoryId) -> Versions:
+    @_raise_tool_errors
+    async def memory_history(self, call: ToolCall, memory_id: arguments.MemoryId) -> MemoryHistoryResult:
         """Read every version of a memory, oldest first: what was believed when, why it ended, what replaced it.
 
         Use it when the user asks what was true before, or since when, or why you think so.
         """
-        rows = await (await self._memory()).memories.history(self._connection(call).owner, memory_id)
-        return Versions(versions=[Version.of(row) for row in rows])
+        rows = await (await self._get_memory()).memories.history(self._get_connection(call).owner, memory_id)
+        return MemoryHistoryResult(versions=[MemoryVersionResult.from_version(row) for row in rows])
 
-    async def _save(self, call: ToolCall, statement: dict[str, Any], confirmation: str | None = None) -> Saved:
-        connection = self._connection(call)
-        memories = [checked(MemoryIn, statement)]
-        [result] = await (await self._memory()).memories.save(
-            connection.writer, memories, actor=connection.actor, kind=KIND
+    async def _save(
+        self, call: ToolCall, statement: dict[str, Any], confirmation: str | None = None
+    ) -> SaveMemoryResult:
+        connection = self._get_connection(call)
+        memories = [validate_input(MemoryIn, statement)]
+        [result] = await (await self._get_memory()).memories.save(
+            connection.writable_owner, memories, actor=connection.actor, kind=MCP_SOURCE_KIND
         )
-        return Saved.of(result, confirmation)
+        return SaveMemoryResult.from_result(result, confirmation)
 
-    async def _changeable(self, call: ToolCall, memory_id: str) -> tuple[GraphMemory, Connection]:
+    async def _require_changeable(self, call: ToolCall, memory_id: str) -> tuple[GraphMemory, Connection]:
         """Return the memory service and the connection for a change of a memory; raise Forbidden for a global one."""
-        connection = self._connection(call)
-        memory = await self._memory()
-        if (await memory.memories.get(connection.writer, memory_id)).scope is Scope.GLOBAL:
+        connection = self._get_connection(call)
+        memory = await self._get_memory()
+        if (await memory.memories.get(connection.writable_owner, memory_id)).scope is Scope.GLOBAL:
             raise Forbidden("All users read this memory: only an administrator can change it.")
         return memory, connection
 
 
-def _attribute(key: str, value: str) -> dict[str, Any]:
+def _attribute_statement(key: str, value: str) -> dict[str, Any]:
     """Return the statement that an attribute of the user has a value."""
     return {
         "content": f"{key.replace('_', ' ').strip()}: {value.strip()}",
-        "predicate": given.predicate_of(key),
+        "predicate": arguments.predicate_from_key(key),
         "single_valued": True,
         "confidence": 1.0,
     }

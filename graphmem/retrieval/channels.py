@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from graphmem.domain.identity import Owner
-from graphmem.domain.recall import Filters
-from graphmem.retrieval.words import full_text, terms
-from graphmem.store.search import FoundByText, FoundFact, FoundMessage, SearchStore
+from graphmem.domain.search_models import FactFilters
+from graphmem.retrieval.lucene_query import build_lucene_query, query_terms
+from graphmem.store.search import FactCandidate, MessageCandidate, SearchStore, TextCandidates
 
 Vector = Sequence[float]
 
@@ -19,7 +19,7 @@ MESSAGE_FIELDS = {"content": 1.0, "speaker": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Entities:
+class NamedEntityIds:
     """The ids of the entities a question names, as of a write version of the user."""
 
     version: int
@@ -27,72 +27,95 @@ class Entities:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ChannelQuery:
     """A search ready to be asked: `vector` and `entities` are awaited by the channels that need them.
 
-    A channel that is switched off has None (words: an empty text). `depth` is how many rows a channel returns. The
+    A channel that is switched off has None (words: an empty text). `candidates_per_channel` is how many rows a channel returns. The
     first of `entities` tells those at hand, which a write may have passed by, the second those there are now.
     """
 
     owner: Owner
-    filters: Filters
-    depth: int
-    words: str
+    filters: FactFilters
+    candidates_per_channel: int
+    keyword_text: str
     vector: Callable[[], Awaitable[Vector]] | None
-    entities: tuple[Callable[[], Awaitable[Entities]], Callable[[], Awaitable[Entities]]] | None
+    entities: tuple[Callable[[], Awaitable[NamedEntityIds]], Callable[[], Awaitable[NamedEntityIds]]] | None
 
 
-class Channels:
+class SearchChannels:
     """Asks the store through every channel that is switched on."""
 
     def __init__(self, store: SearchStore) -> None:
         self._store = store
 
-    async def facts(self, question: Question) -> dict[str, list[FoundFact]]:
+    async def facts(self, channel_query: ChannelQuery) -> dict[str, list[FactCandidate]]:
         """Return the facts each channel finds, best first."""
-        by_meaning, by_text = await asyncio.gather(self._facts_by_vector(question), self._facts_by_text(question))
+        by_meaning, by_text = await asyncio.gather(
+            self._facts_by_vector(channel_query), self._facts_by_text(channel_query)
+        )
         return by_meaning | by_text
 
-    async def messages(self, question: Question) -> dict[str, list[FoundMessage]]:
+    async def messages(self, channel_query: ChannelQuery) -> dict[str, list[MessageCandidate]]:
         """Return the messages each channel finds, best first."""
         by_meaning, by_words = await asyncio.gather(
-            self._messages_by_vector(question), self._messages_by_words(question)
+            self._messages_by_vector(channel_query), self._messages_by_words(channel_query)
         )
         return by_meaning | by_words
 
-    async def _facts_by_vector(self, question: Question) -> dict[str, list[FoundFact]]:
-        if not question.vector:
+    async def _facts_by_vector(self, channel_query: ChannelQuery) -> dict[str, list[FactCandidate]]:
+        if not channel_query.vector:
             return {}
-        vector = await question.vector()
-        found = await self._store.facts_by_vector(question.owner, vector, question.filters, question.depth)
+        vector = await channel_query.vector()
+        found = await self._store.find_facts_by_vector(
+            channel_query.owner, vector, channel_query.filters, channel_query.candidates_per_channel
+        )
         return {"semantic": found}
 
-    async def _facts_by_text(self, question: Question) -> dict[str, list[FoundFact]]:
-        words = terms(question.words)
-        if not words and not question.entities:
+    async def _facts_by_text(self, channel_query: ChannelQuery) -> dict[str, list[FactCandidate]]:
+        words = query_terms(channel_query.keyword_text)
+        if not words and not channel_query.entities:
             return {}
-        query = full_text(words, question.owner.readable, FACT_FIELDS) if words else None
-        found = await self._by_names_of_now(question, query)
-        return ({"keyword": found.by_words} if words else {}) | ({"graph": found.around} if question.entities else {})
+        query = build_lucene_query(words, channel_query.owner.readable_group_ids, FACT_FIELDS) if words else None
+        found = await self._facts_by_current_entities(channel_query, query)
+        return ({"keyword": found.by_words} if words else {}) | (
+            {"graph": found.near_entities} if channel_query.entities else {}
+        )
 
-    async def _by_names_of_now(self, question: Question, words: str | None) -> FoundByText:
+    async def _facts_by_current_entities(self, channel_query: ChannelQuery, words: str | None) -> TextCandidates:
         """Ask with the names at hand, and with those of now where the answer tells that a write has passed them by."""
-        ask = partial(self._store.facts_by_text, question.owner, words, filters=question.filters, limit=question.depth)
-        if not question.entities:
+        ask = partial(
+            self._store.find_facts_by_text,
+            channel_query.owner,
+            words,
+            filters=channel_query.filters,
+            limit=channel_query.candidates_per_channel,
+        )
+        if not channel_query.entities:
             return await ask([])
-        at_hand, there_now = question.entities
-        named = await at_hand()
+        cached, current = channel_query.entities
+        named = await cached()
         found = await ask(named.ids)
-        return found if found.write_version == named.version else await ask((await there_now()).ids)
+        return found if found.write_version == named.version else await ask((await current()).ids)
 
-    async def _messages_by_vector(self, question: Question) -> dict[str, list[FoundMessage]]:
-        if not question.vector:
+    async def _messages_by_vector(self, channel_query: ChannelQuery) -> dict[str, list[MessageCandidate]]:
+        if not channel_query.vector:
             return {}
-        vector, known_at = await question.vector(), question.filters.known_at
-        return {"semantic": await self._store.messages_by_vector(question.owner, vector, known_at, question.depth)}
+        vector, known_at = await channel_query.vector(), channel_query.filters.known_at
+        return {
+            "semantic": await self._store.find_messages_by_vector(
+                channel_query.owner, vector, known_at, channel_query.candidates_per_channel
+            )
+        }
 
-    async def _messages_by_words(self, question: Question) -> dict[str, list[FoundMessage]]:
-        if not (words := terms(question.words)):
+    async def _messages_by_words(self, channel_query: ChannelQuery) -> dict[str, list[MessageCandidate]]:
+        if not (words := query_terms(channel_query.keyword_text)):
             return {}
-        query, known_at = full_text(words, question.owner.readable, MESSAGE_FIELDS), question.filters.known_at
-        return {"keyword": await self._store.messages_by_words(question.owner, query, known_at, question.depth)}
+        query, known_at = (
+            build_lucene_query(words, channel_query.owner.readable_group_ids, MESSAGE_FIELDS),
+            channel_query.filters.known_at,
+        )
+        return {
+            "keyword": await self._store.find_messages_by_words(
+                channel_query.owner, query, known_at, channel_query.candidates_per_channel
+            )
+        }

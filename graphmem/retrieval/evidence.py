@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphmem.domain.recall import Evidence
-from graphmem.retrieval.lexical import bm25, tokens
+from graphmem.domain.search_models import Evidence
+from graphmem.retrieval.bm25 import bm25_scores, tokenize
 
 RANK_K = 20
 """Constant of the reciprocal ranks `k / (k + rank)`."""
@@ -20,27 +20,27 @@ RANK_K = 20
 
 @dataclass(frozen=True, slots=True)
 class FactText:
-    """A candidate fact: its words, its likeness to the question and to the question's focus, its messages."""
+    """A candidate fact: its words, its similarity to the question and to the question's focus, its messages."""
 
     memory_id: str
     text: str
-    likeness: float
-    focus: float
+    similarity: float
+    focus_similarity: float
     message_ids: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class MessageText:
-    """A candidate message; `named` tells whether the question names its speaker."""
+    """A candidate message; `speaker_named` tells whether the question names its speaker."""
 
     message_id: str
     text: str
-    likeness: float
-    named: bool
+    similarity: float
+    speaker_named: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class EvidenceWeights:
     """What each feature adds to a message's score; `…_rank` are those of reciprocal ranks."""
 
     fact_words: float
@@ -51,10 +51,10 @@ class Weights:
     words: float
     meaning: float
     meaning_rank: float
-    named: float
+    speaker_named: float
 
 
-FITTED = Weights(
+FITTED_WEIGHTS = EvidenceWeights(
     fact_words=3.5,
     fact_words_rank=0.6,
     fact_meaning=0.1,
@@ -63,34 +63,36 @@ FITTED = Weights(
     words=1.1,
     meaning=0.2,
     meaning_rank=0.7,
-    named=2.5,
+    speaker_named=2.5,
 )
 
 
-def features(question: str, facts: Sequence[FactText], messages: Sequence[MessageText]) -> list[dict[str, float]]:
-    """Return the features of each message under the names of `Weights`."""
-    asked = tokens(question)
+def message_features(
+    question: str, facts: Sequence[FactText], messages: Sequence[MessageText]
+) -> list[dict[str, float]]:
+    """Return the features of each message under the names of `EvidenceWeights`."""
+    question_tokens = tokenize(question)
     own = {message.message_id: index for index, message in enumerate(messages)}
-    by_words = _share(bm25(asked, [tokens(fact.text) for fact in facts]))
-    fact_words = _inherit(by_words, facts, own)
-    fact_meaning = _inherit([fact.likeness for fact in facts], facts, own)
-    meaning = [message.likeness for message in messages]
+    by_words = _share_of_max(bm25_scores(question_tokens, [tokenize(fact.text) for fact in facts]))
+    fact_words = _best_fact_scores(by_words, facts, own)
+    fact_meaning = _best_fact_scores([fact.similarity for fact in facts], facts, own)
+    meaning = [message.similarity for message in messages]
     columns = {
         "fact_words": fact_words,
         "fact_words_rank": _reciprocal_ranks(fact_words),
         "fact_meaning": fact_meaning,
         "fact_meaning_rank": _reciprocal_ranks(fact_meaning),
-        "fact_focus_rank": _reciprocal_ranks(_inherit([fact.focus for fact in facts], facts, own)),
-        "words": _share(bm25(asked, [tokens(message.text) for message in messages])),
+        "fact_focus_rank": _reciprocal_ranks(_best_fact_scores([fact.focus_similarity for fact in facts], facts, own)),
+        "words": _share_of_max(bm25_scores(question_tokens, [tokenize(message.text) for message in messages])),
         "meaning": meaning,
         "meaning_rank": _reciprocal_ranks(meaning),
-        "named": [float(message.named) for message in messages],
+        "speaker_named": [float(message.speaker_named) for message in messages],
     }
     return [{name: column[index] for name, column in columns.items()} for index in range(len(messages))]
 
 
-def order(
-    question: str, facts: Sequence[FactText], messages: Sequence[MessageText], weights: Weights = FITTED
+def rank_messages(
+    question: str, facts: Sequence[FactText], messages: Sequence[MessageText], weights: EvidenceWeights = FITTED_WEIGHTS
 ) -> list[Evidence]:
     """Return the messages that support an answer, the best first, each with the memories that lead to it.
 
@@ -100,7 +102,7 @@ def order(
     for fact in facts:
         for message_id in fact.message_ids:
             via.setdefault(message_id, []).append(fact.memory_id)
-    by_name = {name: getattr(weights, name) for name in Weights.__slots__}
+    by_name = {name: getattr(weights, name) for name in EvidenceWeights.__slots__}
     most = sum(by_name.values())
     scored = [
         Evidence(
@@ -108,18 +110,18 @@ def order(
             score=max(0.0, sum(by_name[name] * value for name, value in row.items()) / most),
             via=via.get(message.message_id, []),
         )
-        for message, row in zip(messages, features(question, facts, messages), strict=True)
+        for message, row in zip(messages, message_features(question, facts, messages), strict=True)
     ]
     return sorted(scored, key=lambda each: -each.score)
 
 
-def _share(scores: Iterable[float]) -> list[float]:
+def _share_of_max(scores: Iterable[float]) -> list[float]:
     listed = list(scores)
     most = max(listed, default=0.0)
     return [score / most for score in listed] if most > 0 else listed
 
 
-def _inherit(scores: Sequence[float], facts: Sequence[FactText], own: Mapping[str, int]) -> list[float]:
+def _best_fact_scores(scores: Sequence[float], facts: Sequence[FactText], own: Mapping[str, int]) -> list[float]:
     best = [0.0] * len(own)
     for score, fact in zip(scores, facts, strict=True):
         for message_id in fact.message_ids:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from graphmem.errors import SetupError
+from graphmem.errors import ConfigurationError
 
 
 class CrossEncoderReranker:
@@ -18,7 +18,7 @@ class CrossEncoderReranker:
         self._loading = asyncio.Lock()
 
     async def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return how well each text answers, from 0 to 1; raise SetupError when the model cannot be had."""
+        """Return how well each text answers, from 0 to 1; raise ConfigurationError when the model cannot be had."""
         async with self._loading:
             if self._model is None:
                 self._model = await asyncio.to_thread(self._load)
@@ -31,7 +31,7 @@ class CrossEncoderReranker:
 
             return CrossEncoder(self._name, num_labels=1)
         except (ImportError, OSError, ValueError) as error:
-            raise SetupError(
+            raise ConfigurationError(
                 f"The cross-encoder {self._name} cannot be loaded ({error}): "
                 "install graphmem[local] and set GRAPHMEM_RERANK_MODEL to the folder or name of one."
             ) from error

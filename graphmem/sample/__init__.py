@@ -14,11 +14,11 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 USER_ID = "mara"
-FOLDER = Path(__file__).parent
+SAMPLE_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SampleQuestion:
     """A question for the sample, asked by `entity` (lookup) or by `meaning` (search).
 
     `valid_as_of` asks for what held then; `known_after` names the session after whose extraction, and before the next
@@ -35,12 +35,12 @@ class Question:
     absent: tuple[str, ...] = ()
 
 
-def messages() -> list[dict[str, str]]:
+def load_messages() -> list[dict[str, str]]:
     """The sample conversation, oldest first: `{session_id, id, role, name?, content, timestamp}`."""
-    lines = (FOLDER / "conversation.jsonl").read_text("utf-8").split("\n")
+    lines = (SAMPLE_FOLDER / "conversation.jsonl").read_text("utf-8").split("\n")
     return [json.loads(line) for line in lines if line]
 
 
-def questions() -> list[Question]:
+def load_questions() -> list[SampleQuestion]:
     """The questions, in the order in which they are best asked."""
-    return TypeAdapter(list[Question]).validate_json((FOLDER / "questions.json").read_bytes())
+    return TypeAdapter(list[SampleQuestion]).validate_json((SAMPLE_FOLDER / "questions.json").read_bytes())

@@ -8,13 +8,22 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from graphmem.consolidation.discover import SELDOM, Seldom, users_with_work
-from graphmem.consolidation.execute import Executor
-from graphmem.consolidation.pipeline import KIND, Stage
-from graphmem.consolidation.rollback import Rollbacks
-from graphmem.domain.identity import Owner, owner_of
-from graphmem.domain.listing import Page, read_cursor, write_cursor
-from graphmem.domain.proposals import Judged, Phase, Proposal, Rollback, Run, RunStatus, Trigger, read_proposals
+from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, Stage
+from graphmem.consolidation.discovery import DEFAULT_COLD_MEMORY_POLICY, ColdMemoryPolicy, find_owners_with_work
+from graphmem.consolidation.execution import RunExecutor
+from graphmem.consolidation.rollback import RunRollback
+from graphmem.domain.consolidation_models import (
+    ConsolidationRun,
+    Proposal,
+    ReviewedProposal,
+    RollbackResult,
+    RunPhase,
+    RunStatus,
+    RunTrigger,
+    parse_proposals,
+)
+from graphmem.domain.identity import Owner, make_owner
+from graphmem.domain.listing import Page, decode_cursor, encode_cursor
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput
 from graphmem.jobs import JobRunner
@@ -23,21 +32,21 @@ from graphmem.store.driver import Graph
 from graphmem.store.runs import RunStore
 
 WAIT_SECONDS = 3600.0
-FOLLOW_SECONDS = 0.5
+FOLLOW_POLL_SECONDS = 0.5
 
 
-class Consolidations:
+class ConsolidationService:
     """The verbs of consolidation runs; a user's run is a job in the user's partition, its id the run's."""
 
     def __init__(
         self,
         graph: Graph,
         runs: RunStore,
-        executor: Executor,
-        rollbacks: Rollbacks,
+        executor: RunExecutor,
+        rollbacks: RunRollback,
         jobs: JobRunner,
         clock: Clock,
-        seldom: Seldom = SELDOM,
+        cold_policy: ColdMemoryPolicy = DEFAULT_COLD_MEMORY_POLICY,
     ) -> None:
         self._graph = graph
         self._runs = runs
@@ -45,7 +54,7 @@ class Consolidations:
         self._rollbacks = rollbacks
         self._jobs = jobs
         self._clock = clock
-        self._seldom = seldom
+        self._cold_policy = cold_policy
 
     async def start(
         self,
@@ -56,7 +65,7 @@ class Consolidations:
         wait: bool = False,
         proposals: Sequence[Proposal | dict[str, Any]] | None = None,
         actor: str | None = None,
-    ) -> Run | str:
+    ) -> ConsolidationRun | str:
         """Queue a run of one user, or of all users with memories to look at, and return its id.
 
         With `proposals`, curated by hand for one user, nothing is discovered or analysed. With `wait` the finished run
@@ -67,8 +76,8 @@ class Consolidations:
         if user_id is None:
             run_id, jobs = await self._start_all(tenant, dry_run, actor)
         else:
-            owner = owner_of(tenant, user_id)
-            curated = None if proposals is None else await self._read(owner, proposals)
+            owner = make_owner(tenant, user_id)
+            curated = None if proposals is None else await self._prepare_proposals(owner, proposals)
             run_id = await self._start_one(owner, dry_run, actor, curated, None)
             jobs = [run_id]
         if not wait:
@@ -78,88 +87,97 @@ class Consolidations:
             await self._jobs.wait(job_id, max(0.0, deadline - time.monotonic()))
         return await self._runs.get(tenant, run_id)
 
-    async def follow(self, tenant: str, run_id: str) -> AsyncIterator[Run]:
+    async def follow(self, tenant: str, run_id: str) -> AsyncIterator[ConsolidationRun]:
         """Yield a run without its changes as it stands from moment to moment, until its jobs have ended."""
         run = await self._runs.get(tenant, run_id, with_changes=False)
         for job_id in [run_id] if run.user_id is not None else run.parts:
-            while not (await self._jobs.wait(job_id, FOLLOW_SECONDS)).status.is_final:
+            while not (await self._jobs.wait(job_id, FOLLOW_POLL_SECONDS)).status.is_final:
                 yield await self._runs.get(tenant, run_id, with_changes=False)
         yield await self._runs.get(tenant, run_id, with_changes=False)
 
     async def page(
         self, tenant: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> Page[Run]:
+    ) -> Page[ConsolidationRun]:
         """List runs without their proposals and changes, the newest first."""
-        owner = owner_of(tenant, user_id) if user_id is not None else None
-        runs = await self._runs.page(tenant, owner, _place(cursor) if cursor else None, limit)
-        following = write_cursor(runs[-1].created_at.isoformat(), runs[-1].id) if len(runs) == limit else None
+        owner = make_owner(tenant, user_id) if user_id is not None else None
+        runs = await self._runs.list_page(tenant, owner, _parse_cursor(cursor) if cursor else None, limit)
+        following = encode_cursor(runs[-1].created_at.isoformat(), runs[-1].id) if len(runs) == limit else None
         return Page(items=runs, next_cursor=following)
 
-    async def get(self, tenant: str, run_id: str) -> Run:
+    async def get(self, tenant: str, run_id: str) -> ConsolidationRun:
         """Return a run with its proposals and changes; raise NotFound for one of another tenant."""
         return await self._runs.get(tenant, run_id)
 
-    async def rollback(self, tenant: str, run_id: str, *, force: bool = False, actor: str | None = None) -> Rollback:
+    async def rollback(
+        self, tenant: str, run_id: str, *, force: bool = False, actor: str | None = None
+    ) -> RollbackResult:
         """Undo a run.
 
         Raises Conflict, with the list as its errors, when later writes touched the same things and `force` is not
         given, and when there is nothing to undo; Gone past the retention.
         """
-        return await self._rollbacks.undo(tenant, run_id, force=force, actor=actor)
+        return await self._rollbacks.roll_back(tenant, run_id, force=force, actor=actor)
 
-    async def _read(self, owner: Owner, proposals: Sequence[Proposal | dict[str, Any]]) -> list[Judged]:
+    async def _prepare_proposals(
+        self, owner: Owner, proposals: Sequence[Proposal | dict[str, Any]]
+    ) -> list[ReviewedProposal]:
         plain = [each if isinstance(each, dict) else each.model_dump() for each in proposals]
-        return await self._executor.observe(owner, read_proposals(plain))
+        return await self._executor.attach_versions(owner, parse_proposals(plain))
 
     async def _start_one(
-        self, owner: Owner, dry_run: bool, actor: str | None, curated: list[Judged] | None, part_of: str | None
+        self,
+        owner: Owner,
+        dry_run: bool,
+        actor: str | None,
+        curated: list[ReviewedProposal] | None,
+        parent_run_id: str | None,
     ) -> str:
         run_id = str(uuid.uuid4())
         await self._runs.create(
             run_id,
             owner.tenant,
             owner,
-            Trigger.ON_DEMAND if curated is None else Trigger.CURATED,
+            RunTrigger.ON_DEMAND if curated is None else RunTrigger.CURATED,
             self._clock(),
             dry_run=dry_run,
             actor=actor,
             proposals=curated or (),
-            phase=Phase.NEW if curated is None else Phase.ANALYSED,
-            part_of=part_of,
+            phase=RunPhase.NEW if curated is None else RunPhase.ANALYSED,
+            parent_run_id=parent_run_id,
         )
         payload = {"run_id": run_id, "tenant": owner.tenant, "user_id": owner.user_id, "stage": Stage.EXECUTION.value}
-        await self._jobs.enqueue(KIND, owner.group_id, payload, run_id)
+        await self._jobs.enqueue(CONSOLIDATION_JOB, owner.group_id, payload, run_id)
         return run_id
 
     async def _start_all(self, tenant: str, dry_run: bool, actor: str | None) -> tuple[str, list[str]]:
         now = self._clock()
         run_id = str(uuid.uuid4())
-        await self._runs.create(run_id, tenant, None, Trigger.ON_DEMAND, now, dry_run=dry_run, actor=actor)
-        owners = await users_with_work(self._graph, tenant, now, self._seldom)
+        await self._runs.create(run_id, tenant, None, RunTrigger.ON_DEMAND, now, dry_run=dry_run, actor=actor)
+        owners = await find_owners_with_work(self._graph, tenant, now, self._cold_policy)
         parts = [await self._start_one(owner, dry_run, actor, None, run_id) for owner in owners]
         # The whole has no work of its own: its status is what its parts come to.
-        await self._runs.update(run_id, status=RunStatus.SUCCEEDED.value, phase=Phase.DONE.value, finished_at=now)
+        await self._runs.update(run_id, status=RunStatus.SUCCEEDED.value, phase=RunPhase.DONE.value, finished_at=now)
         return run_id, parts
 
 
-def _place(cursor: str) -> tuple[datetime, str]:
-    at, run_id = map(str, read_cursor(cursor, (str, str)))
+def _parse_cursor(cursor: str) -> tuple[datetime, str]:
+    at, run_id = map(str, decode_cursor(cursor, (str, str)))
     try:
         return datetime.fromisoformat(at), run_id
     except ValueError:
         raise InvalidInput("The cursor is not one of this list: take it from `next_cursor`.") from None
 
 
-async def schedule_nights(jobs: JobRunner, settings: Settings) -> None:
+async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings) -> None:
     """Keep the three stages of the night in the configured zone; without `nightly`, keep none."""
-    nights = {
+    cron_by_stage = {
         Stage.DISCOVERY: settings.consolidation_discovery,
         Stage.ANALYSIS: settings.consolidation_analysis,
         Stage.EXECUTION: settings.consolidation_execution,
     }
-    for stage, cron in nights.items():
+    for stage, cron in cron_by_stage.items():
         name = f"consolidation-{stage.value}"
         if settings.nightly:
-            await jobs.schedule(name, cron, settings.timezone, KIND, {"stage": stage.value})
+            await jobs.schedule(name, cron, settings.timezone, CONSOLIDATION_JOB, {"stage": stage.value})
         else:
             await jobs.unschedule(name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmem.domain.identity import Owner
 from graphmem.embedding import Embedder
-from graphmem.errors import SetupError
+from graphmem.errors import ConfigurationError
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from graphiti_core import Graphiti
     from graphiti_core.search.search_filters import SearchFilters
 
-UNUSED = "unused"
+PLACEHOLDER_API_KEY = "unused"
 """Key for the model clients that Graphiti insists on and its search never calls."""
 
 
 @asynccontextmanager
 async def open_graphiti(settings: Settings, uri: str, password: str, embedder: Embedder) -> AsyncIterator[Graphiti]:
-    """Open Graphiti on graphmem's database with graphmem's vectors; raise SetupError without the extra."""
+    """Open Graphiti on graphmem's database with graphmem's vectors; raise ConfigurationError without the extra."""
     os.environ.setdefault("GRAPHITI_TELEMETRY_ENABLED", "false")
     # Graphiti reads the size of vectors from the environment when it is first imported.
     os.environ.setdefault("EMBEDDING_DIM", str(embedder.dimension))
@@ -38,7 +38,7 @@ async def open_graphiti(settings: Settings, uri: str, password: str, embedder: E
         from graphiti_core.llm_client.config import LLMConfig
         from graphiti_core.llm_client.openai_client import OpenAIClient
     except ImportError as error:
-        raise SetupError("Graphiti is not installed: `pip install 'graphmem[graphiti]'`.") from error
+        raise ConfigurationError("Graphiti is not installed: `pip install 'graphmem[graphiti]'`.") from error
 
     class SharedEmbedder(EmbedderClient):
         async def create(self, input_data: str | list[str] | Iterable[int] | Iterable[Iterable[int]]) -> list[float]:
@@ -48,7 +48,7 @@ async def open_graphiti(settings: Settings, uri: str, password: str, embedder: E
         async def create_batch(self, input_data_list: list[str]) -> list[list[float]]:
             return await embedder.embed(input_data_list)
 
-    config = LLMConfig(api_key=UNUSED)
+    config = LLMConfig(api_key=PLACEHOLDER_API_KEY)
     graphiti = Graphiti(
         uri,
         settings.neo4j_user,
@@ -63,11 +63,11 @@ async def open_graphiti(settings: Settings, uri: str, password: str, embedder: E
         await graphiti.close()  # type: ignore[no-untyped-call]
 
 
-async def facts_of(graph: Graph, owner: Owner, *, current: bool = True) -> SearchFilters:
+async def build_user_filter(graph: Graph, owner: Owner, *, current: bool = True) -> SearchFilters:
     """Return the filter that keeps Graphiti's search to one user, and to what is believed and open with `current`."""
     from graphiti_core.search.search_filters import ComparisonOperator, DateFilter, SearchFilters
 
-    rows = await graph.fetch("entities.ids", group_id=owner.group_id)
+    rows = await graph.fetch("entities.list_ids", group_id=owner.group_id)
     filters = SearchFilters(edge_source_node_uuids=[row["id"] for row in rows])
     if current:
         is_null = [[DateFilter(comparison_operator=ComparisonOperator.is_null)]]

@@ -1,4 +1,4 @@
-"""Jobs: how a background task stands, another try for one that failed, and what they recorded of an erased memory."""
+"""Background jobs: how a background task stands, another try for one that failed, and what they recorded of an erased memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ERASURE_JOB = "erasure"
 """The kind of the job that erases what jobs unfinished at the time recorded of an erased memory."""
 
 
-class Jobs:
+class JobService:
     """The verbs of jobs; whoever calls has checked that the caller reaches the job's partition."""
 
     def __init__(self, jobs: JobRunner) -> None:
@@ -35,17 +35,17 @@ class Jobs:
         """Return a user's jobs, the newest first."""
         return await self._jobs.list(owner.group_id, limit=limit)
 
-    async def forget_memory(self, owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
+    async def erase_memory_traces(self, owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
         """Erase what jobs recorded of an erased memory, by its id and texts; of those still at work once they end."""
-        await self._jobs.erase_records(owner.group_id, [memory_id, *texts])
+        await self._jobs.erase_step_results(owner.group_id, [memory_id, *texts])
         if await self._jobs.is_busy(owner.group_id):
             payload = {"tenant": owner.tenant, "user_id": owner.user_id, "memory_id": memory_id}
             await self._jobs.enqueue(ERASURE_JOB, owner.group_id, payload)
 
-    async def erase_late(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def handle_erasure_job(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
         """Handle a job of kind `erasure`: in its user's queue it runs after all that were at work."""
         owner, memory_id = Owner(payload["tenant"], payload["user_id"]), payload["memory_id"]
-        await steps.run("erase", lambda: self._jobs.erase_records(owner.group_id, [memory_id]))
+        await steps.run("erase", lambda: self._jobs.erase_step_results(owner.group_id, [memory_id]))
         return JobOutcome()
 
     async def wait(self, job_id: str, seconds: float) -> Job:
@@ -53,6 +53,6 @@ class Jobs:
         return await self._jobs.wait(job_id, seconds)
 
 
-def is_of(job: Job, owner: Owner) -> bool:
+def belongs_to(job: Job, owner: Owner) -> bool:
     """Whether a job stands in a user's queue."""
     return job.partition == owner.group_id

@@ -1,4 +1,4 @@
-"""Keys: who may come in, and as what."""
+"""API keys: who may come in, and as what."""
 
 from __future__ import annotations
 
@@ -9,63 +9,65 @@ import uuid
 
 from pydantic import SecretStr
 
+from graphmem.domain.api_key import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
 from graphmem.domain.identity import DEFAULT_TENANT, Owner
-from graphmem.domain.key import CreatedKey, Key, KeyIn, Role
-from graphmem.domain.times import BEGINNING, Clock
+from graphmem.domain.times import MIN_TIME, Clock
 from graphmem.errors import NotFound, Unauthenticated
 from graphmem.store.keys import KeyStore
 
-FIRST_KEY_ID = "first"
+BOOTSTRAP_KEY_ID = "first"
 """Id of the admin key that the setting `api_key` gives; it is not stored."""
 
 
-def digest(secret: str) -> str:
+def hash_key(secret: str) -> str:
     """Return the SHA-256 of a key in hex, the only form in which keys are kept."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Keys:
+class KeyService:
     """The verbs of API keys."""
 
-    def __init__(self, store: KeyStore, clock: Clock, first_key: SecretStr | None = None) -> None:
+    def __init__(self, store: KeyStore, clock: Clock, bootstrap_key: SecretStr | None = None) -> None:
         self._store = store
         self._clock = clock
-        self._first = digest(first_key.get_secret_value()) if first_key and first_key.get_secret_value() else None
+        self._bootstrap_key_hash = (
+            hash_key(bootstrap_key.get_secret_value()) if bootstrap_key and bootstrap_key.get_secret_value() else None
+        )
 
-    async def authenticate(self, secret: str) -> Key:
+    async def authenticate(self, secret: str) -> ApiKey:
         """Return the key of a secret, asking the graph each time; raise Unauthenticated when there is none."""
-        given = digest(secret)
-        if self._first is not None and hmac.compare_digest(given, self._first):
-            return Key(
-                id=FIRST_KEY_ID,
+        given = hash_key(secret)
+        if self._bootstrap_key_hash is not None and hmac.compare_digest(given, self._bootstrap_key_hash):
+            return ApiKey(
+                id=BOOTSTRAP_KEY_ID,
                 name="GRAPHMEM_API_KEY",
-                role=Role.ADMIN,
+                role=KeyRole.ADMIN,
                 users=None,
-                created_at=BEGINNING,
+                created_at=MIN_TIME,
                 tenant=DEFAULT_TENANT,
             )
-        key = await self._store.by_hash(given)
+        key = await self._store.find_by_hash(given)
         if key is None:
             raise Unauthenticated("The key is unknown or revoked: send a valid one as `Authorization: Bearer <key>`.")
         return key
 
-    async def create(self, tenant: str, wanted: KeyIn) -> CreatedKey:
+    async def create(self, tenant: str, request: ApiKeyIn) -> CreatedApiKey:
         """Make a key of a tenant; the answer is the only place its secret is ever shown."""
         secret = f"gm_{secrets.token_urlsafe(32)}"
-        key = Key(
+        key = ApiKey(
             id=str(uuid.uuid4()),
-            name=wanted.name,
-            role=wanted.role,
-            users=wanted.users,
+            name=request.name,
+            role=request.role,
+            users=request.users,
             created_at=self._clock(),
             tenant=Owner(tenant, "").tenant,
         )
-        await self._store.create(key, digest(secret))
-        return CreatedKey(**key.model_dump(), tenant=key.tenant, key=secret)
+        await self._store.create(key, hash_key(secret))
+        return CreatedApiKey(**key.model_dump(), tenant=key.tenant, key=secret)
 
-    async def list(self, tenant: str) -> list[Key]:
+    async def list(self, tenant: str) -> list[ApiKey]:
         """Return a tenant's keys without their secrets, oldest first."""
-        return await self._store.list(tenant)
+        return await self._store.list_keys(tenant)
 
     async def revoke(self, tenant: str, key_id: str) -> None:
         """Revoke a key at once; raise NotFound for one that is unknown, revoked before or another tenant's."""

@@ -1,4 +1,4 @@
-"""Upkeep, every night and on demand."""
+"""Maintenance, every night and on demand."""
 
 from __future__ import annotations
 
@@ -6,39 +6,41 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from graphmem.consolidation.upkeep import KIND
+from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB
 from graphmem.domain.job import JobStatus
-from graphmem.errors import GraphmemError, JobsUnavailable
+from graphmem.errors import GraphmemError, JobStoreUnavailable
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
 
-NAME = "maintenance"
+SCHEDULE_NAME = "maintenance"
 WAIT_SECONDS = 900.0
 
 
-class Maintenance:
-    """The verb of upkeep, done by a worker."""
+class MaintenanceService:
+    """The verb of maintenance, done by a worker."""
 
     def __init__(self, jobs: JobRunner) -> None:
         self._jobs = jobs
 
     async def run(self, tenant: str, tasks: Sequence[str]) -> dict[str, Any]:
-        """Do the tasks for a tenant now and return what each did; raise JobsUnavailable when no worker does them."""
+        """Do the tasks for a tenant now and return what each did; raise JobStoreUnavailable when no worker does them."""
         payload = {"tenant": tenant, "tasks": list(tasks)}
-        job_id = await self._jobs.enqueue(KIND, f"upkeep:{tenant}", payload, str(uuid.uuid4()))
+        job_id = await self._jobs.enqueue(MAINTENANCE_JOB, f"maintenance:{tenant}", payload, str(uuid.uuid4()))
         job = await self._jobs.wait(job_id, WAIT_SECONDS)
         if job.status is JobStatus.FAILED:
-            raise GraphmemError(f"Upkeep failed: {job.error}")
+            raise GraphmemError(f"Maintenance failed: {job.error}")
         if not job.status.is_final:
-            raise JobsUnavailable(f"Upkeep is not done yet: see that a worker runs, then look at the job {job_id}.")
+            raise JobStoreUnavailable(
+                f"Maintenance is not done yet: see that a worker runs, then look at the job {job_id}."
+            )
         return {
             action["task"]: {name: told for name, told in action.items() if name != "task"} for action in job.actions
         }
 
 
-async def schedule_upkeep(jobs: JobRunner, settings: Settings) -> None:
-    """Keep the nightly upkeep in the configured zone; without `nightly`, keep none."""
+async def schedule_maintenance(jobs: JobRunner, settings: Settings) -> None:
+    """Keep the nightly maintenance in the configured zone; without `nightly`, keep none."""
     if settings.nightly:
-        await jobs.schedule(NAME, settings.maintenance_schedule, settings.timezone, KIND, {})
+        await jobs.schedule(SCHEDULE_NAME, settings.maintenance_schedule, settings.timezone, MAINTENANCE_JOB, {})
     else:
-        await jobs.unschedule(NAME)
+        await jobs.unschedule(SCHEDULE_NAME)

@@ -6,7 +6,7 @@ from graphmem.jobs import JobRunner
 from graphmem.store.driver import Graph
 
 
-class Readiness:
+class ReadinessCheck:
     """Asks Neo4j and the job store."""
 
     def __init__(self, graph: Graph, jobs: JobRunner) -> None:
@@ -14,7 +14,7 @@ class Readiness:
         self._jobs = jobs
 
     async def check(self) -> dict[str, str]:
-        """Return each part with `ok`; raise DatabaseUnavailable or JobsUnavailable for one that is away."""
-        await self._graph.verify()
+        """Return each part with `ok`; raise DatabaseUnavailable or JobStoreUnavailable for one that is away."""
+        await self._graph.verify_connectivity()
         await self._jobs.list(limit=1)
         return {"neo4j": "ok", "jobs": "ok"}

@@ -9,23 +9,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from graphmem.domain.entity import DEFAULT_TYPE, PERSON, Entity, EntityIn, EntityRef
+from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, Entity, EntityIn, EntityRef
 from graphmem.domain.identity import Owner
 from graphmem.domain.text import name_key
 from graphmem.errors import NotFound
 from graphmem.store.driver import Graph, Row, Transaction
-from graphmem.store.rows import entity_of, entity_ref, group_key
+from graphmem.store.fact_mapping import entity_from_node, entity_ref_from_node, group_key
 
-EVERYONE = "everyone"
+GLOBAL_SUBJECT_NAME = "everyone"
 """Name of the entity that global memories are about when they name no subject."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedEntities:
     """What names mean: entities by name key, and the properties of those that are still to be made."""
 
     refs: dict[str, EntityRef]
-    new: list[Row]
+    new_entities: list[Row]
 
 
 class EntityStore:
@@ -34,33 +34,33 @@ class EntityStore:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    async def resolve(
+    async def resolve_entities(
         self,
         transaction: Transaction,
         owner: Owner,
-        wanted: Iterable[EntityIn],
+        entities: Iterable[EntityIn],
         vectors: Mapping[str, list[float]],
         now: datetime,
-    ) -> Resolved:
+    ) -> ResolvedEntities:
         """Return the entities named; the key "" is the user's own entity. The caller makes those that are new.
 
         Runs under the user's lock, so that many writers at once make one entity; the constraint holds it anyway.
         """
-        own = EntityIn(name=owner.user_id or EVERYONE, type=PERSON if owner.user_id else "Group")
-        asked = {name_key(own.name): own}
-        for each in wanted:
+        own = EntityIn(name=owner.user_id or GLOBAL_SUBJECT_NAME, type=PERSON_TYPE if owner.user_id else "Group")
+        requested = {name_key(own.name): own}
+        for each in entities:
             key = name_key(each.name)
-            if key not in asked or asked[key].type is None:
-                asked[key] = each
-        found = await self._by_key(transaction, [owner.group_id], list(asked))
+            if key not in requested or requested[key].type is None:
+                requested[key] = each
+        found = await self._find_by_keys(transaction, [owner.group_id], list(requested))
         new = {
-            key: _new_entity(owner, each, vectors.get(key), now, is_user=key == name_key(own.name))
-            for key, each in asked.items()
+            key: _new_entity_properties(owner, each, vectors.get(key), now, is_user=key == name_key(own.name))
+            for key, each in requested.items()
             if key not in found
         }
         found |= new
-        for key, each in asked.items():
-            if each.type and each.type != DEFAULT_TYPE and found[key]["type"] == DEFAULT_TYPE:
+        for key, each in requested.items():
+            if each.type and each.type != DEFAULT_ENTITY_TYPE and found[key]["type"] == DEFAULT_ENTITY_TYPE:
                 rows = await transaction.run(
                     "entities.set_type",
                     group_id=owner.group_id,
@@ -69,9 +69,9 @@ class EntityStore:
                     now=now,
                 )
                 found[key] = rows[0]["entity"]
-        known = {key: entity_ref(stored) for key, stored in found.items()}
+        known = {key: entity_ref_from_node(stored) for key, stored in found.items()}
         known[""] = known[name_key(own.name)]
-        return Resolved(known, list(new.values()))
+        return ResolvedEntities(known, list(new.values()))
 
     async def create(
         self,
@@ -83,9 +83,9 @@ class EntityStore:
         now: datetime,
     ) -> EntityRef:
         """Make one entity of an id given, under the user's lock; the caller has seen that its name is free."""
-        properties = {**_new_entity(owner, named, vector, now, is_user=False), "uuid": entity_id}
-        rows = await transaction.run("entities.create", entities=[properties])
-        return entity_ref(rows[0]["entity"])
+        properties = {**_new_entity_properties(owner, named, vector, now, is_user=False), "uuid": entity_id}
+        rows = await transaction.run("entities.create_entities", entities=[properties])
+        return entity_ref_from_node(rows[0]["entity"])
 
     async def add_aliases(
         self, transaction: Transaction, owner: Owner, entity: str, names: Sequence[str], now: datetime
@@ -104,50 +104,54 @@ class EntityStore:
             now=now,
         )
 
-    async def refs(self, transaction: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, EntityRef]:
+    async def get_refs(self, transaction: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, EntityRef]:
         """Return entities by id as memories name them."""
         if not ids:
             return {}
-        rows = await transaction.run("entities.by_ids", group_ids=owner.readable, ids=list(ids))
-        return {row["entity"]["uuid"]: entity_ref(row["entity"]) for row in rows}
+        rows = await transaction.run("entities.fetch_by_ids", group_ids=owner.readable_group_ids, ids=list(ids))
+        return {row["entity"]["uuid"]: entity_ref_from_node(row["entity"]) for row in rows}
 
-    async def ids_named(self, owner: Owner, name: str) -> list[str]:
+    async def resolve_entity_ids(self, owner: Owner, name: str) -> list[str]:
         """Return the ids an entity filter means: an id itself, or the entities of that name or alias."""
 
         async def work(transaction: Transaction) -> list[str]:
-            found = await self._by_key(transaction, owner.readable, [name_key(name)])
-            by_id = await transaction.run("entities.by_ids", group_ids=owner.readable, ids=[name])
+            found = await self._find_by_keys(transaction, owner.readable_group_ids, [name_key(name)])
+            by_id = await transaction.run("entities.fetch_by_ids", group_ids=owner.readable_group_ids, ids=[name])
             return [row["uuid"] for row in found.values()] + [row["entity"]["uuid"] for row in by_id]
 
         return await self._graph.read(work)
 
     async def get(self, owner: Owner, entity_id: str) -> Entity:
         """Return one entity; raise NotFound for one that is not this user's."""
-        rows = await self._graph.fetch("entities.one", group_ids=owner.readable, entity_id=entity_id)
+        rows = await self._graph.fetch(
+            "entities.get_with_memory_count", group_ids=owner.readable_group_ids, entity_id=entity_id
+        )
         if not rows:
             raise NotFound("There is no such entity.")
-        return entity_of(rows[0]["entity"], rows[0]["memory_count"])
+        return entity_from_node(rows[0]["entity"], rows[0]["memory_count"])
 
-    async def page(
+    async def list_page(
         self, owner: Owner, *, text: str | None, type: str | None, after: tuple[str, str] | None, limit: int
     ) -> tuple[list[Entity], tuple[str, str] | None]:
         """Return one page of entities by name and the key to go on from (None at the end)."""
         rows = await self._graph.fetch(
-            "entities.page",
-            group_ids=owner.readable,
+            "entities.list_page",
+            group_ids=owner.readable_group_ids,
             text=name_key(text) if text else None,
             type=type,
             after_key=after[0] if after else None,
             after_id=after[1] if after else None,
             limit=limit,
         )
-        entities = [entity_of(row["entity"], row["memory_count"]) for row in rows]
+        entities = [entity_from_node(row["entity"], row["memory_count"]) for row in rows]
         if len(rows) < limit:
             return entities, None
         return entities, (rows[-1]["entity"]["name_key"], rows[-1]["entity"]["uuid"])
 
-    async def _by_key(self, transaction: Transaction, group_ids: list[str], keys: Sequence[str]) -> dict[str, Row]:
-        rows = await transaction.run("entities.find", group_ids=group_ids, keys=list(keys))
+    async def _find_by_keys(
+        self, transaction: Transaction, group_ids: list[str], keys: Sequence[str]
+    ) -> dict[str, Row]:
+        rows = await transaction.run("entities.find_by_keys", group_ids=group_ids, keys=list(keys))
         found: dict[str, Row] = {}
         for row in rows:
             stored = row["entity"]
@@ -160,10 +164,10 @@ class EntityStore:
         return found
 
 
-def _new_entity(
+def _new_entity_properties(
     owner: Owner, named: EntityIn, vector: list[float] | None, now: datetime, *, is_user: bool
 ) -> dict[str, Any]:
-    kind = named.type or DEFAULT_TYPE
+    kind = named.type or DEFAULT_ENTITY_TYPE
     return {
         "uuid": str(uuid.uuid4()),
         "group_id": owner.group_id,

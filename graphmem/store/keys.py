@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from graphmem.domain.key import Key
+from graphmem.domain.api_key import ApiKey
 from graphmem.store.driver import Graph, Row
 
 
@@ -14,28 +14,28 @@ class KeyStore:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    async def create(self, key: Key, digest: str) -> None:
+    async def create(self, key: ApiKey, digest: str) -> None:
         """Keep a new key under its hash."""
         properties = {**key.model_dump(), "role": key.role.value, "tenant": key.tenant, "hash": digest}
         await self._graph.execute("keys.create", properties=properties)
 
-    async def by_hash(self, digest: str) -> Key | None:
+    async def find_by_hash(self, digest: str) -> ApiKey | None:
         """Return the key of a hash, or None when it is unknown or revoked."""
-        rows = await self._graph.fetch("keys.by_hash", hash=digest)
-        return _key(rows[0]) if rows else None
+        rows = await self._graph.fetch("keys.find_by_hash", hash=digest)
+        return _key_from_row(rows[0]) if rows else None
 
-    async def list(self, tenant: str) -> list[Key]:
+    async def list_keys(self, tenant: str) -> list[ApiKey]:
         """Return a tenant's keys, oldest first."""
-        return [_key(row) for row in await self._graph.fetch("keys.list", tenant=tenant)]
+        return [_key_from_row(row) for row in await self._graph.fetch("keys.list_keys", tenant=tenant)]
 
     async def revoke(self, tenant: str, key_id: str, now: datetime) -> bool:
         """Revoke a key at once; return whether there was one."""
         return bool(await self._graph.execute("keys.revoke", tenant=tenant, key_id=key_id, now=now))
 
 
-def _key(row: Row) -> Key:
+def _key_from_row(row: Row) -> ApiKey:
     stored = row["key"]
-    return Key(
+    return ApiKey(
         id=stored["id"],
         name=stored["name"],
         role=stored["role"],

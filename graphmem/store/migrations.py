@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmem.errors import SetupError
+from graphmem.errors import ConfigurationError
 from graphmem.resources import cypher_root
 from graphmem.store.driver import Graph, Transaction
 
-_FILE = re.compile(r"^V(?P<version>\d{4})__(?P<title>[a-z0-9_]+)\.cypher$")
+_FILE_NAME = re.compile(r"^V(?P<version>\d{4})__(?P<title>[a-z0-9_]+)\.cypher$")
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
@@ -31,29 +31,29 @@ class Migration:
         return [statement.strip() for statement in filled.split(";") if statement.strip()]
 
 
-def load(folder: Path | None = None) -> list[Migration]:
+def load_migrations(folder: Path | None = None) -> list[Migration]:
     """Return the migrations of a folder in order of their version."""
     found = []
     for path in sorted((folder or cypher_root() / "migrations").glob("*.cypher")):
-        match = _FILE.match(path.name)
+        match = _FILE_NAME.match(path.name)
         if not match:
-            raise SetupError(f"{path.name} is no migration: name it V0001__what_it_does.cypher.")
+            raise ConfigurationError(f"{path.name} is no migration: name it V0001__what_it_does.cypher.")
         text = path.read_text("utf-8")
         checksum = hashlib.sha256(text.encode()).hexdigest()
         found.append(Migration(int(match["version"]), match["title"], checksum, text))
     return found
 
 
-def pending(known: Sequence[Migration], applied: dict[int, str]) -> list[Migration]:
-    """Return the migrations still to be run; raise SetupError when an applied one is unknown or was changed."""
+def pending_migrations(known: Sequence[Migration], applied: dict[int, str]) -> list[Migration]:
+    """Return the migrations still to be run; raise ConfigurationError when an applied one is unknown or was changed."""
     by_version = {migration.version: migration for migration in known}
     for version, checksum in applied.items():
         if version not in by_version:
-            raise SetupError(
+            raise ConfigurationError(
                 f"The database is at schema version {version}, which this graphmem does not know: upgrade it."
             )
         if by_version[version].checksum != checksum:
-            raise SetupError(
+            raise ConfigurationError(
                 f"Migration V{version:04} differs from the one the database was made with: "
                 "install the version that made it, or start with an empty database."
             )
@@ -61,23 +61,23 @@ def pending(known: Sequence[Migration], applied: dict[int, str]) -> list[Migrati
 
 
 async def migrate(graph: Graph, model: str, dimension: int, folder: Path | None = None) -> list[int]:
-    """Run what is pending and return its versions; raise SetupError when the embedder is not the one of the indexes."""
+    """Run what is pending and return its versions; raise ConfigurationError when the embedder is not the one of the indexes."""
 
-    async def state(transaction: Transaction) -> tuple[dict[int, str], tuple[str, int] | None]:
-        rows = await transaction.run("schema.applied_migrations")
-        embedding = await transaction.run("schema.embedding")
+    async def read_schema_state(transaction: Transaction) -> tuple[dict[int, str], tuple[str, int] | None]:
+        rows = await transaction.run("schema.list_applied_migrations")
+        embedding = await transaction.run("schema.get_embedding_model")
         return {row["version"]: row["checksum"] for row in rows}, (
             (embedding[0]["model"], embedding[0]["dimension"]) if embedding else None
         )
 
-    applied, embedding = await graph.read(state)
+    applied, embedding = await graph.read(read_schema_state)
     if embedding and embedding != (model, dimension):
-        raise SetupError(
+        raise ConfigurationError(
             f"The database holds vectors of {embedding[0]} ({embedding[1]} dimensions), but the embedder is {model} "
             f"({dimension}): set GRAPHMEM_EMBEDDING_MODEL back, or export, start an empty database and import."
         )
     run = []
-    for migration in pending(load(folder), applied):
+    for migration in pending_migrations(load_migrations(folder), applied):
         for statement in migration.statements(dimension):
             await graph.apply_schema(statement)
         await graph.execute(
@@ -85,7 +85,7 @@ async def migrate(graph: Graph, model: str, dimension: int, folder: Path | None 
         )
         run.append(migration.version)
     if embedding is None:
-        await graph.execute("schema.record_embedding", model=model, dimension=dimension)
+        await graph.execute("schema.record_embedding_model", model=model, dimension=dimension)
     if run:
         await graph.fetch("schema.await_indexes")
     return run

@@ -19,7 +19,7 @@ _HEADER = re.compile(r"^// name: (?P<name>[a-z_]+)\((?P<params>[a-z_, ]*)\)\s*$"
 _FRAGMENT = re.compile(r"^// fragment: ([a-z_]+)\n// [^\n]+\n((?:(?!//).*\n?)*)", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
-_PROSE = re.compile(r"//[^\n]*|'(?:[^'\\]|\\.)*'")
+_COMMENTS_AND_STRINGS = re.compile(r"//[^\n]*|'(?:[^'\\]|\\.)*'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,15 @@ class Query:
     name: str
     text: str
     parameters: frozenset[str]
-    purpose: str
+    description: str
 
 
-class BadQueryFile(ValueError):
+class QueryFileError(ValueError):
     """A file of queries does not keep the form of the catalogue."""
 
 
-def parse(room: str, text: str, fragments: Mapping[str, str] = MappingProxyType({})) -> Iterator[Query]:
-    """Yield the entries of one file as `room.name`; raise BadQueryFile when declared and used parameters differ."""
+def parse_queries(module: str, text: str, fragments: Mapping[str, str] = MappingProxyType({})) -> Iterator[Query]:
+    """Yield the entries of one file as `module.name`; raise QueryFileError when declared and used parameters differ."""
     blocks: list[tuple[str, frozenset[str], list[str]]] = []
     for line in text.splitlines():
         if header := _HEADER.match(line):
@@ -46,15 +46,15 @@ def parse(room: str, text: str, fragments: Mapping[str, str] = MappingProxyType(
         elif blocks:
             blocks[-1][2].append(line)
         elif line.strip() and not line.startswith("//"):
-            raise BadQueryFile(f"{room}: text before the first entry: {line!r}")
+            raise QueryFileError(f"{module}: text before the first entry: {line!r}")
     for name, declared, lines in blocks:
         if not lines or not lines[0].startswith("// "):
-            raise BadQueryFile(f"{room}.{name}: the line after the name must say what the query is for")
-        body = _filled(f"{room}.{name}", "\n".join(lines[1:]).strip().rstrip(";"), fragments)
-        used = frozenset(_PARAMETER.findall(_PROSE.sub("", body)))
+            raise QueryFileError(f"{module}.{name}: the line after the name must say what the query is for")
+        body = _insert_fragments(f"{module}.{name}", "\n".join(lines[1:]).strip().rstrip(";"), fragments)
+        used = frozenset(_PARAMETER.findall(_COMMENTS_AND_STRINGS.sub("", body)))
         if used != declared:
-            raise BadQueryFile(f"{room}.{name}: declares {sorted(declared)} but uses {sorted(used)}")
-        yield Query(f"{room}.{name}", body, declared, lines[0].removeprefix("// ").strip())
+            raise QueryFileError(f"{module}.{name}: declares {sorted(declared)} but uses {sorted(used)}")
+        yield Query(f"{module}.{name}", body, declared, lines[0].removeprefix("// ").strip())
 
 
 def parse_fragments(text: str) -> dict[str, str]:
@@ -62,22 +62,22 @@ def parse_fragments(text: str) -> dict[str, str]:
     return {name: body.strip() for name, body in _FRAGMENT.findall(text)}
 
 
-def _filled(name: str, body: str, fragments: Mapping[str, str]) -> str:
+def _insert_fragments(name: str, body: str, fragments: Mapping[str, str]) -> str:
     missing = set(_PLACEHOLDER.findall(body)) - fragments.keys()
     if missing:
-        raise BadQueryFile(f"{name}: there is no fragment {', '.join(sorted(missing))}")
+        raise QueryFileError(f"{name}: there is no fragment {', '.join(sorted(missing))}")
     return _PLACEHOLDER.sub(lambda found: fragments[found[1]], body)
 
 
 @cache
-def catalogue(root: Path | None = None) -> Mapping[str, Query]:
-    """Return every query by name, `room.query`."""
+def load_queries(root: Path | None = None) -> Mapping[str, Query]:
+    """Return every query by name, `module.query`."""
     folder = root or cypher_root()
     fragments = parse_fragments((folder / "fragments.cypher").read_text("utf-8"))
     queries: dict[str, Query] = {}
     for path in sorted((folder / "queries").glob("*.cypher")):
-        for query in parse(path.stem, path.read_text("utf-8"), fragments):
+        for query in parse_queries(path.stem, path.read_text("utf-8"), fragments):
             if query.name in queries:
-                raise BadQueryFile(f"{query.name} is there twice")
+                raise QueryFileError(f"{query.name} is there twice")
             queries[query.name] = query
     return queries

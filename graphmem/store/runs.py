@@ -9,17 +9,25 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from graphmem.domain.consolidation_models import (
+    ConsolidationRun,
+    GraphChange,
+    ProposalVerdict,
+    ReviewedProposal,
+    RunPhase,
+    RunStatus,
+    RunTrigger,
+)
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
-from graphmem.domain.proposals import Change, Judged, Phase, Run, RunStatus, Trigger, Verdict
-from graphmem.domain.snapshot import Delta, Image
+from graphmem.domain.snapshot import ElementChange, ElementImage
 from graphmem.errors import NotFound
 from graphmem.store.driver import Graph, Row, Transaction
-from graphmem.store.rows import user_of
+from graphmem.store.fact_mapping import user_id_of_group
 from graphmem.store.snapshots import SnapshotStore
 
-_CHANGES = TypeAdapter(list[Change])
-SHOWN_CHANGES = 5000
+_CHANGE_LIST = TypeAdapter(list[GraphChange])
+MAX_RETURNED_CHANGES = 5000
 """How many changes a run is shown with at most."""
 
 
@@ -35,14 +43,14 @@ class RunStore:
         run_id: str,
         tenant: str,
         owner: Owner | None,
-        trigger: Trigger,
+        trigger: RunTrigger,
         now: datetime,
         *,
         dry_run: bool = False,
         actor: str | None = None,
-        proposals: Sequence[Judged] = (),
-        phase: Phase = Phase.NEW,
-        part_of: str | None = None,
+        proposals: Sequence[ReviewedProposal] = (),
+        phase: RunPhase = RunPhase.NEW,
+        parent_run_id: str | None = None,
         undoes: str | None = None,
         status: RunStatus = RunStatus.QUEUED,
         transaction: Transaction | None = None,
@@ -59,23 +67,27 @@ class RunStore:
             "actor": actor,
             "created_at": now,
             "undoes": undoes,
-            "proposals": Judged.write_list(proposals),
+            "proposals": ReviewedProposal.list_to_json(proposals),
         }
 
         async def work(inside: Transaction) -> None:
             await inside.run("consolidation.create_run", properties=properties)
-            if part_of:
-                await inside.run("consolidation.add_part", run_id=part_of, part_id=run_id)
+            if parent_run_id:
+                await inside.run("consolidation.add_child_run", run_id=parent_run_id, part_id=run_id)
 
         await (work(transaction) if transaction else self._graph.write(work))
 
     async def update(self, run_id: str, transaction: Transaction | None = None, **properties: Any) -> None:
         """Set what has become of a run; `proposals` and `receipt` are given as models."""
         if "proposals" in properties:
-            judged: Sequence[Judged] = properties["proposals"]
-            properties["proposals"] = Judged.write_list(judged)
-            properties["executed"] = sum(each.verdict in (Verdict.EXECUTED, Verdict.PLANNED) for each in judged)
-            properties["refused"] = sum(each.verdict in (Verdict.REFUSED, Verdict.STALE) for each in judged)
+            judged: Sequence[ReviewedProposal] = properties["proposals"]
+            properties["proposals"] = ReviewedProposal.list_to_json(judged)
+            properties["executed"] = sum(
+                each.verdict in (ProposalVerdict.EXECUTED, ProposalVerdict.PLANNED) for each in judged
+            )
+            properties["refused"] = sum(
+                each.verdict in (ProposalVerdict.REFUSED, ProposalVerdict.STALE) for each in judged
+            )
         if "receipt" in properties:
             properties["receipt"] = properties["receipt"].model_dump_json()
 
@@ -84,97 +96,101 @@ class RunStore:
 
         await (work(transaction) if transaction else self._graph.write(work))
 
-    async def get(self, tenant: str, run_id: str, *, with_changes: bool = True) -> Run:
+    async def get(self, tenant: str, run_id: str, *, with_changes: bool = True) -> ConsolidationRun:
         """Return a run with its proposals and changes; those of all users are summed up over its parts."""
 
-        async def work(transaction: Transaction) -> Run:
-            row = await self._row(transaction, tenant, run_id)
-            run = _whole(row["run"], row["parts"])
+        async def work(transaction: Transaction) -> ConsolidationRun:
+            row = await self._fetch_run_row(transaction, tenant, run_id)
+            run = _run_with_children(row["run"], row["parts"])
             if with_changes:
-                left = SHOWN_CHANGES
+                left = MAX_RETURNED_CHANGES
                 for part in [row["run"], *row["parts"]]:
                     if part.get("preview"):
-                        run.changes += _CHANGES.validate_json(part["preview"])
-                    deltas = await self._snapshots.changes(transaction, part["id"], left)
-                    run.changes += [change_of(delta) for delta in deltas]
+                        run.changes += _CHANGE_LIST.validate_json(part["preview"])
+                    deltas = await self._snapshots.list_changes(transaction, part["id"], left)
+                    run.changes += [graph_change_from(delta) for delta in deltas]
                     left -= len(deltas)
             return run
 
         return await self._graph.read(work)
 
-    async def owners_of(self, tenant: str, run_id: str) -> list[tuple[str, Owner]]:
+    async def list_user_runs(self, tenant: str, run_id: str) -> list[tuple[str, Owner]]:
         """Return the runs with changes of their own that a run is made of, with their users."""
 
         async def work(transaction: Transaction) -> list[tuple[str, Owner]]:
-            row = await self._row(transaction, tenant, run_id)
+            row = await self._fetch_run_row(transaction, tenant, run_id)
             runs = row["parts"] if row["run"].get("group_id") is None else [row["run"]]
-            return [(run["id"], Owner(tenant, user_of(run["group_id"]) or "")) for run in runs]
+            return [(run["id"], Owner(tenant, user_id_of_group(run["group_id"]) or "")) for run in runs]
 
         return await self._graph.read(work)
 
-    async def page(self, tenant: str, owner: Owner | None, after: tuple[datetime, str] | None, limit: int) -> list[Run]:
+    async def list_page(
+        self, tenant: str, owner: Owner | None, after: tuple[datetime, str] | None, limit: int
+    ) -> list[ConsolidationRun]:
         """Return runs without proposals and changes, the newest first, from the one `after` on."""
         rows = await self._graph.fetch(
-            "consolidation.runs",
+            "consolidation.list_runs",
             tenant=tenant,
             group_id=owner.group_id if owner else None,
             before=after[0] if after else None,
             before_id=after[1] if after else None,
             limit=limit,
         )
-        return [_whole(row["run"], row["parts"]) for row in rows]
+        return [_run_with_children(row["run"], row["parts"]) for row in rows]
 
-    async def unfinished(self, owner: Owner) -> list[Run]:
+    async def list_unfinished(self, owner: Owner) -> list[ConsolidationRun]:
         """Return the runs of a user that are still to be finished, the oldest first."""
-        rows = await self._graph.fetch("consolidation.unfinished", tenant=owner.tenant, group_id=owner.group_id)
-        return [run_of(row["run"]) for row in rows]
+        rows = await self._graph.fetch(
+            "consolidation.list_unfinished_runs", tenant=owner.tenant, group_id=owner.group_id
+        )
+        return [run_from_node(row["run"]) for row in rows]
 
-    async def set_batches(self, run_id: str, batches: Sequence[dict[str, Any]]) -> None:
+    async def save_batches(self, run_id: str, batches: Sequence[dict[str, Any]]) -> None:
         """Keep the batches that discovery found for a run."""
         await self.update(
             run_id,
             batch_ids=json.dumps(batches),
             batches=len(batches),
             candidates=sum(len(batch["memory_ids"]) for batch in batches),
-            phase=Phase.DISCOVERED.value,
+            phase=RunPhase.DISCOVERED.value,
             status=RunStatus.RUNNING.value,
         )
 
-    async def batches(self, run_id: str, tenant: str) -> list[dict[str, Any]]:
+    async def load_batches(self, run_id: str, tenant: str) -> list[dict[str, Any]]:
         """Return the batches of memories that discovery found for a run."""
-        rows = await self._graph.fetch("consolidation.run", run_id=run_id, tenant=tenant)
+        rows = await self._graph.fetch("consolidation.get_run", run_id=run_id, tenant=tenant)
         found: list[dict[str, Any]] = json.loads((rows[0]["run"].get("batch_ids") if rows else None) or "[]")
         return found
 
-    async def undoes(self, transaction: Transaction, run_id: str) -> str | None:
+    async def get_undone_run_id(self, transaction: Transaction, run_id: str) -> str | None:
         """Return the run that a rollback undid."""
-        rows = await transaction.run("consolidation.undoes", run_id=run_id)
+        rows = await transaction.run("consolidation.get_undone_run_id", run_id=run_id)
         return rows[0]["undoes"] if rows else None
 
-    async def _row(self, transaction: Transaction, tenant: str, run_id: str) -> Row:
-        rows = await transaction.run("consolidation.run", run_id=run_id, tenant=tenant)
+    async def _fetch_run_row(self, transaction: Transaction, tenant: str, run_id: str) -> Row:
+        rows = await transaction.run("consolidation.get_run", run_id=run_id, tenant=tenant)
         if not rows:
             raise NotFound("There is no such run.")
         return rows[0]
 
 
-def write_changes(deltas: Sequence[Delta]) -> str:
+def changes_to_json(deltas: Sequence[ElementChange]) -> str:
     """Return what a dry run would have changed as JSON."""
-    return _CHANGES.dump_json([change_of(delta) for delta in deltas]).decode()
+    return _CHANGE_LIST.dump_json([graph_change_from(delta) for delta in deltas]).decode()
 
 
-def change_of(delta: Delta) -> Change:
+def graph_change_from(delta: ElementChange) -> GraphChange:
     """Return a change as callers see it."""
-    return Change(
+    return GraphChange(
         kind=delta.kind.value,
         id=delta.id,
         memory_id=delta.memory_id,
-        before=_shown(delta.before),
-        after=_shown(delta.after),
+        before=_image_to_dict(delta.before),
+        after=_image_to_dict(delta.after),
     )
 
 
-def _shown(image: Image | None) -> dict[str, Any] | None:
+def _image_to_dict(image: ElementImage | None) -> dict[str, Any] | None:
     if image is None:
         return None
     shown = dict(image.properties)
@@ -185,39 +201,39 @@ def _shown(image: Image | None) -> dict[str, Any] | None:
     return shown
 
 
-def run_of(stored: Row) -> Run:
+def run_from_node(stored: Row) -> ConsolidationRun:
     """Return a run node's properties as callers see them."""
     same = ("id", "phase", "trigger", "dry_run", "actor", "reason", "created_at", "finished_at", "undoes", "undone_by")
     counts = ("candidates", "batches", "batches_done", "executed", "refused", "change_count")
-    return Run(
+    return ConsolidationRun(
         **{name: stored[name] for name in same if stored.get(name) is not None},
         **{name: stored.get(name) or 0 for name in counts},
-        user_id=user_of(stored["group_id"]) if stored.get("group_id") else None,
+        user_id=user_id_of_group(stored["group_id"]) if stored.get("group_id") else None,
         status=RunStatus(stored["status"]),
         receipt=Receipt.model_validate_json(stored.get("receipt") or "{}"),
-        proposals=Judged.read_list(stored.get("proposals")),
+        proposals=ReviewedProposal.list_from_json(stored.get("proposals")),
     )
 
 
-def _whole(stored: Row, parts: Sequence[Row]) -> Run:
+def _run_with_children(stored: Row, parts: Sequence[Row]) -> ConsolidationRun:
     """Return a run with what its parts have come to."""
-    run = run_of(stored)
+    run = run_from_node(stored)
     if not parts:
         return run
-    found = [run_of(part) for part in parts]
+    found = [run_from_node(part) for part in parts]
     run.parts = [part.id for part in found]
     run.proposals = [judged for part in found for judged in part.proposals]
     for name in ("candidates", "batches", "batches_done", "executed", "refused", "change_count"):
         setattr(run, name, sum(getattr(part, name) for part in found))
     run.receipt = Receipt(**{name: sum(getattr(part.receipt, name) for part in found) for name in Receipt.model_fields})
     if run.status in (RunStatus.SUCCEEDED, RunStatus.ROLLED_BACK):
-        run.status = joint_status([part.status for part in found], run.status)
+        run.status = aggregate_status([part.status for part in found], run.status)
         run.finished_at = max((part.finished_at for part in found if part.finished_at), default=run.finished_at)
         run.reason = "; ".join(dict.fromkeys(part.reason for part in found if part.reason)) or run.reason
     return run
 
 
-def joint_status(parts: Sequence[RunStatus], own: RunStatus) -> RunStatus:
+def aggregate_status(parts: Sequence[RunStatus], own: RunStatus) -> RunStatus:
     """Return the status of a run over all users: what is worst or least far of its parts."""
     for status in (RunStatus.RUNNING, RunStatus.QUEUED, RunStatus.FAILED, RunStatus.ABORTED):
         if status in parts:

@@ -11,11 +11,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from graphmem_api.app import create_app
-from graphmem_api.server import make_server
+from graphmem_api.server import make_uvicorn_server
 from pydantic import SecretStr
 
 from graphmem.bootstrap import GraphMemory
-from graphmem.domain.key import KeyIn, Role
+from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 
@@ -26,9 +26,9 @@ Caller = Callable[..., Awaitable[httpx.AsyncClient]]
 
 
 @asynccontextmanager
-async def served(app: FastAPI) -> AsyncIterator[str]:
+async def serve_app(app: FastAPI) -> AsyncIterator[str]:
     """Serve an app and yield its address."""
-    server = make_server(app, "127.0.0.1", 0)
+    server = make_uvicorn_server(app, "127.0.0.1", 0)
     task = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - a flag is all uvicorn offers
         await asyncio.sleep(0.01)
@@ -57,7 +57,7 @@ async def app(service: GraphMemory, settings: Settings) -> FastAPI:
 
 @pytest.fixture(scope="package")
 async def address(app: FastAPI) -> AsyncIterator[str]:
-    async with served(app) as address:
+    async with serve_app(app) as address:
         yield address
 
 
@@ -74,7 +74,7 @@ async def caller(address: str, service: GraphMemory, tenant: str) -> AsyncIterat
     async with AsyncExitStack() as stack:
 
         async def make(role: str = "agent", users: list[str] | None = None, of: str = tenant) -> httpx.AsyncClient:
-            key = await service.keys.create(of, KeyIn(name=role, role=Role(role), users=users))
+            key = await service.keys.create(of, ApiKeyIn(name=role, role=KeyRole(role), users=users))
             return await stack.enter_async_context(
                 httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {key.key}"}, timeout=60)
             )

@@ -1,4 +1,4 @@
-"""Consolidation, its undoing and upkeep over HTTP."""
+"""Consolidation, its undoing and maintenance over HTTP."""
 
 from __future__ import annotations
 
@@ -10,28 +10,32 @@ import httpx
 import pytest
 
 from graphmem.bootstrap import GraphMemory
+from graphmem.domain.consolidation_models import RunTrigger
 from graphmem.domain.identity import Owner
-from graphmem.domain.proposals import Trigger
 from graphmem.domain.times import utc_now
 from tests.api.conftest import Caller
 
 RUNS = "/v1/admin/consolidations"
-TWO = ("Mara is vegetarian", "Mara eats no dairy")
-BOTH = "Mara is vegetarian and eats no dairy"
+SOURCE_STATEMENTS = ("Mara is vegetarian", "Mara eats no dairy")
+MERGED_STATEMENT = "Mara is vegetarian and eats no dairy"
 
 
-async def saved(client: httpx.AsyncClient, *contents: str) -> list[str]:
+async def save_memories(client: httpx.AsyncClient, *contents: str) -> list[str]:
     body = {"memories": [{"content": content} for content in contents]}
     results = (await client.post("/v1/users/mara/memories", json=body)).json()["results"]
     return [each["memory"]["id"] for each in results]
 
 
-async def current(client: httpx.AsyncClient) -> set[str]:
+async def current_contents(client: httpx.AsyncClient) -> set[str]:
     return {each["content"] for each in (await client.get("/v1/users/mara/memories")).json()["items"]}
 
 
-async def merged(client: httpx.AsyncClient, ids: list[str] | None = None, **more: Any) -> dict[str, Any]:
-    merge = {"action": "MERGE", "memory_ids": ids or await saved(client, *TWO), "content": BOTH}
+async def run_merge(client: httpx.AsyncClient, ids: list[str] | None = None, **more: Any) -> dict[str, Any]:
+    merge = {
+        "action": "MERGE",
+        "memory_ids": ids or await save_memories(client, *SOURCE_STATEMENTS),
+        "content": MERGED_STATEMENT,
+    }
     body = {"user_id": "mara", "proposals": [merge], "wait": True, **more}
     answer = await client.post(RUNS, json=body)
     assert answer.status_code == 200, answer.text
@@ -40,19 +44,19 @@ async def merged(client: httpx.AsyncClient, ids: list[str] | None = None, **more
 
 
 @pytest.mark.req("UMB-13", "UMB-14")
-async def test_an_export_after_a_rollback_is_the_export_before_the_run(admin: httpx.AsyncClient) -> None:
+async def test_rollback_restores_the_export_from_before_the_run(admin: httpx.AsyncClient) -> None:
     async def exported() -> dict[str, Any]:
         found: dict[str, Any] = (await admin.get("/v1/users/mara/export")).json()
         return {name: value for name, value in found.items() if name != "exported_at"}
 
-    ids = await saved(admin, *TWO)
+    ids = await save_memories(admin, *SOURCE_STATEMENTS)
     before = await exported()
-    run = await merged(admin, ids)
+    run = await run_merge(admin, ids)
     assert (run["status"], run["user_id"], [each["verdict"] for each in run["proposals"]]) == (
         "succeeded", "mara", ["executed"],
     )  # fmt: skip
     assert {"kind", "id", "before", "after"} <= run["changes"][0].keys()
-    assert await current(admin) == {BOTH}
+    assert await current_contents(admin) == {MERGED_STATEMENT}
     assert await exported() != before
     undone = await admin.post(f"{RUNS}/{run['id']}/rollback")
     assert (undone.status_code, undone.json()["restored"], undone.json()["conflicts"]) == (200, run["change_count"], [])
@@ -62,44 +66,42 @@ async def test_an_export_after_a_rollback_is_the_export_before_the_run(admin: ht
     assert (record.json()["trigger"], record.json()["undoes"]) == ("rollback", run["id"])
     redone = await admin.post(f"{RUNS}/{undone.json()['rollback_id']}/rollback")
     assert redone.status_code == 200
-    assert await current(admin) == {BOTH}
+    assert await current_contents(admin) == {MERGED_STATEMENT}
 
 
-async def test_later_writes_are_listed_with_409_and_overwritten_only_by_force(admin: httpx.AsyncClient) -> None:
-    run = await merged(admin)
+async def test_rollback_lists_conflicting_writes_with_409_unless_forced(admin: httpx.AsyncClient) -> None:
+    run = await run_merge(admin)
     merged_id = run["proposals"][0]["result_id"]
     await admin.patch(f"/v1/users/mara/memories/{merged_id}", json={"importance": 0.9})
     refused = await admin.post(f"{RUNS}/{run['id']}/rollback", json={"force": False})
     assert refused.status_code == 409
     assert refused.headers["content-type"] == "application/problem+json"
     assert {each["memory_id"] for each in refused.json()["errors"]} == {merged_id}
-    assert await current(admin) == {BOTH}
+    assert await current_contents(admin) == {MERGED_STATEMENT}
     forced = await admin.post(f"{RUNS}/{run['id']}/rollback", json={"force": True})
     assert (forced.status_code, {each["memory_id"] for each in forced.json()["conflicts"]}) == (200, {merged_id})
-    assert await current(admin) == set(TWO)
+    assert await current_contents(admin) == set(SOURCE_STATEMENTS)
 
 
 @pytest.mark.req("UMB-13")
-async def test_a_run_past_its_thirty_days_is_gone_for_rollback(
-    admin: httpx.AsyncClient, service: GraphMemory, tenant: str
-) -> None:
-    run = await merged(admin)
+async def test_rollback_after_retention_is_410(admin: httpx.AsyncClient, service: GraphMemory, tenant: str) -> None:
+    run = await run_merge(admin)
     for days, status in ((31, 410), (29, 200)):
         ended = utc_now() - timedelta(days=days)
-        await service.parts.graph.execute(
+        await service.components.graph.execute(
             "consolidation.update_run", run_id=run["id"], properties={"finished_at": ended, "created_at": ended}
         )
         assert (await admin.post(f"{RUNS}/{run['id']}/rollback")).status_code == status
 
 
 @pytest.mark.req("UMB-14", "UMB-16")
-async def test_proposals_are_checked_before_and_judged_by_the_same_guards(admin: httpx.AsyncClient) -> None:
-    ids = await saved(admin, "Bob prefers coffee", "Alice prefers tea")
+async def test_manual_proposals_are_validated_and_guarded(admin: httpx.AsyncClient) -> None:
+    ids = await save_memories(admin, "Bob prefers coffee", "Alice prefers tea")
     bad = {"action": "MERGE", "memory_ids": ids, "content": "Bob and Alice prefer coffee and tea"}
     run = await admin.post(RUNS, json={"user_id": "mara", "proposals": [bad], "wait": True})
     (judged,) = run.json()["proposals"]
     assert (judged["verdict"], "Alice" in judged["reason"]) == ("refused", True)
-    assert await current(admin) == {"Bob prefers coffee", "Alice prefers tea"}
+    assert await current_contents(admin) == {"Bob prefers coffee", "Alice prefers tea"}
     for wrong in (
         {"proposals": [{**bad, "action": "DELETE"}], "user_id": "mara"},
         {"proposals": [{**bad, "memory_ids": ids[:1]}], "user_id": "mara"},
@@ -110,23 +112,23 @@ async def test_proposals_are_checked_before_and_judged_by_the_same_guards(admin:
         assert refused.status_code == 422, wrong
 
 
-async def test_a_run_is_accepted_at_once_and_a_dry_one_changes_nothing(admin: httpx.AsyncClient) -> None:
-    run = await merged(admin, dry_run=True)
+async def test_run_is_accepted_with_202_and_dry_run_changes_nothing(admin: httpx.AsyncClient) -> None:
+    run = await run_merge(admin, dry_run=True)
     assert (run["status"], run["proposals"][0]["verdict"]) == ("succeeded", "planned")
-    assert BOTH in {(each["after"] or {}).get("fact") for each in run["changes"]}
-    assert await current(admin) == set(TWO)
+    assert MERGED_STATEMENT in {(each["after"] or {}).get("fact") for each in run["changes"]}
+    assert await current_contents(admin) == set(SOURCE_STATEMENTS)
     refused = await admin.post(f"{RUNS}/{run['id']}/rollback")
     assert refused.status_code == 409
     accepted = await admin.post(RUNS, json={"user_id": "mara"})
     assert (accepted.status_code, accepted.json().keys()) == (202, {"run_id"})
 
 
-async def test_runs_are_of_one_tenant_and_listed_the_latest_first(
+async def test_runs_are_tenant_scoped_and_listed_latest_first(
     admin: httpx.AsyncClient, caller: Caller, service: GraphMemory, tenant: str
 ) -> None:
     for number in range(3):
         await service.consolidations._runs.create(
-            f"{tenant}-{number}", tenant, Owner(tenant, "mara"), Trigger.ON_DEMAND, utc_now()
+            f"{tenant}-{number}", tenant, Owner(tenant, "mara"), RunTrigger.ON_DEMAND, utc_now()
         )
     listed = (await admin.get(RUNS, params={"user_id": "mara", "limit": 2})).json()
     assert [each["id"] for each in listed["items"]] == [f"{tenant}-2", f"{tenant}-1"]
@@ -144,8 +146,8 @@ async def test_runs_are_of_one_tenant_and_listed_the_latest_first(
 
 
 @pytest.mark.req("TRUE-23")
-async def test_upkeep_answers_what_each_task_did(admin: httpx.AsyncClient) -> None:
-    await saved(admin, *TWO)
+async def test_maintenance_returns_the_result_of_each_task(admin: httpx.AsyncClient) -> None:
+    await save_memories(admin, *SOURCE_STATEMENTS)
     done = await admin.post("/v1/admin/maintenance", json={"tasks": ["decay", "expire", "compress"]})
     assert (done.status_code, done.json()["tasks"]) == (
         200, {"decay": {"faded": 0}, "expire": {"expired": 0, "feedback_to_review": 0}, "compress": {}},

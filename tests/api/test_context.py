@@ -12,25 +12,25 @@ import pytest
 from graphmem.domain.times import utc_now
 
 USER = "/v1/users/mara"
-KEYS = {
+CONTEXT_FIELDS = {
     "preamble", "token_count", "conversation_summary", "recent_messages", "active_contexts", "user_preferences",
     "behavioral_patterns", "related_sessions", "personalization_hints", "memories",
 }  # fmt: skip
-PREFERENCE = {
+PREFERENCE_FIELDS = {
     "id", "user_id", "preference_type", "preference_key", "preference_value", "confidence_score", "learned_from",
     "frequency", "last_observed", "created_at", "updated_at",
 }  # fmt: skip
-PATTERN = {
+PATTERN_FIELDS = {
     "id", "user_id", "pattern_type", "pattern_description", "pattern_data", "confidence_score", "occurrence_count",
     "first_detected", "last_detected", "is_active",
 }  # fmt: skip
-ITEM = {
+CONTEXT_ITEM_FIELDS = {
     "id", "session_id", "user_id", "context_type", "context_key", "context_value", "relevance_score", "expires_at",
     "created_at",
 }  # fmt: skip
 
 
-async def listed(client: httpx.AsyncClient, what: str) -> list[dict[str, Any]]:
+async def wait_for_items(client: httpx.AsyncClient, what: str) -> list[dict[str, Any]]:
     """What is learned, once the worker has learned something: it does so behind the reply."""
     for _ in range(100):
         items: list[dict[str, Any]] = (await client.get(f"{USER}/{what}")).json()["items"]
@@ -41,7 +41,7 @@ async def listed(client: httpx.AsyncClient, what: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.req("TRUE-04", "TRUE-05", "TRUE-06", "TRUE-09")
-async def test_a_week_of_talk_is_learned_from_and_put_before_the_model(agent: httpx.AsyncClient) -> None:
+async def test_preferences_and_patterns_are_learned_and_used_in_context(agent: httpx.AsyncClient) -> None:
     now = utc_now()
     turns: list[dict[str, Any]] = [
         {
@@ -55,20 +55,20 @@ async def test_a_week_of_talk_is_learned_from_and_put_before_the_model(agent: ht
     told = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
     assert (told.status_code, told.json()["job_id"]) == (202, None)
 
-    (preference,) = await listed(agent, "preferences")
-    assert preference.keys() == PREFERENCE
+    (preference,) = await wait_for_items(agent, "preferences")
+    assert preference.keys() == PREFERENCE_FIELDS
     assert preference["preference_value"] == {"language": "Spanish"}
-    patterns = {each["pattern_type"]: each for each in await listed(agent, "patterns")}
+    patterns = {each["pattern_type"]: each for each in await wait_for_items(agent, "patterns")}
     assert patterns.keys() >= {"query_frequency", "spending_concern"}
-    assert all(each.keys() == PATTERN for each in patterns.values())
-    items = await listed(agent, "contexts")
-    assert all(each.keys() == ITEM for each in items)
+    assert all(each.keys() == PATTERN_FIELDS for each in patterns.values())
+    items = await wait_for_items(agent, "contexts")
+    assert all(each.keys() == CONTEXT_ITEM_FIELDS for each in items)
     assert (await agent.get(f"{USER}/contexts", params={"session_id": "another"})).json()["items"] == []
 
     asked = {"question": "What shall we cook?", "session_id": "s", "token_budget": 300, "top": 3, "sources": True}
     answer = await agent.post(f"{USER}/context", json=asked)
     context = answer.json()
-    assert (answer.status_code, context.keys()) == (200, KEYS)
+    assert (answer.status_code, context.keys()) == (200, CONTEXT_FIELDS)
     assert context["token_count"] <= 300
     assert context["preamble"].startswith(
         "## Information about this user from past conversations:\n- Mara is vegetarian"
@@ -80,7 +80,7 @@ async def test_a_week_of_talk_is_learned_from_and_put_before_the_model(agent: ht
 
 
 @pytest.mark.req("TRUE-12")
-async def test_a_question_over_the_budget_and_one_that_says_nothing_are_422(agent: httpx.AsyncClient) -> None:
+async def test_question_over_budget_or_empty_is_422(agent: httpx.AsyncClient) -> None:
     for wrong in (
         {"question": "word " * 100, "token_budget": 50},
         {"question": " "},
@@ -93,7 +93,7 @@ async def test_a_question_over_the_budget_and_one_that_says_nothing_are_422(agen
 
 
 @pytest.mark.req("TRUE-22")
-async def test_a_verdict_is_kept_and_learned_from(agent: httpx.AsyncClient) -> None:
+async def test_feedback_updates_preferences(agent: httpx.AsyncClient) -> None:
     turns = [
         {"role": "user", "content": "Could you please chart it?", "intent": "trend"},
         {"role": "assistant", "content": "Done."},
@@ -102,12 +102,12 @@ async def test_a_verdict_is_kept_and_learned_from(agent: httpx.AsyncClient) -> N
     rated = f"{USER}/messages/{told.json()['message_ids'][1]}/feedback"
     for score, status in ((0, 422), (6, 422), (5, 200)):
         assert (await agent.post(rated, json={"score": score})).status_code == status
-    learned = {each["preference_type"] for each in await listed(agent, "preferences")}
+    learned = {each["preference_type"] for each in await wait_for_items(agent, "preferences")}
     assert learned == {"communication", "visualization", "topics"}
 
 
 @pytest.mark.req("TRUE-26")
-async def test_all_eight_measures_of_memory_are_scraped(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+async def test_memory_metrics_are_exposed(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     await agent.post(f"{USER}/messages", json={"messages": [{"role": "user", "content": "Hi"}], "extract": False})
     await agent.post(f"{USER}/search", json={"query": "tea"})
     text = (await admin.get("/metrics")).text

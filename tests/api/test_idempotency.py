@@ -11,7 +11,7 @@ import httpx
 import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import JSONResponse
-from graphmem_api import guard
+from graphmem_api import route_classes
 from graphmem_api.app import create_app
 from graphmem_api.auth import OwnerInPath
 
@@ -20,23 +20,23 @@ from graphmem.domain.identity import Owner
 from graphmem.errors import DatabaseUnavailable
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
-from graphmem.store.idempotency import Answer, IdempotencyStore, IdempotentRequest
-from tests.api.conftest import Caller, served
+from graphmem.store.idempotency import IdempotencyStore, IdempotentRequest, StoredResponse
+from tests.api.conftest import Caller, serve_app
 from tests.conftest import FakeClock
 
 MEMORIES = "/v1/users/mara/memories"
-TEA = {"memories": [{"content": "Mara likes tea", "tags": ["drinks"], "confidence": 0.7}]}
+SAVE_BODY = {"memories": [{"content": "Mara likes tea", "tags": ["drinks"], "confidence": 0.7}]}
 
 
-def keyed(key: str | None = None) -> dict[str, str]:
+def idempotency_headers(key: str | None = None) -> dict[str, str]:
     return {"Idempotency-Key": key or uuid.uuid4().hex}
 
 
 @pytest.mark.req("GO-02")
-async def test_the_same_key_and_body_again_gets_the_first_answer_and_does_nothing(agent: httpx.AsyncClient) -> None:
-    headers = keyed()
-    first = await agent.post(MEMORIES, json=TEA, headers=headers)
-    again = await agent.post(MEMORIES, json=TEA, headers=headers)
+async def test_same_key_and_body_replays_the_first_response(agent: httpx.AsyncClient) -> None:
+    headers = idempotency_headers()
+    first = await agent.post(MEMORIES, json=SAVE_BODY, headers=headers)
+    again = await agent.post(MEMORIES, json=SAVE_BODY, headers=headers)
     assert first.status_code == again.status_code == 200
     assert again.content == first.content
     assert "idempotent-replay" not in first.headers
@@ -47,8 +47,8 @@ async def test_the_same_key_and_body_again_gets_the_first_answer_and_does_nothin
 
 
 @pytest.mark.req("GO-02")
-async def test_a_body_counts_by_its_value_and_not_by_its_spelling(agent: httpx.AsyncClient) -> None:
-    headers = {**keyed(), "content-type": "application/json"}
+async def test_json_bodies_are_compared_by_value(agent: httpx.AsyncClient) -> None:
+    headers = {**idempotency_headers(), "content-type": "application/json"}
     first = await agent.post(MEMORIES, content='{"memories": [{"content": "a", "type": "fact"}]}', headers=headers)
     again = await agent.post(MEMORIES, content='{"memories":[{"type":"fact","content":"a"}]}', headers=headers)
     assert again.content == first.content
@@ -56,9 +56,9 @@ async def test_a_body_counts_by_its_value_and_not_by_its_spelling(agent: httpx.A
 
 
 @pytest.mark.req("GO-02")
-async def test_the_same_key_with_another_request_is_a_conflict(agent: httpx.AsyncClient) -> None:
-    headers = keyed()
-    saved = (await agent.post(MEMORIES, json=TEA, headers=headers)).json()["results"][0]["memory"]
+async def test_same_key_with_another_request_is_409(agent: httpx.AsyncClient) -> None:
+    headers = idempotency_headers()
+    saved = (await agent.post(MEMORIES, json=SAVE_BODY, headers=headers)).json()["results"][0]["memory"]
     other = {"memories": [{"content": "Mara likes coffee"}]}
     refused = await agent.post(MEMORIES, json=other, headers=headers)
     assert refused.status_code == 409
@@ -67,7 +67,7 @@ async def test_the_same_key_with_another_request_is_a_conflict(agent: httpx.Asyn
     assert len((await agent.get(MEMORIES)).json()["items"]) == 1
 
     one = f"{MEMORIES}/{saved['id']}"
-    headers = keyed()
+    headers = idempotency_headers()
     assert (await agent.patch(one, json={"importance": 0.9}, headers=headers)).status_code == 200
     elsewhere = await agent.patch(f"{MEMORIES}/{uuid.uuid4()}", json={"importance": 0.9}, headers=headers)
     assert elsewhere.status_code == 409
@@ -75,22 +75,22 @@ async def test_the_same_key_with_another_request_is_a_conflict(agent: httpx.Asyn
     assert stale.status_code == 409
 
 
-async def test_a_key_is_one_of_its_route_user_and_tenant(agent: httpx.AsyncClient, caller: Caller) -> None:
-    headers = keyed()
+async def test_idempotency_key_is_scoped_to_route_user_and_tenant(agent: httpx.AsyncClient, caller: Caller) -> None:
+    headers = idempotency_headers()
     elsewhere = await caller("agent", of="t" + uuid.uuid4().hex[:12])
     answers = [
-        await agent.post(MEMORIES, json=TEA, headers=headers),
-        await agent.post("/v1/users/omar/memories", json=TEA, headers=headers),
-        await elsewhere.post(MEMORIES, json=TEA, headers=headers),
+        await agent.post(MEMORIES, json=SAVE_BODY, headers=headers),
+        await agent.post("/v1/users/omar/memories", json=SAVE_BODY, headers=headers),
+        await elsewhere.post(MEMORIES, json=SAVE_BODY, headers=headers),
     ]
     assert [answer.status_code for answer in answers] == [200, 200, 200]
     assert len({answer.json()["results"][0]["memory"]["id"] for answer in answers}) == 3
 
 
 @pytest.mark.req("GO-02")
-async def test_of_many_at_once_one_happens_and_all_get_its_answer(agent: httpx.AsyncClient) -> None:
-    headers = keyed()
-    answers = await asyncio.gather(*(agent.post(MEMORIES, json=TEA, headers=headers) for _ in range(8)))
+async def test_concurrent_requests_run_once_and_share_the_response(agent: httpx.AsyncClient) -> None:
+    headers = idempotency_headers()
+    answers = await asyncio.gather(*(agent.post(MEMORIES, json=SAVE_BODY, headers=headers) for _ in range(8)))
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 1
     assert sum("idempotent-replay" not in answer.headers for answer in answers) == 1
@@ -105,8 +105,8 @@ async def history_of(agent: httpx.AsyncClient, saved: httpx.Response) -> list[di
 
 
 @pytest.mark.req("GO-02")
-async def test_a_refusal_is_replayed_too(agent: httpx.AsyncClient) -> None:
-    headers = keyed()
+async def test_client_error_is_replayed(agent: httpx.AsyncClient) -> None:
+    headers = idempotency_headers()
     bad = {"memories": [{"content": "x", "type": "rumour"}]}
     first = await agent.post(MEMORIES, json=bad, headers=headers)
     again = await agent.post(MEMORIES, json=bad, headers=headers)
@@ -116,9 +116,9 @@ async def test_a_refusal_is_replayed_too(agent: httpx.AsyncClient) -> None:
     assert again.headers["content-type"] == "application/problem+json"
 
 
-async def test_an_answer_without_a_body_is_replayed(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+async def test_response_without_body_is_replayed(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     key = (await admin.post("/v1/admin/keys", json={"name": "x", "role": "agent"})).json()
-    headers = keyed()
+    headers = idempotency_headers()
     assert (await admin.delete(f"/v1/admin/keys/{key['id']}", headers=headers)).status_code == 204
     again = await admin.delete(f"/v1/admin/keys/{key['id']}", headers=headers)
     assert again.status_code == 204
@@ -126,10 +126,10 @@ async def test_an_answer_without_a_body_is_replayed(agent: httpx.AsyncClient, ad
     assert again.headers["idempotent-replay"] == "true"
 
 
-async def test_a_new_key_is_replayed_to_its_maker_alone_and_lies_nowhere_in_clear(
+async def test_created_key_is_replayed_only_to_its_creator_and_stored_encrypted(
     admin: httpx.AsyncClient, caller: Caller, tenant: str, graph: Graph
 ) -> None:
-    headers, body = keyed(), {"name": "bot", "role": "agent"}
+    headers, body = idempotency_headers(), {"name": "bot", "role": "agent"}
     first = await admin.post("/v1/admin/keys", json=body, headers=headers)
     again = await admin.post("/v1/admin/keys", json=body, headers=headers)
     assert again.content == first.content
@@ -145,21 +145,21 @@ async def stored_requests(graph: Graph, tenant: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("key", ["", "two words", "x" * 256, "schlüssel"])
-async def test_a_key_that_cannot_be_one_is_422(agent: httpx.AsyncClient, key: str) -> None:
-    answer = await agent.post(MEMORIES, json=TEA, headers={"Idempotency-Key": key.encode()})
+async def test_malformed_idempotency_key_is_422(agent: httpx.AsyncClient, key: str) -> None:
+    answer = await agent.post(MEMORIES, json=SAVE_BODY, headers={"Idempotency-Key": key.encode()})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["loc"] == ["header", "Idempotency-Key"]
 
 
-async def test_reading_takes_no_notice_of_a_key(agent: httpx.AsyncClient) -> None:
-    headers = keyed()
+async def test_reads_ignore_the_idempotency_key(agent: httpx.AsyncClient) -> None:
+    headers = idempotency_headers()
     await agent.post("/v1/users/mara/search", json={"query": "tea"}, headers=headers)
     again = await agent.post("/v1/users/mara/search", json={"query": "coffee"}, headers=headers)
     assert again.status_code == 200
     assert "idempotent-replay" not in again.headers
 
 
-class Flaky:
+class FlakyRoute:
     """A route that counts its runs and fails as often as it is told."""
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ class Flaky:
         self.started = asyncio.Event()
         self.release = asyncio.Event()
         self.release.set()
-        self.router = APIRouter(route_class=guard.Writing)
+        self.router = APIRouter(route_class=route_classes.WriteRoute)
         self.router.post("/v1/users/{user_id:segment}/flaky")(self.act)
 
     async def act(self, owner: OwnerInPath) -> JSONResponse:
@@ -182,23 +182,23 @@ class Flaky:
 
 
 @pytest.fixture
-async def flaky() -> Flaky:
-    return Flaky()
+async def flaky() -> FlakyRoute:
+    return FlakyRoute()
 
 
 @pytest.fixture
 async def flaky_agent(
-    flaky: Flaky, service: GraphMemory, settings: Settings, agent: httpx.AsyncClient
+    flaky: FlakyRoute, service: GraphMemory, settings: Settings, agent: httpx.AsyncClient
 ) -> AsyncIterator[httpx.AsyncClient]:
     app: FastAPI = create_app(service, settings)
     app.include_router(flaky.router)
-    async with served(app) as address, httpx.AsyncClient(base_url=address, headers=agent.headers) as client:
+    async with serve_app(app) as address, httpx.AsyncClient(base_url=address, headers=agent.headers) as client:
         yield client
 
 
-async def test_a_failure_of_ours_is_not_kept(flaky: Flaky, flaky_agent: httpx.AsyncClient) -> None:
+async def test_server_error_is_not_stored_for_replay(flaky: FlakyRoute, flaky_agent: httpx.AsyncClient) -> None:
     flaky.failures = 1
-    headers = keyed()
+    headers = idempotency_headers()
     failed = await flaky_agent.post("/v1/users/mara/flaky", headers=headers)
     assert failed.status_code == 503
     assert int(failed.headers["retry-after"]) > 0
@@ -209,9 +209,9 @@ async def test_a_failure_of_ours_is_not_kept(flaky: Flaky, flaky_agent: httpx.As
 
 
 @pytest.mark.req("GO-02")
-async def test_a_second_request_waits_for_the_first(flaky: Flaky, flaky_agent: httpx.AsyncClient) -> None:
+async def test_a_second_request_waits_for_the_first(flaky: FlakyRoute, flaky_agent: httpx.AsyncClient) -> None:
     flaky.release.clear()
-    headers = keyed()
+    headers = idempotency_headers()
     first = asyncio.create_task(flaky_agent.post("/v1/users/mara/flaky", headers=headers))
     await flaky.started.wait()
     second = asyncio.create_task(flaky_agent.post("/v1/users/mara/flaky", headers=headers))
@@ -227,58 +227,60 @@ def store(graph: Graph, clock: FakeClock) -> IdempotencyStore:
     return IdempotencyStore(graph, clock, 30)
 
 
-def request_of(owner: Owner, key: str = "k") -> IdempotentRequest:
+def make_request(owner: Owner, key: str = "k") -> IdempotentRequest:
     return IdempotentRequest(owner, "POST /x", key, "f")
 
 
-async def test_what_a_dead_process_left_is_taken_over_after_its_lease(
+async def test_claim_of_a_dead_process_is_taken_over_after_its_lease(
     store: IdempotencyStore, owner: Owner, clock: FakeClock
 ) -> None:
-    request = request_of(owner)
+    request = make_request(owner)
     dead = await store.claim(request)
-    assert dead.mine
-    assert not (await store.claim(request)).mine
+    assert dead.is_acquired
+    assert not (await store.claim(request)).is_acquired
     clock.advance(timedelta(seconds=25))
-    await store.renew(request, dead.token)
+    await store.renew_lease(request, dead.token)
     clock.advance(timedelta(seconds=25))
-    assert not (await store.claim(request)).mine
+    assert not (await store.claim(request)).is_acquired
     clock.advance(timedelta(seconds=6))
-    heirs = await asyncio.gather(*(store.claim(request) for _ in range(4)))
-    assert [heir.mine for heir in heirs].count(True) == 1
-    await store.complete(request, dead.token, Answer(200, "late"))
+    later_claims = await asyncio.gather(*(store.claim(request) for _ in range(4)))
+    assert [later_claim.is_acquired for later_claim in later_claims].count(True) == 1
+    await store.complete(request, dead.token, StoredResponse(200, "late"))
     assert (await store.claim(request)).answer is None
 
 
-async def test_a_key_is_remembered_for_thirty_days(store: IdempotencyStore, owner: Owner, clock: FakeClock) -> None:
-    request = request_of(owner)
+async def test_idempotency_key_expires_after_thirty_days(
+    store: IdempotencyStore, owner: Owner, clock: FakeClock
+) -> None:
+    request = make_request(owner)
     first = await store.claim(request)
-    await store.complete(request, first.token, Answer(200, "{}", "application/json"))
+    await store.complete(request, first.token, StoredResponse(200, "{}", "application/json"))
     clock.advance(timedelta(days=29, hours=23))
-    assert (await store.claim(request)).answer == Answer(200, "{}", "application/json")
+    assert (await store.claim(request)).answer == StoredResponse(200, "{}", "application/json")
     clock.advance(timedelta(hours=2))
-    assert (await store.claim(request)).mine
+    assert (await store.claim(request)).is_acquired
 
 
 @pytest.mark.req("QUINN-25")
-async def test_forgetting_a_user_forgets_what_was_answered(store: IdempotencyStore, owner: Owner, graph: Graph) -> None:
-    for who, key in [(owner, "own"), (owner.everyone, "run of all users"), (Owner(owner.tenant, "omar"), "other")]:
-        claim = await store.claim(request_of(who, key))
-        await store.complete(request_of(who, key), claim.token, Answer(200, "Mara likes tea"))
-    erased = await graph.write(lambda transaction: store.forget_within(transaction, owner))
+async def test_forget_erases_stored_responses_of_the_user(store: IdempotencyStore, owner: Owner, graph: Graph) -> None:
+    for who, key in [(owner, "own"), (owner.tenant_global, "run of all users"), (Owner(owner.tenant, "omar"), "other")]:
+        claim = await store.claim(make_request(who, key))
+        await store.complete(make_request(who, key), claim.token, StoredResponse(200, "Mara likes tea"))
+    erased = await graph.write(lambda transaction: store.erase_user(transaction, owner))
     assert erased == {"IdempotentRequest": 2}
     assert [row["request"]["key"] for row in await stored_requests(graph, owner.tenant)] == ["other"]  # type: ignore[index]
 
 
 @pytest.mark.req("QUINN-25")
-async def test_erasing_a_memory_erases_it_from_first_answers_without_doing_them_again(
+async def test_erasing_a_memory_blanks_stored_idempotent_responses(
     agent: httpx.AsyncClient, store: IdempotencyStore, tenant: str, graph: Graph
 ) -> None:
-    headers = keyed()
-    saved = (await agent.post(MEMORIES, json=TEA, headers=headers)).json()["results"][0]["memory"]
+    headers = idempotency_headers()
+    saved = (await agent.post(MEMORIES, json=SAVE_BODY, headers=headers)).json()["results"][0]["memory"]
     for user, blanked in (("omar", 0), ("mara", 1)):
         who = Owner(tenant, user)
-        done = await graph.write(lambda inside, who=who: store.forget_memory(inside, who, saved["id"]))  # type: ignore[misc]
+        done = await graph.write(lambda inside, who=who: store.erase_memory(inside, who, saved["id"]))  # type: ignore[misc]
         assert done == blanked
     assert "tea" not in str(await stored_requests(graph, tenant))
-    again = await agent.post(MEMORIES, json=TEA, headers=headers)
+    again = await agent.post(MEMORIES, json=SAVE_BODY, headers=headers)
     assert again.status_code == 410

@@ -11,7 +11,7 @@ from graphmem.bootstrap import GraphMemory
 from graphmem.store.driver import Graph
 from tests.api.conftest import FIRST_KEY, Caller
 
-ONE = {"memories": [{"content": "Mara likes tea"}]}
+SAVE_BODY = {"memories": [{"content": "Mara likes tea"}]}
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Basic abc", "Bearer wrong", "Bearer schlüssel"])
@@ -24,7 +24,7 @@ async def test_without_a_valid_key_every_call_is_401(anonymous: httpx.AsyncClien
     assert answer.json()["type"] == "urn:graphmem:problem:unauthenticated"
 
 
-async def test_a_key_is_asked_for_before_the_body_is_read(anonymous: httpx.AsyncClient) -> None:
+async def test_authentication_precedes_body_parsing(anonymous: httpx.AsyncClient) -> None:
     answer = await anonymous.post("/v1/users/mara/memories", content=b"{", headers={"content-type": "application/json"})
     assert answer.status_code == 401
 
@@ -34,7 +34,7 @@ async def test_the_first_key_is_an_admin_of_the_default_tenant(anonymous: httpx.
     assert answer.status_code == 200
 
 
-async def test_a_key_is_shown_once_kept_as_a_hash_and_revoked_at_once(
+async def test_key_is_shown_once_stored_hashed_and_revoked_immediately(
     admin: httpx.AsyncClient, anonymous: httpx.AsyncClient, graph: Graph
 ) -> None:
     made = await admin.post("/v1/admin/keys", json={"name": "bot", "role": "agent", "users": ["mara", "mara"]})
@@ -64,7 +64,9 @@ async def test_a_key_is_shown_once_kept_as_a_hash_and_revoked_at_once(
     assert (await admin.delete(f"/v1/admin/keys/{key['id']}")).status_code == 404
 
 
-async def test_a_key_of_another_tenant_answers_like_an_unknown_one(admin: httpx.AsyncClient, caller: Caller) -> None:
+async def test_key_of_another_tenant_gets_the_same_404_as_an_unknown_key(
+    admin: httpx.AsyncClient, caller: Caller
+) -> None:
     other = await caller("admin", of="t" + uuid.uuid4().hex[:12])
     made = (await other.post("/v1/admin/keys", json={"name": "theirs", "role": "agent"})).json()
     theirs = await admin.delete(f"/v1/admin/keys/{made['id']}")
@@ -86,15 +88,15 @@ async def test_a_key_of_another_tenant_answers_like_an_unknown_one(admin: httpx.
         {"name": "x", "role": "agent", "tenant": "default"},
     ],
 )
-async def test_a_key_that_makes_no_sense_is_422(admin: httpx.AsyncClient, body: dict[str, object]) -> None:
+async def test_invalid_key_request_is_422(admin: httpx.AsyncClient, body: dict[str, object]) -> None:
     assert (await admin.post("/v1/admin/keys", json=body)).status_code == 422
 
 
 @pytest.mark.req("QUINN-41")
-async def test_a_bound_key_reaches_its_users_alone(caller: Caller) -> None:
+async def test_bound_key_has_access_to_its_users_only(caller: Caller) -> None:
     bound = await caller("agent", users=["mara"])
-    assert (await bound.post("/v1/users/mara/memories", json=ONE)).status_code == 200
-    refused = await bound.post("/v1/users/omar/memories", json=ONE)
+    assert (await bound.post("/v1/users/mara/memories", json=SAVE_BODY)).status_code == 200
+    refused = await bound.post("/v1/users/omar/memories", json=SAVE_BODY)
     assert refused.status_code == 403
     assert refused.json()["title"] == "Forbidden"
     assert (await bound.get("/v1/users/omar/memories")).status_code == 403
@@ -102,10 +104,10 @@ async def test_a_bound_key_reaches_its_users_alone(caller: Caller) -> None:
     assert (await bound.post("/v1/memories", json=elsewhere)).status_code == 403
 
 
-async def test_what_an_analyst_reads_is_not_counted_as_a_retrieval(
+async def test_analyst_reads_do_not_strengthen_memories(
     service: GraphMemory, agent: httpx.AsyncClient, caller: Caller
 ) -> None:
-    saved = await agent.post("/v1/users/mara/memories", json=ONE)
+    saved = await agent.post("/v1/users/mara/memories", json=SAVE_BODY)
     one = f"/v1/users/mara/memories/{saved.json()['results'][0]['memory']['id']}"
 
     async def read_by(client: httpx.AsyncClient) -> int:
@@ -122,21 +124,21 @@ async def test_what_an_analyst_reads_is_not_counted_as_a_retrieval(
 
 
 async def test_an_analyst_reads_and_does_not_write(agent: httpx.AsyncClient, caller: Caller) -> None:
-    saved = (await agent.post("/v1/users/mara/memories", json=ONE)).json()["results"][0]["memory"]
+    saved = (await agent.post("/v1/users/mara/memories", json=SAVE_BODY)).json()["results"][0]["memory"]
     analyst = await caller("analyst")
     one = f"/v1/users/mara/memories/{saved['id']}"
     for path in ("/v1/users/mara/memories", one, one + "/history", "/v1/users/mara/entities/lookup?q=mara"):
         assert (await analyst.get(path)).status_code == 200
     assert (await analyst.post("/v1/users/mara/search", json={"query": "tea"})).status_code == 200
     assert (await analyst.post("/v1/users/mara/messages/search", json={"query": "tea"})).status_code == 200
-    assert (await analyst.post("/v1/users/mara/memories", json=ONE)).status_code == 403
+    assert (await analyst.post("/v1/users/mara/memories", json=SAVE_BODY)).status_code == 403
     assert (await analyst.patch(one, json={"importance": 1})).status_code == 403
     assert (await analyst.delete(one)).status_code == 403
     assert (await analyst.post(one + "/revert")).status_code == 403
 
 
 @pytest.mark.req("CASH-01")
-async def test_only_admins_reach_what_administers(agent: httpx.AsyncClient, caller: Caller) -> None:
+async def test_admin_routes_need_an_admin_key(agent: httpx.AsyncClient, caller: Caller) -> None:
     for client in (agent, await caller("analyst")):
         for method, path in [
             ("GET", "/metrics"),
@@ -148,12 +150,12 @@ async def test_only_admins_reach_what_administers(agent: httpx.AsyncClient, call
             ("DELETE", "/v1/users/mara"),
         ]:
             assert (await client.request(method, path)).status_code == 403, path
-    saved = (await agent.post("/v1/users/mara/memories", json=ONE)).json()["results"][0]["memory"]
+    saved = (await agent.post("/v1/users/mara/memories", json=SAVE_BODY)).json()["results"][0]["memory"]
     assert (await agent.delete(f"/v1/users/mara/memories/{saved['id']}?hard=true")).status_code == 403
 
 
 @pytest.mark.req("QUINN-05")
-async def test_what_all_users_read_is_written_by_admins(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+async def test_only_admins_write_global_memories(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     body = {"memories": [{"content": "Support closes at six", "scope": "global"}]}
     assert (await agent.post("/v1/users/mara/memories", json=body)).status_code == 403
     saved = (await admin.post("/v1/users/mara/memories", json=body)).json()["results"][0]["memory"]
@@ -167,10 +169,8 @@ async def test_what_all_users_read_is_written_by_admins(agent: httpx.AsyncClient
 
 
 @pytest.mark.req("QUINN-41", "CASH-16")
-async def test_an_id_that_is_not_the_users_answers_byte_for_byte_like_an_unknown_one(
-    agent: httpx.AsyncClient, caller: Caller
-) -> None:
-    saved = (await agent.post("/v1/users/mara/memories", json=ONE)).json()["results"][0]["memory"]
+async def test_foreign_id_and_unknown_id_get_identical_404(agent: httpx.AsyncClient, caller: Caller) -> None:
+    saved = (await agent.post("/v1/users/mara/memories", json=SAVE_BODY)).json()["results"][0]["memory"]
     elsewhere = await caller("admin", of="t" + uuid.uuid4().hex[:12])
     for client, user in ((agent, "omar"), (elsewhere, "mara")):
         for method, tail, body in [

@@ -31,14 +31,14 @@ async def save(client: httpx.AsyncClient, *memories: dict[str, Any]) -> list[dic
     return results
 
 
-async def contents(client: httpx.AsyncClient, **filters: Any) -> set[str]:
+async def current_contents(client: httpx.AsyncClient, **filters: Any) -> set[str]:
     answer = await client.get(MEMORIES, params=filters)
     assert answer.status_code == 200, answer.text
     return {item["content"] for item in answer.json()["items"]}
 
 
 @pytest.mark.req("UMB-04", "QUINN-13", "CASH-09")
-async def test_every_type_is_kept_and_every_alias_read(agent: httpx.AsyncClient) -> None:
+async def test_every_type_is_stored_and_every_alias_resolved(agent: httpx.AsyncClient) -> None:
     for word, stored in {**{each: each for each in TYPES}, **ALIASES}.items():
         kind = "alias" if word in ALIASES else "type"
         (result,) = await save(agent, {"content": f"a statement of the {kind} {word}", "type": word})
@@ -49,7 +49,7 @@ async def test_every_type_is_kept_and_every_alias_read(agent: httpx.AsyncClient)
 
 
 @pytest.mark.req("QUINN-12", "QUINN-14", "QUINN-16", "QUINN-20", "UMB-03", "QUINN-01")
-async def test_what_is_saved_comes_back_with_every_field(agent: httpx.AsyncClient) -> None:
+async def test_saved_memory_is_returned_with_every_field(agent: httpx.AsyncClient) -> None:
     given = {
         "content": "Mara rows on Sundays",
         "type": "behavioral_pattern",
@@ -81,7 +81,7 @@ async def test_what_is_saved_comes_back_with_every_field(agent: httpx.AsyncClien
 
 
 @pytest.mark.req("CASH-11", "CASH-12", "CASH-13")
-async def test_what_may_not_be_kept_is_skipped_by_class_and_never_told_back(agent: httpx.AsyncClient) -> None:
+async def test_forbidden_content_is_skipped_with_its_class_and_never_echoed(agent: httpx.AsyncClient) -> None:
     results = await save(
         agent,
         {"content": "Her card is 4111 1111 1111 1111"},
@@ -93,7 +93,7 @@ async def test_what_may_not_be_kept_is_skipped_by_class_and_never_told_back(agen
     assert [each["action"] for each in results] == ["skip"] * 4 + ["insert"]
     assert "card" in results[0]["reason"]
     assert "4111" not in str(results)
-    assert await contents(agent) == {"likes jazz"}
+    assert await current_contents(agent) == {"likes jazz"}
 
 
 @pytest.mark.req("QUINN-17", "QUINN-22", "QUINN-29")
@@ -105,22 +105,22 @@ async def test_lists_are_filtered_by_every_attribute(agent: httpx.AsyncClient) -
         {"content": "plans a garden", "type": "plan", "object": {"name": "Garden", "type": "Place"}},
         {"content": "works at Acme", "source": {"session_id": "s9"}},
     )  # fmt: skip
-    assert await contents(agent, tag=["food", "HERBS"]) == {"likes basil"}
-    assert await contents(agent, tag="food", not_tag="herbs") == {"likes thyme"}
-    assert await contents(agent, domain="C") == {"likes basil"}
-    assert await contents(agent, scope="domain") == {"likes basil"}
-    assert await contents(agent, type=["plan", "fact"]) == {"plans a garden", "works at Acme"}
-    assert await contents(agent, entity="garden") == {"plans a garden"}
-    assert await contents(agent, keyword="LIKES t") == {"likes thyme"}
-    assert await contents(agent, session_id="s9") == {"works at Acme"}
-    assert await contents(agent, min_importance=0.8) == {"likes basil"}
-    assert await contents(agent, type="preference", min_confidence=0.7) == {"likes basil"}
-    assert await contents(agent, created_before="2020-01-01T00:00:00Z") == set()
-    assert len(await contents(agent, created_after="2020-01-01T00:00:00Z")) == 4
+    assert await current_contents(agent, tag=["food", "HERBS"]) == {"likes basil"}
+    assert await current_contents(agent, tag="food", not_tag="herbs") == {"likes thyme"}
+    assert await current_contents(agent, domain="C") == {"likes basil"}
+    assert await current_contents(agent, scope="domain") == {"likes basil"}
+    assert await current_contents(agent, type=["plan", "fact"]) == {"plans a garden", "works at Acme"}
+    assert await current_contents(agent, entity="garden") == {"plans a garden"}
+    assert await current_contents(agent, keyword="LIKES t") == {"likes thyme"}
+    assert await current_contents(agent, session_id="s9") == {"works at Acme"}
+    assert await current_contents(agent, min_importance=0.8) == {"likes basil"}
+    assert await current_contents(agent, type="preference", min_confidence=0.7) == {"likes basil"}
+    assert await current_contents(agent, created_before="2020-01-01T00:00:00Z") == set()
+    assert len(await current_contents(agent, created_after="2020-01-01T00:00:00Z")) == 4
 
 
 @pytest.mark.parametrize("sort", ["created_at", "-created_at", "importance", "-importance", "valid_at", "-valid_at"])
-async def test_pages_follow_one_another_without_gap_or_repeat(agent: httpx.AsyncClient, sort: str) -> None:
+async def test_pagination_has_no_gap_or_repeat(agent: httpx.AsyncClient, sort: str) -> None:
     given = [
         {"content": f"fact {i}", "importance": (i % 3) / 10, "valid_at": f"20{10 + i % 4}-01-01T00:00:00Z"}
         for i in range(11)
@@ -145,7 +145,7 @@ async def test_pages_follow_one_another_without_gap_or_repeat(agent: httpx.Async
 
 
 @pytest.mark.req("QUINN-27", "QUINN-23")
-async def test_a_moved_deadline_answers_the_new_date_and_keeps_the_old_in_history(agent: httpx.AsyncClient) -> None:
+async def test_moved_deadline_returns_new_date_and_keeps_old_in_history(agent: httpx.AsyncClient) -> None:
     deadline = {
         "type": "plan",
         "subject": {"name": "Report", "type": "Project"},
@@ -156,15 +156,17 @@ async def test_a_moved_deadline_answers_the_new_date_and_keeps_the_old_in_histor
     (july,) = await save(agent, {**deadline, "content": "The report is due on 15 July 2025"})
     assert july["action"] == "supersede"
     assert july["superseded"] == [june["memory"]["id"]]
-    assert await contents(agent) == {"The report is due on 15 July 2025"}
+    assert await current_contents(agent) == {"The report is due on 15 July 2025"}
     history = (await agent.get(f"{MEMORIES}/{june['memory']['id']}/history")).json()["items"]
     assert [row["status"] for row in history] == ["active", "superseded"]
     assert history[-1]["superseded_by"] == july["memory"]["id"]
     assert history[0]["ended_by"] == july["memory"]["id"]
-    assert await contents(agent, known_as_of=june["memory"]["created_at"]) == {"The report is due on 30 June 2025"}
+    assert await current_contents(agent, known_as_of=june["memory"]["created_at"]) == {
+        "The report is due on 30 June 2025"
+    }
 
 
-async def test_a_stale_version_is_refused_and_a_correction_kept_beside_what_was_believed(
+async def test_stale_version_conflicts_and_correction_keeps_earlier_version(
     agent: httpx.AsyncClient,
 ) -> None:
     (saved,) = await save(agent, {"content": "likes tea"})
@@ -176,21 +178,21 @@ async def test_a_stale_version_is_refused_and_a_correction_kept_beside_what_was_
     secret = await agent.patch(one, json={"content": "her PIN is 4821"})
     assert secret.status_code == 422
     assert "4821" not in secret.text
-    before = await contents(agent, known_as_of=saved["memory"]["created_at"])
+    before = await current_contents(agent, known_as_of=saved["memory"]["created_at"])
     assert before == {"likes tea"}
-    assert await contents(agent) == {"loves tea"}
+    assert await current_contents(agent) == {"loves tea"}
 
 
 @pytest.mark.req("QUINN-25", "QUINN-24")
-async def test_a_deleted_memory_is_read_by_id_and_an_erased_one_never(
+async def test_deleted_memory_is_readable_by_id_and_erased_memory_is_not(
     agent: httpx.AsyncClient, admin: httpx.AsyncClient
 ) -> None:
     (saved,) = await save(agent, {"content": "likes tea"})
     one = f"{MEMORIES}/{saved['memory']['id']}"
     assert (await agent.delete(one)).status_code == 200
     assert (await agent.get(one)).json()["status"] == "deleted"
-    assert await contents(agent) == set()
-    assert await contents(agent, known_as_of=saved["memory"]["created_at"]) == {"likes tea"}
+    assert await current_contents(agent) == set()
+    assert await current_contents(agent, known_as_of=saved["memory"]["created_at"]) == {"likes tea"}
     assert (await agent.delete(one, params={"hard": "true"})).status_code == 403
     assert (await admin.delete(one, params={"hard": "true"})).status_code == 200
     unknown = await agent.get(f"{MEMORIES}/no-such-id")
@@ -199,9 +201,7 @@ async def test_a_deleted_memory_is_read_by_id_and_an_erased_one_never(
 
 
 @pytest.mark.req("QUINN-21")
-async def test_an_immutable_memory_is_refused_to_everyone_but_the_eraser(
-    agent: httpx.AsyncClient, admin: httpx.AsyncClient
-) -> None:
+async def test_immutable_memory_can_only_be_hard_deleted(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     born = {"predicate": "BORN_IN", "single_valued": True}
     (saved,) = await save(agent, {"content": "born in Lund", "immutable": True, **born})
     one = f"{MEMORIES}/{saved['memory']['id']}"
@@ -212,7 +212,7 @@ async def test_an_immutable_memory_is_refused_to_everyone_but_the_eraser(
         await agent.post(MEMORIES, json={"memories": [{"content": "x", "supersedes": [saved["memory"]["id"]]}]}),
     ):
         assert refused.status_code == 409
-    assert await contents(agent) == {"born in Lund"}
+    assert await current_contents(agent) == {"born in Lund"}
     assert (await admin.delete(one, params={"hard": "true"})).status_code == 200
 
 
@@ -222,13 +222,13 @@ async def test_a_revert_undoes_one_supersession(agent: httpx.AsyncClient) -> Non
     await save(agent, {"content": "works at NewCo", **job})
     reverted = await agent.post(f"{MEMORIES}/{old['memory']['id']}/revert")
     assert (reverted.status_code, reverted.json()["status"]) == (200, "active")
-    assert await contents(agent) == {"works at Acme"}
+    assert await current_contents(agent) == {"works at Acme"}
     again = await agent.post(f"{MEMORIES}/{old['memory']['id']}/revert")
     assert again.status_code == 409
 
 
 @pytest.mark.req("QUINN-05")
-async def test_global_memories_are_written_by_admins_and_read_by_all(
+async def test_global_memories_are_written_by_admins_and_readable_by_all(
     agent: httpx.AsyncClient, admin: httpx.AsyncClient
 ) -> None:
     shared = {"memories": [{"content": "The office closes at six", "scope": "global"}]}
@@ -255,11 +255,11 @@ async def test_global_memories_are_written_by_admins_and_read_by_all(
         {"content": "x", "surprise": 1},
     ],
 )
-async def test_bad_input_is_refused_with_its_place_and_nothing_is_saved(
+async def test_invalid_input_is_422_with_location_and_saves_nothing(
     agent: httpx.AsyncClient, memory: dict[str, Any]
 ) -> None:
     answer = await agent.post(MEMORIES, json={"memories": [{"content": "good"}, memory]})
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "application/problem+json"
     assert all(error["loc"][:3] == ["body", "memories", 1] for error in answer.json()["errors"])
-    assert await contents(agent) == set()
+    assert await current_contents(agent) == set()

@@ -18,7 +18,7 @@ TURNS = [
 
 
 @pytest.mark.req("GO-01", "UMB-01")
-async def test_turns_are_stored_at_once_and_read_in_the_background(agent: httpx.AsyncClient) -> None:
+async def test_messages_are_stored_immediately_and_extracted_in_background(agent: httpx.AsyncClient) -> None:
     taken = await agent.post(MESSAGES, json={"session_id": "s/1", "messages": TURNS})
     assert taken.status_code == 202
     accepted = taken.json()
@@ -42,7 +42,7 @@ async def test_turns_are_stored_at_once_and_read_in_the_background(agent: httpx.
 
 
 @pytest.mark.req("GO-01")
-async def test_the_user_may_stand_in_the_body(agent: httpx.AsyncClient) -> None:
+async def test_user_may_be_given_in_the_body(agent: httpx.AsyncClient) -> None:
     taken = await agent.post("/v1/memories", json={"userId": "mara", "messages": TURNS})
     assert taken.status_code == 202
     session = (await agent.get(f"{SESSIONS}/{taken.json()['session_id']}")).json()
@@ -76,7 +76,7 @@ async def test_messages_with_a_known_id_are_not_stored_twice(agent: httpx.AsyncC
 
 
 @pytest.mark.req("QUINN-41")
-async def test_a_job_out_of_reach_answers_like_an_unknown_one(agent: httpx.AsyncClient, caller: Caller) -> None:
+async def test_inaccessible_job_gets_the_same_404_as_an_unknown_job(agent: httpx.AsyncClient, caller: Caller) -> None:
     job_id = (await agent.post(MESSAGES, json={"messages": TURNS})).json()["job_id"]
     mine = await caller("analyst", users=["mara"])
     assert (await mine.get(f"/v1/jobs/{job_id}")).status_code == 200
@@ -107,15 +107,13 @@ async def test_sessions_are_opened_listed_paged_and_closed(agent: httpx.AsyncCli
     assert (await agent.get(f"{SESSIONS}/nothing")).status_code == 404
 
 
-async def test_the_service_says_when_it_is_ready(anonymous: httpx.AsyncClient) -> None:
+async def test_readyz_reports_ready(anonymous: httpx.AsyncClient) -> None:
     answer = await anonymous.get("/readyz")
     assert answer.json() == {"status": "ready", "parts": {"neo4j": "ok", "jobs": "ok"}}
 
 
 @pytest.mark.req("CASH-01", "CASH-02", "CASH-07")
-async def test_an_admin_triggers_an_extraction_in_a_session_of_its_own(
-    agent: httpx.AsyncClient, admin: httpx.AsyncClient
-) -> None:
+async def test_triggered_extraction_runs_in_its_own_session(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     trigger, body = "/_admin/trigger-memory-extraction-v2", {"session_id": "chat"}
     assert (await admin.post(trigger, json=body)).status_code == 404
     await agent.post(MESSAGES, json={"session_id": "chat", "messages": TURNS, "extract": False})

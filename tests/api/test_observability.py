@@ -18,37 +18,44 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from graphmem.errors import SetupError
+from graphmem.errors import ConfigurationError
 from graphmem.logs import configure_logs
-from graphmem.tracing import traced
+from graphmem.tracing import export_spans
 
 DASHBOARD = Path(__file__).parents[2] / "deploy/grafana/graphmem.json"
-SAID = "Xylophanes"
+USER_WORD = "Xylophanes"
 """A word that everything sent holds, so that it is found wherever it should not be."""
 
 
-async def use(agent: httpx.AsyncClient) -> str:
+async def exercise_routes(agent: httpx.AsyncClient) -> str:
     """Say the word wherever something can be said, well and badly, and return the id of the job that reads it."""
     user = f"/v1/users/mara-{uuid.uuid4().hex}"
-    statement = {"content": f"Mara keeps {SAID}", "object": {"name": SAID}, "tags": [SAID], "metadata": {"kind": SAID}}
+    statement = {
+        "content": f"Mara keeps {USER_WORD}",
+        "object": {"name": USER_WORD},
+        "tags": [USER_WORD],
+        "metadata": {"kind": USER_WORD},
+    }
     assert (await agent.post(f"{user}/memories", json={"memories": [statement]})).status_code == 200
-    assert (await agent.post(f"{user}/memories", json={"memories": [{"content": SAID, SAID: SAID}]})).status_code == 422
-    assert (await agent.post(f"{user}/memories", content=SAID)).status_code == 422
-    assert (await agent.post(f"{user}/search", json={"query": f"who keeps {SAID}?"})).json()["results"]
-    assert (await agent.get(f"{user}/entities/lookup", params={"q": SAID})).json()["entities"]
-    assert (await agent.get(f"{user}/memories/{SAID}")).status_code == 404
-    assert (await agent.post(f"{user}/import", json=[{"role": SAID, "content": SAID}])).status_code == 422
-    turns = {"messages": [{"role": "user", "content": f"I keep {SAID}."}], "wait": True}
+    assert (
+        await agent.post(f"{user}/memories", json={"memories": [{"content": USER_WORD, USER_WORD: USER_WORD}]})
+    ).status_code == 422
+    assert (await agent.post(f"{user}/memories", content=USER_WORD)).status_code == 422
+    assert (await agent.post(f"{user}/search", json={"query": f"who keeps {USER_WORD}?"})).json()["results"]
+    assert (await agent.get(f"{user}/entities/lookup", params={"q": USER_WORD})).json()["entities"]
+    assert (await agent.get(f"{user}/memories/{USER_WORD}")).status_code == 404
+    assert (await agent.post(f"{user}/import", json=[{"role": USER_WORD, "content": USER_WORD}])).status_code == 422
+    turns = {"messages": [{"role": "user", "content": f"I keep {USER_WORD}."}], "wait": True}
     job = (await agent.post(f"{user}/messages", json=turns)).json()
     assert (await agent.get(f"{user}/export")).status_code == 200
     return str(job["id"])
 
 
-class Collector(ThreadingHTTPServer):
+class TraceCollector(ThreadingHTTPServer):
     """Takes what an OpenTelemetry collector would."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Taking)
+        super().__init__(("127.0.0.1", 0), _CollectorHandler)
         self.bodies: list[bytes] = []
 
     def spans(self) -> list[Any]:
@@ -62,8 +69,8 @@ class Collector(ThreadingHTTPServer):
         ]
 
 
-class _Taking(BaseHTTPRequestHandler):
-    server: Collector
+class _CollectorHandler(BaseHTTPRequestHandler):
+    server: TraceCollector
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing."""
@@ -76,56 +83,58 @@ class _Taking(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    with Collector() as collector:
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[TraceCollector]:
+    with TraceCollector() as collector:
         threading.Thread(target=collector.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
         yield collector
         collector.shutdown()
 
 
-def told(span: Any) -> dict[str, Any]:
+def span_attributes(span: Any) -> dict[str, Any]:
     return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in span.attributes}
 
 
-async def test_a_trace_leads_from_the_request_to_the_query_and_says_nothing_of_what_was_said(
-    agent: httpx.AsyncClient, collector: Collector
+async def test_trace_links_request_to_query_without_user_text(
+    agent: httpx.AsyncClient, collector: TraceCollector
 ) -> None:
-    with traced():
+    with export_spans():
         trace_id = uuid.uuid4().hex
         agent.headers["traceparent"] = f"00-{trace_id}-00f067aa0ba902b7-01"
-        job_id = await use(agent)
+        job_id = await exercise_routes(agent)
     spans = {span.span_id: span for span in collector.spans()}
     named = {span.name: span for span in spans.values()}
     search = named["POST /v1/users/{user_id}/search"]
     assert search.trace_id.hex() == trace_id
-    assert told(search)["http.response.status_code"] == 200
-    assert told(named["POST /v1/users/{user_id}/memories"]).keys() >= {"http.route", "graphmem.request_id"}
+    assert span_attributes(search)["http.response.status_code"] == 200
+    assert span_attributes(named["POST /v1/users/{user_id}/memories"]).keys() >= {"http.route", "graphmem.request_id"}
     below = {span.name for span in spans.values() if span.parent_span_id == search.span_id}
     assert "embed" in below
     assert any(name.startswith("neo4j search.") for name in below)
-    [job] = [span for span in spans.values() if told(span).get("graphmem.job_id") == job_id]
-    assert told(job)["graphmem.job_status"] == "skipped"
-    assert SAID.lower().encode() not in b"".join(collector.bodies).lower()
+    [job] = [span for span in spans.values() if span_attributes(span).get("graphmem.job_id") == job_id]
+    assert span_attributes(job)["graphmem.job_status"] == "skipped"
+    assert USER_WORD.lower().encode() not in b"".join(collector.bodies).lower()
 
 
-async def test_without_an_endpoint_or_switched_off_nothing_is_traced(
-    agent: httpx.AsyncClient, collector: Collector, monkeypatch: pytest.MonkeyPatch
+async def test_nothing_is_exported_when_tracing_is_disabled(
+    agent: httpx.AsyncClient, collector: TraceCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    with traced():
+    with export_spans():
         await agent.get("/v1/users/mara/memories")
     assert collector.bodies == []
 
 
-def test_traces_without_the_extra_say_what_to_install(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracing_without_the_extra_names_the_package_to_install(
+    collector: TraceCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(SetupError, match=r"graphmem\[otel\]"), traced():
+    with pytest.raises(ConfigurationError, match=r"graphmem\[otel\]"), export_spans():
         pass
 
 
 @pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+def log_stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     """What a serving process writes to standard error."""
     root = logging.getLogger()
     before, level, written = root.handlers, root.level, io.StringIO()
@@ -136,12 +145,12 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     root.setLevel(level)
 
 
-async def test_log_lines_carry_the_request_and_the_job_and_nothing_of_what_was_said(
-    agent: httpx.AsyncClient, lines: io.StringIO
+async def test_log_lines_have_request_and_job_ids_but_no_user_text(
+    agent: httpx.AsyncClient, log_stream: io.StringIO
 ) -> None:
     agent.headers["X-Request-ID"] = "request-7"
-    job_id = await use(agent)
-    written = [json.loads(line) for line in lines.getvalue().splitlines()]
+    job_id = await exercise_routes(agent)
+    written = [json.loads(line) for line in log_stream.getvalue().splitlines()]
     requests = [line for line in written if line["event"] == "request"]
     assert len(requests) >= 9
     assert {line["request_id"] for line in requests} == {"request-7"}
@@ -149,29 +158,27 @@ async def test_log_lines_carry_the_request_and_the_job_and_nothing_of_what_was_s
     assert queued["request_id"] == "request-7"
     [done] = [line for line in written if line["event"] == "job" and line["job_id"] == job_id]
     assert (done["kind"], done["status"]) == ("extraction", "skipped")
-    assert SAID.lower() not in lines.getvalue().lower()
+    assert USER_WORD.lower() not in log_stream.getvalue().lower()
 
 
-def _expressions(value: Any) -> Iterator[str]:
+def _dashboard_expressions(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("expr"), str):
             yield value["expr"]
         for each in value.values():
-            yield from _expressions(each)
+            yield from _dashboard_expressions(each)
     elif isinstance(value, list):
         for each in value:
-            yield from _expressions(each)
+            yield from _dashboard_expressions(each)
 
 
-async def test_every_measure_the_dashboard_draws_is_one_the_service_exposes(
-    agent: httpx.AsyncClient, admin: httpx.AsyncClient
-) -> None:
-    await use(agent)
+async def test_dashboard_uses_exactly_the_exposed_metrics(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+    await exercise_routes(agent)
     scraped = (await admin.get("/metrics")).text
     families = set(re.findall(r"^# TYPE (graphmem_\w+) ", scraped, re.MULTILINE))
     exposed = families | set(re.findall(r"^(graphmem_\w+)[{ ]", scraped, re.MULTILINE))
     dashboard = json.loads(DASHBOARD.read_text("utf-8"))
-    drawn = {name for each in _expressions(dashboard) for name in re.findall(r"graphmem_\w+", each)}
+    drawn = {name for each in _dashboard_expressions(dashboard) for name in re.findall(r"graphmem_\w+", each)}
     assert drawn - exposed == set()
     measured = {name for name in families if not name.endswith("_created")}
     assert {name for name in measured if not any(each.startswith(name) for each in drawn)} == set()

@@ -25,20 +25,18 @@ CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance,
 METHODS = {"get", "post", "patch", "delete"}
 
 
-def described() -> dict[str, Any]:
+def describe_api() -> dict[str, Any]:
     """The description alone, which needs no memory."""
     return create_app(None, Settings()).openapi()  # type: ignore[arg-type]
 
 
-DESCRIPTION = described()
-OPERATIONS = [
-    (path, method) for path, methods in DESCRIPTION["paths"].items() for method in methods if method in METHODS
-]
+OPENAPI = describe_api()
+OPERATIONS = [(path, method) for path, methods in OPENAPI["paths"].items() for method in methods if method in METHODS]
 
 
-def test_every_operation_says_what_it_does_what_it_answers_and_how_it_fails() -> None:
+def test_every_operation_documents_responses_and_errors() -> None:
     for path, method in OPERATIONS:
-        operation = DESCRIPTION["paths"][path][method]
+        operation = OPENAPI["paths"][path][method]
         assert operation["summary"], (method, path)
         assert operation["description"], (method, path)
         good = [answer for status, answer in operation["responses"].items() if status.startswith("2")]
@@ -55,7 +53,7 @@ def test_every_operation_says_what_it_does_what_it_answers_and_how_it_fails() ->
 def test_every_write_takes_an_idempotency_key() -> None:
     reads = {"/v1/users/{user_id}/search", "/v1/users/{user_id}/messages/search", "/v1/users/{user_id}/context"}
     for path, method in OPERATIONS:
-        names = {each["name"] for each in DESCRIPTION["paths"][path][method].get("parameters", [])}
+        names = {each["name"] for each in OPENAPI["paths"][path][method].get("parameters", [])}
         assert ("Idempotency-Key" in names) == (method != "get" and path not in reads), (method, path)
 
 
@@ -90,16 +88,16 @@ def test_every_route_of_the_contract_is_there() -> None:
     assert promised <= {(method, path) for path, method in OPERATIONS}
 
 
-async def test_the_description_and_its_page_need_no_key(anonymous: httpx.AsyncClient, app: FastAPI) -> None:
+async def test_openapi_and_docs_need_no_key(anonymous: httpx.AsyncClient, app: FastAPI) -> None:
     assert (await anonymous.get("/openapi.json")).json() == app.openapi()
     assert (await anonymous.get("/docs")).status_code == 200
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
-async def test_whatever_is_sent_the_answer_is_a_described_one(
+async def test_generated_requests_get_documented_responses(
     path: str, method: str, address: str, admin: httpx.AsyncClient
 ) -> None:
-    schema = schemathesis.openapi.from_dict(DESCRIPTION)
+    schema = schemathesis.openapi.from_dict(OPENAPI)
     operation = schema[path][method]
     headers = {"Authorization": admin.headers["authorization"]}
 

@@ -14,19 +14,19 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from graphmem_api.app import create_app
-from graphmem_api.bodies import DEEPEST, parse
+from graphmem_api.request_body import MAX_JSON_DEPTH, parse_json
 
 from graphmem.bootstrap import GraphMemory
 from graphmem.errors import InvalidInput
 from graphmem.settings import Settings
-from tests.api.conftest import BODY_LIMIT, served
+from tests.api.conftest import BODY_LIMIT, serve_app
 
 MEMORIES = "/v1/users/mara/memories"
 JSON = {"content-type": "application/json"}
 PROBLEM = "application/problem+json"
 
 
-async def test_an_unknown_route_and_a_wrong_method_are_problems(anonymous: httpx.AsyncClient) -> None:
+async def test_unknown_route_and_wrong_method_are_problem_documents(anonymous: httpx.AsyncClient) -> None:
     unknown = await anonymous.get("/v2/nothing")
     assert (unknown.status_code, unknown.headers["content-type"]) == (404, PROBLEM)
     assert unknown.json() == {
@@ -69,7 +69,7 @@ async def test_an_unknown_route_and_a_wrong_method_are_problems(anonymous: httpx
         b'{"memories": [{"content": "x"}], "extra": 1}',
     ],
 )
-async def test_a_body_that_cannot_be_used_is_422_and_nothing_is_written(agent: httpx.AsyncClient, body: bytes) -> None:
+async def test_unusable_body_is_422_and_writes_nothing(agent: httpx.AsyncClient, body: bytes) -> None:
     answer = await agent.post(MEMORIES, content=body, headers=JSON)
     assert answer.status_code == 422, answer.text
     assert answer.headers["content-type"] == PROBLEM
@@ -77,7 +77,7 @@ async def test_a_body_that_cannot_be_used_is_422_and_nothing_is_written(agent: h
     assert (await agent.get(MEMORIES)).json()["items"] == []
 
 
-async def test_what_is_wrong_is_said_without_saying_it_again(agent: httpx.AsyncClient) -> None:
+async def test_validation_errors_do_not_echo_input(agent: httpx.AsyncClient) -> None:
     secret = "kestrel 4111"
     body = {
         "memories": [
@@ -101,7 +101,7 @@ async def test_what_is_wrong_is_said_without_saying_it_again(agent: httpx.AsyncC
 
 
 @pytest.mark.parametrize("type", ["User", "Migration", "ApiKey", "Entity"])
-async def test_an_entity_type_that_is_a_label_of_ours_does_no_harm(agent: httpx.AsyncClient, type: str) -> None:
+async def test_reserved_label_as_entity_type_is_replaced(agent: httpx.AsyncClient, type: str) -> None:
     body = {"memories": [{"content": "x", "subject": {"name": "Rex", "type": type}}]}
     answer = await agent.post(MEMORIES, json=body)
     assert answer.status_code == 200
@@ -124,13 +124,13 @@ async def test_query_parameters_are_checked_too(agent: httpx.AsyncClient) -> Non
         assert answer.headers["content-type"] == PROBLEM
 
 
-async def test_a_body_of_another_kind_is_told_what_to_send(agent: httpx.AsyncClient) -> None:
+async def test_wrong_content_type_names_the_expected_one(agent: httpx.AsyncClient) -> None:
     answer = await agent.post(MEMORIES, content=b"{}", headers={"content-type": "text/plain"})
     assert answer.status_code == 422
     assert answer.json()["errors"] == [{"loc": ["header", "Content-Type"], "msg": "must be application/json"}]
 
 
-async def test_a_body_over_the_limit_is_413_announced_or_not(agent: httpx.AsyncClient) -> None:
+async def test_body_over_the_limit_is_413_with_or_without_content_length(agent: httpx.AsyncClient) -> None:
     at_limit = b'{"memories": [{"content": "x"}]}'.ljust(BODY_LIMIT)
     assert (await agent.post(MEMORIES, content=at_limit, headers=JSON)).status_code == 200
 
@@ -146,7 +146,7 @@ async def test_a_body_over_the_limit_is_413_announced_or_not(agent: httpx.AsyncC
         assert answer.json()["type"] == "urn:graphmem:problem:too-large"
 
 
-async def test_a_body_that_never_ends_is_cut_off(address: str, agent: httpx.AsyncClient) -> None:
+async def test_endless_body_is_cut_off(address: str, agent: httpx.AsyncClient) -> None:
     url = urlsplit(address)
 
     def send() -> bytes:
@@ -177,7 +177,7 @@ async def test_a_user_id_may_hold_any_character(agent: httpx.AsyncClient) -> Non
         assert [item["user_id"] for item in (await agent.get(path)).json()["items"]] == [user]
 
 
-async def test_a_user_id_that_is_none_is_422(agent: httpx.AsyncClient) -> None:
+async def test_invalid_user_id_is_422(agent: httpx.AsyncClient) -> None:
     for user in ("%20", "%00", "%ff", "%20mara", "x" * 256):
         answer = await agent.get(f"/v1/users/{user}/memories")
         assert answer.status_code == 422, user
@@ -192,7 +192,7 @@ async def test_every_answer_carries_a_request_id(anonymous: httpx.AsyncClient) -
         assert re.fullmatch("[0-9a-f]{32}", answer.headers["x-request-id"])
 
 
-async def test_a_fault_of_ours_is_500_without_a_trace_and_logged_without_text(
+async def test_internal_error_is_500_without_stack_trace_and_is_logged(
     service: GraphMemory, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     app: FastAPI = create_app(service, settings)
@@ -201,7 +201,7 @@ async def test_a_fault_of_ours_is_500_without_a_trace_and_logged_without_text(
     async def broken() -> None:
         raise RuntimeError("Mara likes tea")
 
-    async with served(app) as address, httpx.AsyncClient(base_url=address) as client:
+    async with serve_app(app) as address, httpx.AsyncClient(base_url=address) as client:
         answer = await client.get("/broken", headers={"X-Request-ID": "r-1"})
     assert answer.status_code == 500
     assert answer.headers["content-type"] == PROBLEM
@@ -217,7 +217,7 @@ async def test_log_lines_name_the_route_and_not_the_user(
     user = "u" + uuid.uuid4().hex
     with caplog.at_level(logging.INFO):
         await agent.post(f"/v1/users/{user}/memories", json={"memories": [{"content": "kestrel"}]})
-    lines = [record for record in caplog.records if record.name == "graphmem_api.observing"]
+    lines = [record for record in caplog.records if record.name == "graphmem_api.middleware"]
     assert [(line.route, line.status) for line in lines] == [("/v1/users/{user_id}/memories", 200)]  # type: ignore[attr-defined]
     assert not any(word in str(record.__dict__) for record in lines for word in ("kestrel", user))
 
@@ -242,15 +242,20 @@ async def test_versions_are_etags(agent: httpx.AsyncClient) -> None:
     assert (await agent.patch(one, json={"content": "z"}, headers={"If-Match": "first"})).status_code == 422
 
 
-@pytest.mark.parametrize("depth", [DEEPEST + 1, 2_000, 200_000])
-def test_deep_json_is_refused_and_shallow_is_not(depth: int) -> None:
+@pytest.mark.parametrize("depth", [MAX_JSON_DEPTH + 1, 2_000, 200_000])
+def test_deeply_nested_json_is_rejected(depth: int) -> None:
     with pytest.raises(InvalidInput):
-        parse(b"[" * depth + b"]" * depth)
-    assert parse(b"[" * DEEPEST + b"]" * DEEPEST)
+        parse_json(b"[" * depth + b"]" * depth)
+    assert parse_json(b"[" * MAX_JSON_DEPTH + b"]" * MAX_JSON_DEPTH)
 
 
-def test_numbers_keep_their_value() -> None:
-    assert parse(json.dumps([2**63 - 1, -(2**63) + 1, 0.1, 1e308]).encode()) == [2**63 - 1, -(2**63) + 1, 0.1, 1e308]
+def test_json_numbers_keep_their_value() -> None:
+    assert parse_json(json.dumps([2**63 - 1, -(2**63) + 1, 0.1, 1e308]).encode()) == [
+        2**63 - 1,
+        -(2**63) + 1,
+        0.1,
+        1e308,
+    ]
     for text in (b"9223372036854775808", b"1e309", b"-Infinity"):
         with pytest.raises(InvalidInput):
-            parse(text)
+            parse_json(text)

@@ -8,17 +8,19 @@ from graphmem_api.app import create_app
 from pydantic import ValidationError
 
 from graphmem.bootstrap import GraphMemory
-from graphmem.domain.key import KeyIn, Role
+from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.settings import Settings
-from tests.api.conftest import served
+from tests.api.conftest import serve_app
 
 
-async def test_the_request_over_the_limit_is_answered_429_with_when_to_come_back(
+async def test_request_over_the_rate_limit_gets_429_with_retry_after(
     service: GraphMemory, settings: Settings, tenant: str
 ) -> None:
-    keys = [(await service.keys.create(tenant, KeyIn(name=name, role=Role.AGENT))).key for name in ("busy", "calm")]
+    keys = [
+        (await service.keys.create(tenant, ApiKeyIn(name=name, role=KeyRole.AGENT))).key for name in ("busy", "calm")
+    ]
     limited = create_app(service, settings.model_copy(update={"rate_limit": "3/minute"}))
-    async with served(limited) as address, httpx.AsyncClient(base_url=address) as client:
+    async with serve_app(limited) as address, httpx.AsyncClient(base_url=address) as client:
         busy = [await client.get("/v1/users/mara/memories", headers=_bearer(keys[0])) for _ in range(4)]
         calm = await client.get("/v1/users/mara/memories", headers=_bearer(keys[1]))
     assert [each.status_code for each in busy] == [200, 200, 200, 429]
@@ -28,7 +30,7 @@ async def test_the_request_over_the_limit_is_answered_429_with_when_to_come_back
     assert calm.status_code == 200
 
 
-def test_a_rate_that_cannot_be_read_is_refused_when_settings_are() -> None:
+def test_invalid_rate_limit_setting_is_rejected() -> None:
     with pytest.raises(ValidationError, match="rate limit"):
         Settings(rate_limit="often")
 

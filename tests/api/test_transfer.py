@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from graphmem.service.keys import digest
+from graphmem.service.keys import hash_key
 
 MEMORIES = "/v1/users/mara/memories"
 JSON = {"content-type": "application/json"}
@@ -19,7 +19,7 @@ YAML = {"content-type": "application/yaml"}
 
 @pytest.mark.req("QUINN-15")
 @pytest.mark.parametrize("form", ["json", "yaml"])
-async def test_an_export_is_read_back_as_it_was_sent(agent: httpx.AsyncClient, form: str) -> None:
+async def test_export_round_trips_through_import(agent: httpx.AsyncClient, form: str) -> None:
     saved = (await agent.post(MEMORIES, json={"memories": [{"content": "Mara lives in Lisbon"}]})).json()["results"][0]
     exported = await agent.get(f"/v1/users/mara/export?format={form}")
     assert exported.headers["content-type"] == f"application/{form}"
@@ -47,11 +47,11 @@ GRAPHITI = {
 
 
 @pytest.mark.parametrize(("form", "document"), [("mem0", MEM0), ("graphiti", GRAPHITI)])
-@pytest.mark.parametrize("told", [True, False])
-async def test_an_export_of_another_memory_is_taken_with_its_times(
-    agent: httpx.AsyncClient, form: str, document: dict[str, object], told: bool
+@pytest.mark.parametrize("is_format_given", [True, False])
+async def test_foreign_export_is_imported_with_its_times(
+    agent: httpx.AsyncClient, form: str, document: dict[str, object], is_format_given: bool
 ) -> None:
-    query = {"format": form} if told else {}
+    query = {"format": form} if is_format_given else {}
     answer = await agent.post("/v1/users/mara/import", json=document, params=query)
     assert answer.status_code == 200, answer.text
     done = answer.json()
@@ -76,7 +76,7 @@ LINES = "\n".join(json.dumps(turn) for turn in LOG)
         (LINES, "text/plain"),
     ],
 )
-async def test_a_chat_log_is_taken_as_messages_and_once(agent: httpx.AsyncClient, body: str, media_type: str) -> None:
+async def test_chat_log_import_is_idempotent(agent: httpx.AsyncClient, body: str, media_type: str) -> None:
     headers = {"content-type": media_type}
     done = (await agent.post("/v1/users/mara/import", content=body, headers=headers)).json()
     assert (done["format"], done["imported"], len(done["jobs"])) == ("openai", {"messages": 2}, 1)
@@ -88,7 +88,7 @@ async def test_a_chat_log_is_taken_as_messages_and_once(agent: httpx.AsyncClient
     assert (again["imported"], again["unchanged"]) == ({"messages": 0}, {"messages": 2})
 
 
-NOT_OF_THE_FORMAT = [
+MALFORMED_DOCUMENTS = [
     ("mem0", {"results": [{"id": "m1"}]}, ["results", 0, "memory"]),
     ("graphiti", {**GRAPHITI, "edges": [{"uuid": "e1"}]}, ["edges", 0, "fact"]),
     ("openai", [{"role": "user", "content": "Hi"}, {"role": "judge", "content": "Guilty."}], [1, "role"]),
@@ -96,8 +96,8 @@ NOT_OF_THE_FORMAT = [
 ]
 
 
-@pytest.mark.parametrize(("form", "document", "place"), NOT_OF_THE_FORMAT)
-async def test_a_document_that_has_not_the_form_is_422_and_leaves_nothing(
+@pytest.mark.parametrize(("form", "document", "place"), MALFORMED_DOCUMENTS)
+async def test_malformed_import_is_422_and_stores_nothing(
     agent: httpx.AsyncClient, form: str, document: object, place: list[object]
 ) -> None:
     answer = await agent.post("/v1/users/mara/import", json=document, params={"format": form})
@@ -108,7 +108,7 @@ async def test_a_document_that_has_not_the_form_is_422_and_leaves_nothing(
 
 
 @pytest.mark.req("QUINN-12", "QUINN-15", "QUINN-16")
-async def test_an_export_has_the_form_that_is_published(agent: httpx.AsyncClient) -> None:
+async def test_export_matches_the_published_schema(agent: httpx.AsyncClient) -> None:
     schema = (await agent.get("/v1/schema/export")).json()
     jsonschema.Draft202012Validator.check_schema(schema)
     valid = jsonschema.Draft202012Validator(schema)
@@ -130,7 +130,7 @@ async def test_an_export_has_the_form_that_is_published(agent: httpx.AsyncClient
     assert not valid.is_valid(export)
 
 
-async def test_an_export_is_sent_while_it_is_read(agent: httpx.AsyncClient) -> None:
+async def test_export_is_streamed(agent: httpx.AsyncClient) -> None:
     saves = [{"content": f"Mara keeps the key number {number} in a box"} for number in range(60)]
     await agent.post(MEMORIES, json={"memories": saves})
     async with agent.stream("GET", "/v1/users/mara/export") as answer:
@@ -140,7 +140,7 @@ async def test_an_export_is_sent_while_it_is_read(agent: httpx.AsyncClient) -> N
     assert max(sizes) < sum(sizes) / 2
 
 
-BOMB = b"a: &a [x,x,x,x,x,x,x,x]\n" + b"".join(
+YAML_BOMB = b"a: &a [x,x,x,x,x,x,x,x]\n" + b"".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 8)}]\n".encode() for n in range(8)
 )
 
@@ -156,11 +156,11 @@ BOMB = b"a: &a [x,x,x,x,x,x,x,x]\n" + b"".join(
         (b"\xff", YAML),
         (b"[" * 50_000, YAML),
         (b"- " * 50_000, YAML),
-        (BOMB, YAML),
+        (YAML_BOMB, YAML),
         (b"!!python/object/apply:os.getcwd []", YAML),
     ],
 )
-async def test_what_is_no_export_is_422(agent: httpx.AsyncClient, body: bytes, headers: dict[str, str]) -> None:
+async def test_invalid_export_document_is_422(agent: httpx.AsyncClient, body: bytes, headers: dict[str, str]) -> None:
     answer = await agent.post("/v1/users/mara/import", content=body, headers=headers)
     assert answer.status_code == 422
     assert (await agent.get("/healthz")).status_code == 200
@@ -174,7 +174,7 @@ async def test_an_import_cannot_make_a_key(
     secret = uuid.uuid4().hex
     await agent.post(MEMORIES, json={"memories": [{"content": "Mara lives in Lisbon"}]})
     export = (await agent.get("/v1/users/mara/export")).json()
-    forged = {"hash": digest(secret), "id": secret, "name": "forged", "role": "admin", "tenant": tenant}
+    forged = {"hash": hash_key(secret), "id": secret, "name": "forged", "role": "admin", "tenant": tenant}
     for labels in (["ApiKey"], ["ApiKey", "Entity"]):
         node = {**export["entities"][0], "key": "forged", "labels": labels}
         node["properties"] = {**node["properties"], **forged}
@@ -185,9 +185,7 @@ async def test_an_import_cannot_make_a_key(
 
 
 @pytest.mark.req("QUINN-25", "GO-02")
-async def test_forgetting_leaves_nothing_and_is_answered_again(
-    agent: httpx.AsyncClient, admin: httpx.AsyncClient
-) -> None:
+async def test_forget_leaves_no_residue_and_is_replayed(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     key = {"Idempotency-Key": uuid.uuid4().hex}
     await agent.post(MEMORIES, json={"memories": [{"content": "Mara lives in Lisbon"}]}, headers=key)
     first = await admin.delete("/v1/users/mara", headers=key)

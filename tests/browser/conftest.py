@@ -22,14 +22,14 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 from graphmem.bootstrap import GraphMemory
-from graphmem.domain.key import KeyIn, Role
+from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
-from tests.api.conftest import served
+from tests.api.conftest import serve_app
 
 T = TypeVar("T")
 
-PATIENCE = 10
+WAIT_SECONDS = 10
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -48,17 +48,19 @@ WIDE, NARROW = (1280, 900), (390, 844)
 
 @dataclass
 class Service:
-    """A served memory; `do` runs a coroutine where it lives."""
+    """A served memory; `run_coroutine` runs a coroutine where it lives."""
 
     address: str
     memory: GraphMemory
     loop: asyncio.AbstractEventLoop
 
-    def do(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
+    def run_coroutine(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(WAIT_SECONDS)
 
     def key(self, tenant: str, role: str = "admin") -> str:
-        return self.do(self.memory.keys.create(tenant, KeyIn(name=f"{role} of the page", role=Role(role)))).key
+        return self.run_coroutine(
+            self.memory.keys.create(tenant, ApiKeyIn(name=f"{role} of the page", role=KeyRole(role)))
+        ).key
 
 
 @pytest.fixture(scope="package")
@@ -73,7 +75,7 @@ def service(database: Settings, graph: Graph, tmp_path_factory: pytest.TempPathF
         done = asyncio.Event()
         loop = asyncio.get_running_loop()
         over.append(lambda: loop.call_soon_threadsafe(done.set))
-        async with GraphMemory.open(settings) as memory, served(create_app(memory, settings)) as address:
+        async with GraphMemory.open(settings) as memory, serve_app(create_app(memory, settings)) as address:
             ready.set_result(Service(address, memory, loop))
             await done.wait()
 
@@ -97,16 +99,16 @@ class Page:
     """What a reader sees and does."""
 
     driver: webdriver.Chrome
-    shots: Path
+    screenshots: Path
 
-    def size(self, width: int, height: int) -> None:
+    def resize(self, width: int, height: int) -> None:
         """Make the page so wide and high; a window itself cannot be as narrow as a telephone."""
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
         )
 
-    def until(self, holds: Callable[[], T], what: str) -> T:
+    def wait_until(self, holds: Callable[[], T], what: str) -> T:
         """Wait until something holds and return it."""
 
         def safe(_: object) -> T | None:
@@ -115,26 +117,26 @@ class Page:
             except Exception:
                 return None
 
-        found: T = WebDriverWait(self.driver, PATIENCE, 0.05).until(safe, f"{what}; the page: {self.words()[:1500]}")
+        found: T = WebDriverWait(self.driver, WAIT_SECONDS, 0.05).until(safe, f"{what}; the page: {self.text()[:1500]}")
         return found
 
-    def words(self) -> str:
+    def text(self) -> str:
         return self.driver.find_element(By.TAG_NAME, "body").text
 
-    def all(self, css: str) -> list[WebElement]:
+    def find_all(self, css: str) -> list[WebElement]:
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
-    def see(self, css: str, text: str = "") -> WebElement:
+    def wait_for(self, css: str, text: str = "") -> WebElement:
         """Wait until an element is shown that has the text."""
-        return self.until(
-            lambda: next(each for each in self.all(css) if each.is_displayed() and text in each.text),
+        return self.wait_until(
+            lambda: next(each for each in self.find_all(css) if each.is_displayed() and text in each.text),
             f"waited for {css} with {text!r}",
         )
 
-    def gone(self, css: str, text: str = "") -> None:
+    def wait_until_gone(self, css: str, text: str = "") -> None:
         """Wait until no element is shown that has the text."""
-        self.until(
-            lambda: not [each for each in self.all(css) if each.is_displayed() and text in each.text],
+        self.wait_until(
+            lambda: not [each for each in self.find_all(css) if each.is_displayed() and text in each.text],
             f"waited for the end of {css} with {text!r}",
         )
 
@@ -142,22 +144,22 @@ class Page:
         """Click what is shown, again where the page has just been drawn anew under the pointer."""
 
         def clicked() -> bool:
-            next(each for each in self.all(css) if each.is_displayed() and text in each.text).click()
+            next(each for each in self.find_all(css) if each.is_displayed() and text in each.text).click()
             return True
 
-        self.until(clicked, f"waited to click {css} with {text!r}")
+        self.wait_until(clicked, f"waited to click {css} with {text!r}")
 
     def set(self, css: str, value: str) -> None:
         """Give an input a value as its own control would: a slider or a date is not typed."""
         self.driver.execute_script(
             "arguments[0].value = arguments[1];"
             "for (const kind of ['input', 'change']) arguments[0].dispatchEvent(new Event(kind, {bubbles: true}));",
-            self.see(css),
+            self.wait_for(css),
             value,
         )
 
-    def shot(self, name: str) -> Path:
-        path = self.shots / f"{name}.png"
+    def screenshot(self, name: str) -> Path:
+        path = self.screenshots / f"{name}.png"
         self.driver.save_screenshot(str(path))
         assert path.stat().st_size > 5000
         return path
@@ -168,7 +170,7 @@ class Page:
         return bool(self.driver.execute_script(script))
 
     @property
-    def complaints(self) -> list[str]:
+    def console_errors(self) -> list[str]:
         """What the browser's console holds against the page; refused requests are the page's own business."""
         logged = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [each["message"] for each in logged if each["level"] == "SEVERE" and each["source"] != "network"]
@@ -195,7 +197,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrom
 def page(driver: webdriver.Chrome, tmp_path: Path) -> Iterator[Page]:
     """A window of its own at the wide size."""
     page = Page(driver, tmp_path)
-    page.size(*WIDE)
+    page.resize(*WIDE)
     yield page
     first, *others = driver.window_handles
     for handle in others:
@@ -205,7 +207,7 @@ def page(driver: webdriver.Chrome, tmp_path: Path) -> Iterator[Page]:
 
 
 @dataclass
-class Story:
+class ExplorerUser:
     """A user with a past, whose data a page is to show."""
 
     address: str
@@ -233,22 +235,22 @@ class Story:
 
 
 @pytest.fixture
-def story(service: Service, tenant: str) -> Iterator[Story]:
+def explorer_user(service: Service, tenant: str) -> Iterator[ExplorerUser]:
     """Mara moved from Lisbon to Porto in 2025, told us so in a message, and once typed markup."""
     key = service.key(tenant)
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=service.address, headers=headers, timeout=60) as http:
-        story = Story(service.address, key, tenant, http)
+        explorer_user = ExplorerUser(service.address, key, tenant, http)
         said = {"id": "m1", "role": "user", "name": "Mara", "content": "I have moved to Porto, at last!"}
         sent = {"session_id": "s1", "messages": [said], "extract": False}
         assert http.post("/v1/users/u-7/messages", json=sent).status_code in (200, 202)
-        story.save(*PAST)
-        yield story
+        explorer_user.save(*MEMORIES)
+        yield explorer_user
 
 
 MARA = {"name": "Mara", "type": "Person"}
-HOSTILE = "<img src=x onerror=\"document.title='owned'\"> is what Mara once typed"
-PAST: list[dict[str, Any]] = [
+MARKUP_CONTENT = "<img src=x onerror=\"document.title='owned'\"> is what Mara once typed"
+MEMORIES: list[dict[str, Any]] = [
     {
         "content": "Mara lives in Lisbon",
         "subject": MARA,
@@ -287,7 +289,7 @@ PAST: list[dict[str, Any]] = [
     },
     {"content": "Mara is allergic to peanuts", "subject": MARA, "importance": 0.9},
     {
-        "content": HOSTILE,
+        "content": MARKUP_CONTENT,
         "subject": MARA,
         "predicate": "TYPED",
         "object": {"name": "<b>Bold</b> & co", "type": "Thing"},

@@ -9,33 +9,33 @@ import httpx
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.conftest import HOSTILE, NARROW, WIDE, Page, Service, Story
+from tests.browser.conftest import MARKUP_CONTENT, NARROW, WIDE, ExplorerUser, Page, Service
 
 # The first test waits for the database, the embedder, the service and the browser to start.
 pytestmark = pytest.mark.timeout(240)
 
 
-def sign_in(page: Page, story: Story, key: str | None = None) -> None:
+def sign_in(page: Page, explorer_user: ExplorerUser, key: str | None = None) -> None:
     page.driver.get("about:blank")
-    page.driver.get(story.ui)
+    page.driver.get(explorer_user.ui)
     page.driver.execute_script("sessionStorage.clear()")
-    page.driver.get(story.ui)
-    page.see("#key").send_keys(key or story.key)
-    page.see("#user").send_keys(story.user, Keys.ENTER)
-    page.see("#find")
+    page.driver.get(explorer_user.ui)
+    page.wait_for("#key").send_keys(key or explorer_user.key)
+    page.wait_for("#user").send_keys(explorer_user.user, Keys.ENTER)
+    page.wait_for("#find")
 
 
 def find(page: Page, text: str, name: str) -> None:
-    page.see("#find").clear()
-    page.see("#find").send_keys(text, Keys.ENTER)
+    page.wait_for("#find").clear()
+    page.wait_for("#find").send_keys(text, Keys.ENTER)
     page.click("#found[aria-busy=false] button", name)
-    page.see("#entity-title", name)
-    page.see("#drawing svg")
+    page.wait_for("#entity-title", name)
+    page.wait_for("#drawing svg")
 
 
-def merged(story: Story) -> dict[str, Any]:
-    items = story.http.get("/v1/users/u-7/memories", params={"keyword": "green tea"}).json()["items"]
-    return story.consolidate(
+def run_merge(explorer_user: ExplorerUser) -> dict[str, Any]:
+    items = explorer_user.http.get("/v1/users/u-7/memories", params={"keyword": "green tea"}).json()["items"]
+    return explorer_user.consolidate(
         {
             "action": "MERGE",
             "memory_ids": [each["id"] for each in items],
@@ -45,57 +45,57 @@ def merged(story: Story) -> dict[str, Any]:
     )
 
 
-def contents(story: Story) -> set[str]:
-    items = story.http.get("/v1/users/u-7/memories", params={"limit": 200}).json()["items"]
+def current_contents(explorer_user: ExplorerUser) -> set[str]:
+    items = explorer_user.http.get("/v1/users/u-7/memories", params={"limit": 200}).json()["items"]
     return {each["content"] for each in items}
 
 
 @pytest.mark.req("QUINN-38")
-def test_an_analyst_signs_in_finds_an_entity_and_sees_what_lies_around_it(
-    page: Page, story: Story, service: Service
+def test_analyst_signs_in_finds_an_entity_and_sees_its_neighbours(
+    page: Page, explorer_user: ExplorerUser, service: Service
 ) -> None:
-    sign_in(page, story, service.key(story.tenant, "analyst"))
+    sign_in(page, explorer_user, service.key(explorer_user.tenant, "analyst"))
     find(page, "mar", "Mara")
-    page.see("#memories button", "Mara lives in Porto")
-    assert not [each for each in page.all("#memories button") if "Lisbon" in each.text]
-    drawn = {each.get_attribute("textContent") for each in page.all("#drawing .node > text:not(.count)")}
+    page.wait_for("#memories button", "Mara lives in Porto")
+    assert not [each for each in page.find_all("#memories button") if "Lisbon" in each.text]
+    drawn = {each.get_attribute("textContent") for each in page.find_all("#drawing .node > text:not(.count)")}
     assert {"Mara", "Porto", "Arbor", "Ilse"} <= drawn
-    listed = {each.text for each in page.all("#neighbours button")}
+    listed = {each.text for each in page.find_all("#neighbours button")}
     assert {"Porto (Place)", "Arbor (Organization)", "Ilse (Person)"} <= listed
-    assert "Graz orchestra" not in page.words()
+    assert "Graz orchestra" not in page.text()
     page.set("#depth", "2")
-    page.see("#memories button", "Ilse plays the cello")
-    assert "Consolidation runs" not in page.words()
-    page.shot("wide")
-    assert page.complaints == []
+    page.wait_for("#memories button", "Ilse plays the cello")
+    assert "Consolidation runs" not in page.text()
+    page.screenshot("wide")
+    assert page.console_errors == []
 
 
-def test_a_wrong_key_and_a_user_out_of_reach_are_refused_with_the_reason(page: Page, story: Story) -> None:
-    page.driver.get(story.ui)
+def test_wrong_key_is_rejected_with_the_reason(page: Page, explorer_user: ExplorerUser) -> None:
+    page.driver.get(explorer_user.ui)
     page.driver.execute_script("sessionStorage.clear()")
-    page.driver.get(story.ui)
-    page.see("#key").send_keys("no-such-key")
-    page.see("#user").send_keys("u-7", Keys.ENTER)
-    page.see("#problem", "key")
+    page.driver.get(explorer_user.ui)
+    page.wait_for("#key").send_keys("no-such-key")
+    page.wait_for("#user").send_keys("u-7", Keys.ENTER)
+    page.wait_for("#problem", "key")
     assert page.driver.execute_script("return sessionStorage.length") == 0
-    assert page.see("#sign-in").is_displayed()
+    assert page.wait_for("#sign-in").is_displayed()
 
 
-def test_the_key_lasts_for_the_tab_and_is_gone_after_signing_out(page: Page, story: Story) -> None:
-    sign_in(page, story)
-    page.until(lambda: page.driver.execute_script("return sessionStorage.length"), "waited for the session")
+def test_key_lasts_for_the_tab_and_is_cleared_on_sign_out(page: Page, explorer_user: ExplorerUser) -> None:
+    sign_in(page, explorer_user)
+    page.wait_until(lambda: page.driver.execute_script("return sessionStorage.length"), "waited for the session")
     page.driver.refresh()
-    page.see("#found button", "Mara")
+    page.wait_for("#found button", "Mara")
     assert page.driver.execute_script("return localStorage.length + document.cookie.length") == 0
     page.click("#sign-out")
-    page.see("#sign-in")
+    page.wait_for("#sign-in")
     assert page.driver.execute_script("return sessionStorage.length") == 0
     assert "Mara" not in page.driver.execute_script("return document.body.textContent")
 
 
-def test_the_entity_chosen_last_is_shown_though_an_earlier_one_comes_later(page: Page, story: Story) -> None:
-    sign_in(page, story)
-    slow = page.see("#found[aria-busy=false] button", "Mara").get_attribute("data-id")
+def test_slow_earlier_response_does_not_replace_the_last_chosen_entity(page: Page, explorer_user: ExplorerUser) -> None:
+    sign_in(page, explorer_user)
+    slow = page.wait_for("#found[aria-busy=false] button", "Mara").get_attribute("data-id")
     page.driver.execute_script(
         "const fetched = window.fetch; window.held = new Promise((done) => { window.release = done; });"
         "window.fetch = (address, ...rest) => String(address).includes(arguments[0])"
@@ -104,126 +104,128 @@ def test_the_entity_chosen_last_is_shown_though_an_earlier_one_comes_later(page:
     )
     page.click("#found button", "Mara")
     page.click("#found button", "Ilse")
-    page.see("#entity-title", "Ilse")
+    page.wait_for("#entity-title", "Ilse")
     page.driver.execute_script("window.release()")
     page.driver.execute_async_script("setTimeout(arguments[0], 500)")
-    assert page.see("#entity-title").text == "Ilse"
+    assert page.wait_for("#entity-title").text == "Ilse"
 
 
 @pytest.mark.req("QUINN-38")
-def test_sliding_valid_time_back_shows_the_older_fact(page: Page, story: Story) -> None:
-    sign_in(page, story)
+def test_moving_valid_time_back_shows_the_older_fact(page: Page, explorer_user: ExplorerUser) -> None:
+    sign_in(page, explorer_user)
     find(page, "Mara", "Mara")
     page.set("#valid-date", "2022-06-01T00:00:00")
-    page.see("#memories button", "Mara lives in Lisbon")
-    page.gone("#memories button", "Mara lives in Porto")
-    page.see("#status", "2022-06-01")
-    page.shot("past")
-    page.see("#valid-slider").send_keys(Keys.HOME)
-    page.gone("#memories button", "Lisbon")
+    page.wait_for("#memories button", "Mara lives in Lisbon")
+    page.wait_until_gone("#memories button", "Mara lives in Porto")
+    page.wait_for("#status", "2022-06-01")
+    page.screenshot("past")
+    page.wait_for("#valid-slider").send_keys(Keys.HOME)
+    page.wait_until_gone("#memories button", "Lisbon")
     page.click("#valid-now")
-    page.see("#memories button", "Mara lives in Porto")
+    page.wait_for("#memories button", "Mara lives in Porto")
 
 
 @pytest.mark.req("QUINN-38")
-def test_sliding_known_time_back_shows_what_was_believed(page: Page, story: Story) -> None:
+def test_moving_known_time_back_shows_the_earlier_version(page: Page, explorer_user: ExplorerUser) -> None:
     before = datetime.now(UTC)
     memory = next(
-        each for each in story.http.get("/v1/users/u-7/memories").json()["items"] if "peanuts" in each["content"]
+        each
+        for each in explorer_user.http.get("/v1/users/u-7/memories").json()["items"]
+        if "peanuts" in each["content"]
     )
     corrected = {"content": "Mara is allergic to hazelnuts"}
-    assert story.http.patch(f"/v1/users/u-7/memories/{memory['id']}", json=corrected).status_code == 200
-    sign_in(page, story)
+    assert explorer_user.http.patch(f"/v1/users/u-7/memories/{memory['id']}", json=corrected).status_code == 200
+    sign_in(page, explorer_user)
     find(page, "Mara", "Mara")
-    page.see("#memories button", "hazelnuts")
+    page.wait_for("#memories button", "hazelnuts")
     page.driver.execute_script("document.querySelector('#known-date').step = 'any'")
     page.set("#known-date", before.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3])
-    page.see("#memories button", "peanuts")
-    page.gone("#memories button", "hazelnuts")
+    page.wait_for("#memories button", "peanuts")
+    page.wait_until_gone("#memories button", "hazelnuts")
     page.click("#memories button", "peanuts")
-    page.see("#versions", "allergic to hazelnuts")
+    page.wait_for("#versions", "allergic to hazelnuts")
     page.click(".version:nth-child(1) button", "Look back")
-    page.gone("#history")
-    page.see("#memories button", "peanuts")
+    page.wait_until_gone("#history")
+    page.wait_for("#memories button", "peanuts")
 
 
 @pytest.mark.req("QUINN-38")
-def test_history_tells_who_said_it_and_why_it_ended(page: Page, story: Story) -> None:
-    sign_in(page, story)
+def test_history_shows_source_and_end_reason(page: Page, explorer_user: ExplorerUser) -> None:
+    sign_in(page, explorer_user)
     find(page, "Mara", "Mara")
     page.click("#memories button", "Mara lives in Porto")
-    page.see("#versions blockquote", "I have moved to Porto, at last!")
-    page.see("#versions figcaption", "Mara")
-    page.see("#versions dl", "admin of the page")
-    page.shot("history")
+    page.wait_for("#versions blockquote", "I have moved to Porto, at last!")
+    page.wait_for("#versions figcaption", "Mara")
+    page.wait_for("#versions dl", "admin of the page")
+    page.screenshot("history")
     page.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
-    page.gone("#history")
+    page.wait_until_gone("#history")
     page.set("#valid-date", "2022-06-01T00:00:00")
     page.click("#memories button", "Mara lives in Lisbon")
-    page.see("#versions dd", "2021-03-01 to 2025-05-01")
+    page.wait_for("#versions dd", "2021-03-01 to 2025-05-01")
     page.click("#versions button", "the memory that replaced it")
-    page.see("#versions .name", "Mara lives in Porto")
+    page.wait_for("#versions .name", "Mara lives in Porto")
 
 
 @pytest.mark.req("QUINN-35")
-def test_a_run_is_rolled_back_from_the_page_after_asking(page: Page, story: Story) -> None:
-    was = contents(story)
-    run = merged(story)
-    assert contents(story) != was
-    sign_in(page, story)
-    page.click("#places a", "Consolidation runs")
+def test_run_is_rolled_back_from_the_page_after_confirmation(page: Page, explorer_user: ExplorerUser) -> None:
+    was = current_contents(explorer_user)
+    run = run_merge(explorer_user)
+    assert current_contents(explorer_user) != was
+    sign_in(page, explorer_user)
+    page.click("#views a", "Consolidation runs")
     page.click("#run-list a", "curated")
-    page.see("#run-body", "both say what she drinks")
-    page.see("#run-body .changes", "Mara drinks green tea every morning")
-    page.shot("run")
+    page.wait_for("#run-body", "both say what she drinks")
+    page.wait_for("#run-body .changes", "Mara drinks green tea every morning")
+    page.screenshot("run")
     page.click("#roll-back")
-    page.see("#confirm-text", f"{run['change_count']} things")
+    page.wait_for("#confirm-text", f"{run['change_count']} things")
     page.click("#confirm-no")
-    page.gone("#confirm")
-    assert contents(story) != was
+    page.wait_until_gone("#confirm")
+    assert current_contents(explorer_user) != was
     page.click("#roll-back")
     page.click("#confirm-yes")
-    page.see("#run-body .badge", "rolled back")
-    page.see("#status", "Rolled back")
-    page.gone("#roll-back")
-    assert contents(story) == was
-    assert page.complaints == []
+    page.wait_for("#run-body .badge", "rolled back")
+    page.wait_for("#status", "Rolled back")
+    page.wait_until_gone("#roll-back")
+    assert current_contents(explorer_user) == was
+    assert page.console_errors == []
 
 
 @pytest.mark.req("QUINN-35")
-def test_later_writes_are_listed_before_a_run_is_rolled_back_over_them(page: Page, story: Story) -> None:
-    was = contents(story)
-    run = merged(story)
+def test_conflicting_writes_are_listed_before_forced_rollback(page: Page, explorer_user: ExplorerUser) -> None:
+    was = current_contents(explorer_user)
+    run = run_merge(explorer_user)
     later = {"content": "Mara drinks green tea every single morning"}
     new = run["proposals"][0]["result_id"]
-    assert story.http.patch(f"/v1/users/u-7/memories/{new}", json=later).status_code == 200
-    sign_in(page, story)
-    page.driver.get(f"{story.ui}#/runs/{run['id']}")
+    assert explorer_user.http.patch(f"/v1/users/u-7/memories/{new}", json=later).status_code == 200
+    sign_in(page, explorer_user)
+    page.driver.get(f"{explorer_user.ui}#/runs/{run['id']}")
     page.click("#roll-back")
     page.click("#confirm-yes")
-    page.see("#confirm-title", "Later writes are in the way")
-    page.see("#conflicts li", "since")
-    page.shot("conflict")
-    assert contents(story) != was
+    page.wait_for("#confirm-title", "Later writes are in the way")
+    page.wait_for("#conflicts li", "since")
+    page.screenshot("conflict")
+    assert current_contents(explorer_user) != was
     page.click("#confirm-yes", "Overwrite")
-    page.see("#run-body .badge", "rolled back")
-    assert contents(story) == was
+    page.wait_for("#run-body .badge", "rolled back")
+    assert current_contents(explorer_user) == was
 
 
-def test_hostile_text_stays_text(page: Page, story: Story) -> None:
-    sign_in(page, story)
+def test_hostile_text_stays_text(page: Page, explorer_user: ExplorerUser) -> None:
+    sign_in(page, explorer_user)
     find(page, "Mara", "Mara")
-    page.see("#memories button", HOSTILE)
-    page.see("#neighbours button", "<b>Bold</b> & co (Thing)").click()
-    page.see("#entity-title", "<b>Bold</b> & co")
-    page.click("#memories button", HOSTILE)
-    page.see("#versions", HOSTILE)
-    assert page.all("main img, dialog img, main b") == []
+    page.wait_for("#memories button", MARKUP_CONTENT)
+    page.wait_for("#neighbours button", "<b>Bold</b> & co (Thing)").click()
+    page.wait_for("#entity-title", "<b>Bold</b> & co")
+    page.click("#memories button", MARKUP_CONTENT)
+    page.wait_for("#versions", MARKUP_CONTENT)
+    assert page.find_all("main img, dialog img, main b") == []
     assert page.driver.title != "owned"
 
 
-def test_everything_is_reached_by_keyboard_alone(page: Page, story: Story) -> None:
-    sign_in(page, story)
+def test_page_is_usable_by_keyboard_alone(page: Page, explorer_user: ExplorerUser) -> None:
+    sign_in(page, explorer_user)
 
     def here() -> str:
         return str(page.driver.execute_script("return document.activeElement.id || document.activeElement.textContent"))
@@ -239,55 +241,55 @@ def test_everything_is_reached_by_keyboard_alone(page: Page, story: Story) -> No
             press(Keys.TAB)
         pytest.fail(f"{text!r} is not reached; focus ended on {here()!r}")
 
-    page.until(lambda: here() == "find", "waited for the focus on the search")
+    page.wait_until(lambda: here() == "find", "waited for the focus on the search")
     press("Ilse")
-    page.see("#status", "1 entity found")
-    tab_to("IlsePerson" if "IlsePerson" in page.see("#found").text else "Ilse")
+    page.wait_for("#status", "1 entity found")
+    tab_to("IlsePerson" if "IlsePerson" in page.wait_for("#found").text else "Ilse")
     ring = "return getComputedStyle(document.activeElement).outlineStyle"
     assert page.driver.execute_script(ring) == "solid"
     press(Keys.ENTER)
-    page.until(lambda: here() == "entity-title", "waited for the focus on the entity")
+    page.wait_until(lambda: here() == "entity-title", "waited for the focus on the entity")
     tab_to("Ilse is Mara's sister")
-    assert page.see("#drawing .link.lit")
+    assert page.wait_for("#drawing .link.lit")
     press(Keys.ENTER)
-    page.until(lambda: here() == "history-title", "waited for the focus in the history")
+    page.wait_until(lambda: here() == "history-title", "waited for the focus in the history")
     press(Keys.ESCAPE)
-    page.gone("#history")
-    page.until(lambda: "Ilse is Mara's sister" in here(), "waited for the focus to come back")
+    page.wait_until_gone("#history")
+    page.wait_until(lambda: "Ilse is Mara's sister" in here(), "waited for the focus to come back")
     tab_to("Mara (Person)")
     press(Keys.ENTER)
-    page.see("#entity-title", "Mara")
+    page.wait_for("#entity-title", "Mara")
 
 
 @pytest.mark.parametrize(("width", "height"), [WIDE, NARROW])
-def test_it_fits_the_width_of_a_desk_and_of_a_telephone(page: Page, story: Story, width: int, height: int) -> None:
-    run = merged(story)
-    page.size(width, height)
-    sign_in(page, story)
+def test_page_fits_desktop_and_phone_width(page: Page, explorer_user: ExplorerUser, width: int, height: int) -> None:
+    run = run_merge(explorer_user)
+    page.resize(width, height)
+    sign_in(page, explorer_user)
     assert not page.scrolls_sideways
     find(page, "Mara", "Mara")
-    page.see("#memories button", "Porto")
+    page.wait_for("#memories button", "Porto")
     assert not page.scrolls_sideways
-    page.shot(f"entity-{width}")
+    page.screenshot(f"entity-{width}")
     page.driver.execute_script("document.querySelector('#around').scrollIntoView()")
-    page.shot(f"drawing-{width}")
-    picture = page.see("#drawing svg").rect
-    for node in page.all("#drawing .node"):
+    page.screenshot(f"drawing-{width}")
+    picture = page.wait_for("#drawing svg").rect
+    for node in page.find_all("#drawing .node"):
         assert node.rect["x"] >= picture["x"] - 1
         assert node.rect["x"] + node.rect["width"] <= picture["x"] + picture["width"] + 1
         assert node.rect["y"] + node.rect["height"] <= picture["y"] + picture["height"] + 1
     page.click("#memories button", "Porto")
-    page.see("#versions blockquote")
-    page.shot(f"history-{width}")
+    page.wait_for("#versions blockquote")
+    page.screenshot(f"history-{width}")
     page.click("#history-close")
-    page.driver.get(f"{story.ui}#/runs/{run['id']}")
-    page.see("#roll-back")
+    page.driver.get(f"{explorer_user.ui}#/runs/{run['id']}")
+    page.wait_for("#roll-back")
     assert not page.scrolls_sideways
     page.driver.execute_script("document.querySelector('#run').scrollIntoView()")
-    page.shot(f"run-{width}")
+    page.screenshot(f"run-{width}")
 
 
-def test_the_page_needs_no_key_holds_no_secret_and_allows_only_its_own_scripts(service: Service) -> None:
+def test_page_is_public_holds_no_secret_and_restricts_scripts(service: Service) -> None:
     with httpx.Client(base_url=service.address) as http:
         page = http.get("/ui")
         assert page.status_code == 200

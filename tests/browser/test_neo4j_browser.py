@@ -18,10 +18,10 @@ from graphmem.domain.memory import MemoryIn
 from graphmem.embedded import EmbeddedNeo4j, ServerInfo
 from graphmem.resources import cypher_root
 from graphmem.settings import Settings
-from tests.browser.conftest import PAST, Page, Service
+from tests.browser.conftest import MEMORIES, Page, Service
 
-PERSON = "rgb(43, 108, 176)"
-DROP = """
+PERSON_COLOUR = "rgb(43, 108, 176)"
+DROP_STYLE_SCRIPT = """
 const carried = new DataTransfer();
 carried.items.add(new File([arguments[1]], "style.grass"));
 for (const kind of ["dragenter", "dragover", "drop"]) {
@@ -30,67 +30,67 @@ for (const kind of ["dragenter", "dragover", "drop"]) {
 """
 
 
-STORY = [MemoryIn.model_validate(each) for each in PAST]
+STORED_MEMORIES = [MemoryIn.model_validate(each) for each in MEMORIES]
 
 
 @pytest.fixture
 async def server(neo4j_folder: Path, service: Service, owner: Owner, tmp_path: Path) -> AsyncIterator[ServerInfo]:
     """An embedded Neo4j that holds the story: the run's, or where the run has another kind, one of the test's own."""
     if info := await embedded.status(neo4j_folder):
-        await asyncio.to_thread(service.do, service.memory.memories.save(owner, STORY))
+        await asyncio.to_thread(service.run_coroutine, service.memory.memories.save(owner, STORED_MEMORIES))
         yield info
         return
     settings = Settings()
     async with await EmbeddedNeo4j.start_or_join(tmp_path, settings.cache_dir, mirror=settings.jar_mirror) as own:
         given = {"neo4j_uri": own.info.uri, "neo4j_user": own.info.user, "neo4j_password": own.info.password}
         async with GraphMemory.open(Settings(**given, data_dir=tmp_path / "data"), worker=False) as memory:
-            await memory.memories.save(owner, STORY)
+            await memory.memories.save(owner, STORED_MEMORIES)
         yield own.info
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.req("QUINN-38")
-async def test_neo4j_browser_signs_in_and_draws_what_is_known_about_people(
-    page: Page, server: ServerInfo, owner: Owner
-) -> None:
-    await asyncio.to_thread(look, page, server, owner)
+async def test_neo4j_browser_signs_in_and_draws_the_people_query(page: Page, server: ServerInfo, owner: Owner) -> None:
+    await asyncio.to_thread(check_browser, page, server, owner)
 
 
-def look(page: Page, server: ServerInfo, owner: Owner) -> None:
+def check_browser(page: Page, server: ServerInfo, owner: Owner) -> None:
     page.driver.get(server.browser_url)
-    Select(page.see(part("bolt-scheme-select"))).select_by_value("bolt://")
-    page.see(part("username")).send_keys(server.user)
-    page.see(part("password")).send_keys(server.password)
-    page.click(part("connect"))
-    page.see(part("frameContents"), f"You are connected as user {server.user}")
-    page.driver.execute_script(DROP, page.see(part("main")), (cypher_root() / "explore" / "style.grass").read_text())
-    page.see(part("frameContents"), "node.Person")
-    run(page, f':params {{group_id: "{owner.group_id}"}}')
-    page.see(part("frameContents"), owner.group_id)
-    run(page, ready("people"))
-    page.see("svg .node", "Porto")
-    page.see("svg .relationship", "LIVES_IN")
-    assert not [each for each in page.all("svg .node") if "Lisbon" in each.text]
-    assert colour_of(page, "Ilse") == PERSON
-    page.shot("neo4j-browser")
+    Select(page.wait_for(by_test_id("bolt-scheme-select"))).select_by_value("bolt://")
+    page.wait_for(by_test_id("username")).send_keys(server.user)
+    page.wait_for(by_test_id("password")).send_keys(server.password)
+    page.click(by_test_id("connect"))
+    page.wait_for(by_test_id("frameContents"), f"You are connected as user {server.user}")
+    page.driver.execute_script(
+        DROP_STYLE_SCRIPT, page.wait_for(by_test_id("main")), (cypher_root() / "explore" / "style.grass").read_text()
+    )
+    page.wait_for(by_test_id("frameContents"), "node.Person")
+    run_query(page, f':params {{group_id: "{owner.group_id}"}}')
+    page.wait_for(by_test_id("frameContents"), owner.group_id)
+    run_query(page, one_line_query("people"))
+    page.wait_for("svg .node", "Porto")
+    page.wait_for("svg .relationship", "LIVES_IN")
+    assert not [each for each in page.find_all("svg .node") if "Lisbon" in each.text]
+    assert colour_of(page, "Ilse") == PERSON_COLOUR
+    page.screenshot("neo4j-browser")
 
 
-def part(name: str) -> str:
+def by_test_id(name: str) -> str:
     return f'[data-testid="{name}"]'
 
 
-def ready(name: str) -> str:
+def one_line_query(name: str) -> str:
     """Return a ready query on one line, for the editor takes a new line as the end."""
     lines = (cypher_root() / "explore" / f"{name}.cypher").read_text("utf-8").splitlines()
     return " ".join(line.strip() for line in lines if not line.startswith("//"))
 
 
-def run(page: Page, text: str) -> None:
+def run_query(page: Page, text: str) -> None:
     page.click(".monaco-editor")
     ActionChains(page.driver).send_keys(text).perform()
-    page.click(part("editor-Run"))
+    page.click(by_test_id("editor-Run"))
 
 
 def colour_of(page: Page, name: str) -> str:
-    node = page.see("svg .node", name)
+    node = page.wait_for("svg .node", name)
     return node.find_element(By.CSS_SELECTOR, "circle.b-outline").value_of_css_property("fill")

@@ -22,7 +22,7 @@ GRAPHMEM = Path(sys.executable).with_name("graphmem")
 
 
 @dataclass(frozen=True)
-class Done:
+class CommandResult:
     """How a command ended."""
 
     code: int
@@ -30,7 +30,7 @@ class Done:
     err: str
 
     @property
-    def answer(self) -> Any:
+    def json(self) -> Any:
         """Standard output as JSON."""
         return json.loads(self.out)
 
@@ -55,22 +55,22 @@ class Cli:
             stderr=PIPE,
         )
 
-    async def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> Done:
+    async def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> CommandResult:
         """Run a command to its end."""
         process = await self.start(*arguments, **environment)
         out, err = await process.communicate(stdin.encode("utf-8", "surrogateescape"))
         assert process.returncode is not None
-        return Done(process.returncode, out.decode(), err.decode())
+        return CommandResult(process.returncode, out.decode(), err.decode())
 
 
 @pytest.fixture
-def bare(tmp_path: Path) -> Cli:
+def cli_without_settings(tmp_path: Path) -> Cli:
     """The command line without any setting but an empty data folder."""
     return Cli(tmp_path, {"GRAPHMEM_DATA_DIR": str(tmp_path / "data")})
 
 
 @pytest.fixture
-def cli(bare: Cli, database: Settings, graph: Graph) -> Cli:
+def cli(cli_without_settings: Cli, database: Settings, graph: Graph) -> Cli:
     """The command line on the migrated test database."""
     assert database.neo4j_uri
     assert database.neo4j_password
@@ -79,11 +79,11 @@ def cli(bare: Cli, database: Settings, graph: Graph) -> Cli:
         "GRAPHMEM_NEO4J_USER": database.neo4j_user,
         "GRAPHMEM_NEO4J_PASSWORD": database.neo4j_password.get_secret_value(),
     }
-    return replace(bare, environment={**bare.environment, **address})
+    return replace(cli_without_settings, environment={**cli_without_settings.environment, **address})
 
 
 @pytest.fixture
-def quick(cli: Cli, models: ModelServer) -> Cli:
+def cli_with_models(cli: Cli, models: ModelServer) -> Cli:
     """The command line with vectors from the run's embedder and completions from `models`."""
     return replace(cli, environment={**cli.environment, **models.environment})
 

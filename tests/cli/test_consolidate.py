@@ -11,54 +11,54 @@ from graphmem.domain.identity import DEFAULT_TENANT, Owner
 from graphmem.domain.listing import ListFilters
 from tests.cli.conftest import Cli
 
-TWO = ("Mara is vegetarian", "Mara eats no dairy")
-BOTH = "Mara is vegetarian and eats no dairy"
+SOURCE_STATEMENTS = ("Mara is vegetarian", "Mara eats no dairy")
+MERGED_STATEMENT = "Mara is vegetarian and eats no dairy"
 
 
 @pytest.mark.req("UMB-13", "UMB-14")
-async def test_a_merge_is_shown_before_it_is_done_then_done_looked_at_and_undone(
-    quick: Cli, memory: GraphMemory, user: str
+async def test_merge_dry_run_execution_inspection_and_rollback(
+    cli_with_models: Cli, memory: GraphMemory, user: str
 ) -> None:
-    saved = await memory.add(user, list(TWO))
+    saved = await memory.add(user, list(SOURCE_STATEMENTS))
     ids = [each.memory.id for each in saved if each.memory]
-    merge = {"action": "MERGE", "memory_ids": ids, "content": BOTH, "reason": "one diet"}
+    merge = {"action": "MERGE", "memory_ids": ids, "content": MERGED_STATEMENT, "reason": "one diet"}
     consolidate = ("consolidate", "--user", user, "--proposals", "-")
 
-    shown = await quick(*consolidate, "--dry-run", stdin=json.dumps([merge]))
+    shown = await cli_with_models(*consolidate, "--dry-run", stdin=json.dumps([merge]))
     assert shown.code == 0
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown.out.splitlines()]
-    assert ["memory", BOTH, "new", "", ""] in rows
-    for text in TWO:
+    assert ["memory", MERGED_STATEMENT, "new", "", ""] in rows
+    for text in SOURCE_STATEMENTS:
         assert ["memory", text, "status", "active", "superseded"] in rows
-        assert ["memory", text, "replaced by", "", BOTH] in rows
+        assert ["memory", text, "replaced by", "", MERGED_STATEMENT] in rows
     assert "batches" in shown.err
-    assert await contents(memory, user) == set(TWO)
+    assert await current_contents(memory, user) == set(SOURCE_STATEMENTS)
 
-    done = (await quick(*consolidate, "--json", stdin=json.dumps([merge]))).answer
+    done = (await cli_with_models(*consolidate, "--json", stdin=json.dumps([merge]))).json
     assert (done["status"], done["executed"]) == ("succeeded", 1)
-    assert await contents(memory, user) == {BOTH}
-    looked_at = await quick("runs", done["id"])
+    assert await current_contents(memory, user) == {MERGED_STATEMENT}
+    looked_at = await cli_with_models("runs", done["id"])
     assert "replaced by" in looked_at.out
-    undone = await quick("rollback", done["id"])
+    undone = await cli_with_models("rollback", done["id"])
     assert "things are as they were" in undone.out
-    assert await contents(memory, user) == set(TWO)
+    assert await current_contents(memory, user) == set(SOURCE_STATEMENTS)
 
 
-async def contents(memory: GraphMemory, user: str) -> set[str]:
+async def current_contents(memory: GraphMemory, user: str) -> set[str]:
     page = await memory.memories.page(Owner(DEFAULT_TENANT, user), ListFilters())
     return {each.content for each in page.items}
 
 
-async def test_proposals_that_cannot_be_read_are_wrong_use(quick: Cli, user: str) -> None:
+async def test_unreadable_proposals_exit_with_2(cli_with_models: Cli, user: str) -> None:
     for given in ("{", '{"proposals": 3}', '[{"action": "DELETE", "memory_ids": ["a", "b"]}]'):
-        done = await quick("consolidate", "--user", user, "--proposals", "-", stdin=given)
+        done = await cli_with_models("consolidate", "--user", user, "--proposals", "-", stdin=given)
         assert (done.code, done.out) == (2, "")
 
 
-async def test_upkeep_tells_what_each_task_did_and_knows_its_tasks(quick: Cli, user: str) -> None:
+async def test_maintain_reports_each_task_and_rejects_unknown_tasks(cli_with_models: Cli, user: str) -> None:
     tenant = ("--tenant", user)
-    assert (await quick("maintain", "decay", "expire", *tenant, "--json")).answer == {
+    assert (await cli_with_models("maintain", "decay", "expire", *tenant, "--json")).json == {
         "tasks": {"decay": {"faded": 0}, "expire": {}}
     }
-    refused = await quick("maintain", "polish", *tenant)
+    refused = await cli_with_models("maintain", "polish", *tenant)
     assert (refused.code, "decay, compress, prune, expire" in refused.err) == (2, True)

@@ -1,4 +1,4 @@
-"""The doctor names what is broken and how to mend it."""
+"""The doctor names what is broken and how to fix it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ def _by_part(answer: dict[str, list[dict[str, str]]]) -> dict[str, dict[str, str
     return {check["part"]: check for check in answer["checks"]}
 
 
-async def test_a_sound_installation_is_well(cli: Cli) -> None:
+async def test_doctor_passes_on_a_working_installation(cli: Cli) -> None:
     done = await cli("doctor", "--json")
-    checks = _by_part(done.answer)
-    assert (done.code, done.answer["ok"]) == (0, True)
+    checks = _by_part(done.json)
+    assert (done.code, done.json["ok"]) == (0, True)
     assert checks["embedder"]["detail"] == "all-MiniLM-L6-v2, 384 dimensions"
     assert checks["schema"]["verdict"] == "ok"
     assert checks["language model"]["verdict"] == "note"
     assert not (cli.folder / "data").exists()
 
 
-async def test_what_is_broken_is_named_with_its_remedy(bare: Cli) -> None:
-    done = await bare(
+async def test_doctor_reports_broken_parts_with_fixes(cli_without_settings: Cli) -> None:
+    done = await cli_without_settings(
         "doctor",
         "--json",
         GRAPHMEM_NEO4J_URI="bolt://127.0.0.1:1",
@@ -28,9 +28,9 @@ async def test_what_is_broken_is_named_with_its_remedy(bare: Cli) -> None:
         OPENAI_BASE_URL="http://127.0.0.1:1/v1",
         GRAPHMEM_JOBS_URL="postgresql://nobody@127.0.0.1:1/none",
     )
-    checks = _by_part(done.answer)
+    checks = _by_part(done.json)
     broken = {part for part, check in checks.items() if check["verdict"] == "broken"}
     assert done.code == 1
     assert broken == {"Neo4j", "language model", "job store", "embedder"}
-    assert all(checks[part]["mend"] for part in broken)
+    assert all(checks[part]["fix"] for part in broken)
     assert "Traceback" not in done.err

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.cli.sights import explore
+from graphmem.cli.quickstart_render import read_explore_query
 from graphmem.domain.identity import Owner
 from graphmem.resources import cypher_root
 from graphmem.store.driver import Graph
 
 
 @pytest.mark.parametrize("path", sorted((cypher_root() / "explore").glob("*.cypher")), ids=lambda path: path.stem)
-async def test_an_explorer_query_runs_and_says_what_it_shows(graph: Graph, owner: Owner, path: object) -> None:
-    text = explore(path.stem)  # type: ignore[attr-defined]
+async def test_explore_query_runs_and_has_a_description(graph: Graph, owner: Owner, path: object) -> None:
+    text = read_explore_query(path.stem)  # type: ignore[attr-defined]
     assert text.startswith("// ")
     noon = "2026-06-01T12:00:00Z"
     given = {"group_id": owner.group_id, "tenant": owner.tenant, "memory_id": "none", "run_id": "none"}

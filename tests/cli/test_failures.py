@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from tests.cli.conftest import Cli, Done
+from tests.cli.conftest import Cli, CommandResult
 
 
-def assert_one_line(done: Done, code: int, *words: str) -> None:
+def assert_one_line(done: CommandResult, code: int, *words: str) -> None:
     assert done.code == code, done.err
     assert done.out == ""
     assert done.err.startswith("graphmem: ")
@@ -16,9 +16,9 @@ def assert_one_line(done: Done, code: int, *words: str) -> None:
     assert [word for word in words if word not in done.err] == []
 
 
-NOWHERE = {"GRAPHMEM_NEO4J_URI": "bolt://127.0.0.1:1"}
+UNREACHABLE_NEO4J = {"GRAPHMEM_NEO4J_URI": "bolt://127.0.0.1:1"}
 
-WRONG_USE = [
+USAGE_ERRORS = [
     ("remember",),
     ("add", "without a user"),
     ("search", "--user", "mara"),
@@ -26,7 +26,7 @@ WRONG_USE = [
     ("export", "--user", "mara", "--format", "xml"),
 ]
 
-UNUSABLE = {
+INVALID_ARGUMENTS = {
     ("search", "--user", "mara", "where", "--valid-as-of", "2025-06-01T12:00:00"): "valid_as_of",
     ("search", "--user", "mara", "where", "--limit", "0"): "limit",
     ("add", "--user", "mara", "She sings.", "--type", "gossip"): "type",
@@ -39,58 +39,62 @@ UNUSABLE = {
 }
 
 
-async def test_wrong_use_ends_with_2(bare: Cli) -> None:
-    for done in await asyncio.gather(*(bare(*arguments) for arguments in WRONG_USE)):
+async def test_usage_errors_exit_with_2(cli_without_settings: Cli) -> None:
+    for done in await asyncio.gather(*(cli_without_settings(*arguments) for arguments in USAGE_ERRORS)):
         assert (done.code, done.out) == (2, "")
         assert "Traceback" not in done.err
 
 
-async def test_data_that_cannot_be_used_is_refused_before_anything_is_opened(bare: Cli) -> None:
-    ended = await asyncio.gather(*(bare(*arguments, **NOWHERE) for arguments in UNUSABLE))
-    for done, word in zip(ended, UNUSABLE.values(), strict=True):
+async def test_invalid_arguments_are_rejected_before_connecting(cli_without_settings: Cli) -> None:
+    ended = await asyncio.gather(
+        *(cli_without_settings(*arguments, **UNREACHABLE_NEO4J) for arguments in INVALID_ARGUMENTS)
+    )
+    for done, word in zip(ended, INVALID_ARGUMENTS.values(), strict=True):
         assert_one_line(done, 2, word)
 
 
-async def test_a_line_that_is_no_message_is_named_before_anything_is_stored(bare: Cli) -> None:
+async def test_invalid_line_is_reported_before_anything_is_stored(cli_without_settings: Cli) -> None:
     lines = '{"role": "user", "content": "A first line."}\n{"role": "judge", "content": "Guilty."}'
-    assert_one_line(await bare("ingest", "--user", "mara", "-", stdin=lines, **NOWHERE), 2, "Line 2: role")
+    assert_one_line(
+        await cli_without_settings("ingest", "--user", "mara", "-", stdin=lines, **UNREACHABLE_NEO4J), 2, "Line 2: role"
+    )
 
 
-async def test_a_neo4j_that_is_away_is_one_line_that_says_what_to_do(bare: Cli) -> None:
-    done = await bare("entity", "--user", "mara", "Jonas", **NOWHERE)
+async def test_unreachable_neo4j_is_one_line_with_advice(cli_without_settings: Cli) -> None:
+    done = await cli_without_settings("entity", "--user", "mara", "Jonas", **UNREACHABLE_NEO4J)
     assert_one_line(done, 1, "Neo4j cannot be reached", "try again")
 
 
-async def test_debug_shows_the_stack(bare: Cli) -> None:
-    done = await bare("--debug", "entity", "--user", "mara", "Jonas", **NOWHERE)
+async def test_debug_shows_the_stack(cli_without_settings: Cli) -> None:
+    done = await cli_without_settings("--debug", "entity", "--user", "mara", "Jonas", **UNREACHABLE_NEO4J)
     assert done.code == 1
     assert "Traceback" in done.err
 
 
-async def test_a_refused_user_name_names_the_settings(cli: Cli) -> None:
+async def test_rejected_credentials_name_the_settings(cli: Cli) -> None:
     done = await cli("entity", "--user", "mara", "Jonas", GRAPHMEM_NEO4J_USER="nobody")
     assert_one_line(done, 1, "GRAPHMEM_NEO4J_PASSWORD")
 
 
-async def test_a_setting_that_cannot_be_read_is_named(bare: Cli) -> None:
-    assert_one_line(await bare("db", "status", GRAPHMEM_PORT="high"), 2, "GRAPHMEM_PORT")
+async def test_invalid_setting_is_named(cli_without_settings: Cli) -> None:
+    assert_one_line(await cli_without_settings("db", "status", GRAPHMEM_PORT="high"), 2, "GRAPHMEM_PORT")
 
 
-async def test_an_address_that_is_none_is_named(bare: Cli) -> None:
-    assert_one_line(await bare("db", "status", GRAPHMEM_NEO4J_URI="nowhere"), 1, "GRAPHMEM_NEO4J_URI")
+async def test_invalid_neo4j_uri_is_named(cli_without_settings: Cli) -> None:
+    assert_one_line(await cli_without_settings("db", "status", GRAPHMEM_NEO4J_URI="nowhere"), 1, "GRAPHMEM_NEO4J_URI")
 
 
-async def test_a_taken_port_is_named_before_anything_is_started(bare: Cli) -> None:
+async def test_port_in_use_is_reported_before_anything_is_started(cli_without_settings: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = await bare("serve", "--port", str(port), **NOWHERE)
+        done = await cli_without_settings("serve", "--port", str(port), **UNREACHABLE_NEO4J)
     assert_one_line(done, 1, f"127.0.0.1:{port}", "GRAPHMEM_PORT")
 
 
-async def test_the_embedded_neo4j_is_not_started_beside_a_configured_one(bare: Cli) -> None:
-    assert_one_line(await bare("db", "start", **NOWHERE), 1, "GRAPHMEM_NEO4J_URI")
+async def test_db_start_fails_when_neo4j_uri_is_configured(cli_without_settings: Cli) -> None:
+    assert_one_line(await cli_without_settings("db", "start", **UNREACHABLE_NEO4J), 1, "GRAPHMEM_NEO4J_URI")
 
 
-async def test_input_that_is_not_utf_8_is_refused(bare: Cli) -> None:
-    done = await bare("ingest", "--user", "mara", "-", stdin="\udcff\udcfe", **NOWHERE)
+async def test_input_that_is_not_utf_8_is_refused(cli_without_settings: Cli) -> None:
+    done = await cli_without_settings("ingest", "--user", "mara", "-", stdin="\udcff\udcfe", **UNREACHABLE_NEO4J)
     assert_one_line(done, 2, "UTF-8")

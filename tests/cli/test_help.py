@@ -11,7 +11,7 @@ from typer.main import get_command
 from graphmem.cli.app import app
 from tests.cli.conftest import Cli
 
-PROMISED = {
+PUBLIC_COMMANDS = {
     "quickstart",
     "serve",
     "worker",
@@ -36,13 +36,13 @@ PROMISED = {
 }
 
 
-async def test_help_lists_every_promised_command(bare: Cli) -> None:
-    done = await bare("--help")
+async def test_help_lists_every_promised_command(cli_without_settings: Cli) -> None:
+    done = await cli_without_settings("--help")
     assert done.code == 0
-    assert {command for command in PROMISED if f" {command} " not in done.out} == set()
+    assert {command for command in PUBLIC_COMMANDS if f" {command} " not in done.out} == set()
 
 
-def test_help_needs_nothing_that_is_slow_to_load() -> None:
+def test_help_imports_no_slow_modules() -> None:
     look = "import sys, graphmem.cli.app; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.split()
     assert {"neo4j", "openai", "torch", "fastapi", "pydantic", "dbos", "rich.table"} & set(loaded) == set()
@@ -56,13 +56,13 @@ def _commands(group: object, path: str = "graphmem") -> list[tuple[str, object]]
 
 
 @pytest.mark.parametrize(("path", "command"), _commands(get_command(app)))
-def test_every_command_and_every_option_says_what_it_is_for(path: str, command: object) -> None:
+def test_every_command_and_option_is_documented(path: str, command: object) -> None:
     assert getattr(command, "help", None), path
     undocumented = [each.name for each in command.params if not getattr(each, "help", None)]  # type: ignore[attr-defined]
     assert undocumented == []
 
 
-async def test_the_version_is_that_of_the_package(bare: Cli) -> None:
+async def test_the_version_is_that_of_the_package(cli_without_settings: Cli) -> None:
     from importlib.metadata import version
 
-    assert (await bare("--version")).out == f"graphmem {version('graphmem')}\n"
+    assert (await cli_without_settings("--version")).out == f"graphmem {version('graphmem')}\n"

@@ -11,14 +11,14 @@ from graphmem.errors import InvalidInput
 from tests.cli.conftest import Cli
 from tests.model_server import ModelServer
 
-NOTHING = json.dumps({"skip": True, "reason": "small talk", "keywords": [], "names": [], "candidates": []})
+SKIPPED_COMPLETION = json.dumps({"skip": True, "reason": "small talk", "keywords": [], "names": [], "candidates": []})
 LINES = "\n".join(
     json.dumps({"session_id": session, "role": "user", "content": f"Hello number {number}."})
     for number, session in enumerate(["monday", "monday", "tuesday"])
 )
 
 
-NO_MESSAGES = {
+INVALID_LINES = {
     "not json": "JSON",
     '["a", "list"]': "object",
     '{"role": "user"}': "content",
@@ -29,13 +29,13 @@ NO_MESSAGES = {
 }
 
 
-@pytest.mark.parametrize(("line", "word"), NO_MESSAGES.items())
-def test_a_line_that_is_no_message_is_refused_by_its_number(line: str, word: str) -> None:
+@pytest.mark.parametrize(("line", "word"), INVALID_LINES.items())
+def test_invalid_line_is_rejected_with_its_number(line: str, word: str) -> None:
     with pytest.raises(InvalidInput, match=rf"^Line 2.*{word}"):
         read_batches('{"role": "user", "content": "A first line."}\n' + line, "s")
 
 
-def test_messages_of_one_session_that_follow_one_another_go_together() -> None:
+def test_consecutive_messages_of_one_session_form_one_batch() -> None:
     lines = [
         {"session_id": "a", "role": "user", "content": "One."},
         {"session_id": "a", "role": "model", "content": "Two."},
@@ -47,7 +47,7 @@ def test_messages_of_one_session_that_follow_one_another_go_together() -> None:
     assert batches[1].messages[0].id == "mine"
 
 
-def test_messages_without_an_id_get_the_same_one_again_and_none_twice() -> None:
+def test_derived_message_ids_are_stable_and_unique() -> None:
     said = json.dumps({"role": "user", "content": "Yes."})
     ids = [message.id for message in read_batches(f"{said}\n{said}", "s")[0].messages]
     assert ids == [message.id for message in read_batches(f"{said}\n{said}", "s")[0].messages]
@@ -55,20 +55,20 @@ def test_messages_without_an_id_get_the_same_one_again_and_none_twice() -> None:
     assert read_batches(said, "other")[0].messages[0].id not in ids
 
 
-async def test_a_broken_ingestion_goes_on_where_it_stopped(quick: Cli, models: ModelServer, user: str) -> None:
-    broken = await quick("ingest", "--user", user, "-", "--json", stdin=LINES)
+async def test_failed_ingestion_resumes_where_it_stopped(cli_with_models: Cli, models: ModelServer, user: str) -> None:
+    broken = await cli_with_models("ingest", "--user", user, "-", "--json", stdin=LINES)
     assert broken.code == 1
-    assert [job["status"] for job in broken.answer["jobs"]] == ["failed", "failed"]
+    assert [job["status"] for job in broken.json["jobs"]] == ["failed", "failed"]
     assert "run the same command again" in broken.err
 
-    models.says = NOTHING
-    mended = await quick("ingest", "--user", user, "-", "--json", stdin=LINES)
-    assert mended.code == 0
-    assert [(job["session_id"], job["reason"]) for job in mended.answer["jobs"]] == [
+    models.completion = SKIPPED_COMPLETION
+    retried = await cli_with_models("ingest", "--user", user, "-", "--json", stdin=LINES)
+    assert retried.code == 0
+    assert [(job["session_id"], job["reason"]) for job in retried.json["jobs"]] == [
         ("monday", "small talk"),
         ("tuesday", "small talk"),
     ]
-    again = await quick("ingest", "--user", user, "-", stdin=LINES)
+    again = await cli_with_models("ingest", "--user", user, "-", stdin=LINES)
     assert "known already" in again.out
-    sessions = (await quick("sessions", "--user", user, "--json")).answer["items"]
+    sessions = (await cli_with_models("sessions", "--user", user, "--json")).json["items"]
     assert {each["session_id"]: each["message_count"] for each in sessions} == {"monday": 2, "tuesday": 1}

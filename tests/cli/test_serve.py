@@ -13,7 +13,7 @@ import httpx
 from tests.cli.conftest import Cli
 
 
-async def _address(server: Process) -> str:
+async def _served_address(server: Process) -> str:
     assert server.stderr
     while line := await server.stderr.readline():
         if told := re.search(r"serves (http://\S+)", line.decode()):
@@ -26,7 +26,7 @@ async def _serving(process: Process) -> AsyncIterator[tuple[str, httpx.AsyncClie
     """The address a process serves and a client; it is asked to end, and ends well."""
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
-            yield await _address(process), client
+            yield await _served_address(process), client
         process.send_signal(signal.SIGTERM)
         await process.communicate()
     finally:
@@ -35,8 +35,8 @@ async def _serving(process: Process) -> AsyncIterator[tuple[str, httpx.AsyncClie
     assert process.returncode == 0
 
 
-async def test_a_worker_tells_of_its_health_and_nothing_else(quick: Cli) -> None:
-    worker = await quick.start("worker", "--port", "0", GRAPHMEM_API_KEY="the-first-key-of-this-worker")
+async def test_worker_serves_only_health_and_metrics(cli_with_models: Cli) -> None:
+    worker = await cli_with_models.start("worker", "--port", "0", GRAPHMEM_API_KEY="the-first-key-of-this-worker")
     async with _serving(worker) as (ready, client):
         address = ready.removesuffix("/readyz")
         assert (await client.get(ready)).json()["status"] == "ready"
@@ -46,6 +46,6 @@ async def test_a_worker_tells_of_its_health_and_nothing_else(quick: Cli) -> None
         assert (await client.get(f"{address}/v1/users", headers=bearer)).status_code == 404
 
 
-async def test_the_api_is_served_until_the_process_is_asked_to_end(quick: Cli) -> None:
-    async with _serving(await quick.start("serve", "--port", "0")) as (address, client):
+async def test_serve_runs_until_sigterm(cli_with_models: Cli) -> None:
+    async with _serving(await cli_with_models.start("serve", "--port", "0")) as (address, client):
         assert (await client.get(f"{address}/healthz")).json() == {"status": "ok"}

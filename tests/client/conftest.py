@@ -10,15 +10,15 @@ import pytest
 
 from graphmem.bootstrap import GraphMemory
 from graphmem.client import AsyncClient
-from graphmem.domain.key import KeyIn, Role
+from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from tests.api.conftest import address, app, service, settings
 
 __all__ = ["address", "app", "service", "settings"]
 
-Making = Callable[..., Awaitable[AsyncClient]]
+ClientFactory = Callable[..., Awaitable[AsyncClient]]
 
 
-class Line:
+class FaultyProxy:
     """A line to the API that treats each request by the next of its `faults`, and lets all others through.
 
     `lost`: the request arrives, its answer does not. `cut`: nothing arrives. Anything else is sent back as the answer.
@@ -26,13 +26,13 @@ class Line:
 
     def __init__(self, port: int) -> None:
         self.faults: list[str | bytes] = []
-        self.seen: list[bytes] = []
+        self.received_requests: list[bytes] = []
         self._port = port
 
-    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one request and its answer, then hang up."""
-        request = await _message(reader)
-        self.seen.append(request)
+        request = await _read_request(reader)
+        self.received_requests.append(request)
         fault = self.faults.pop(0) if self.faults else b""
         if isinstance(fault, bytes) and fault:
             writer.write(fault)
@@ -46,53 +46,53 @@ class Line:
         await writer.drain()
         writer.close()
 
-    def keys(self) -> set[bytes]:
+    def idempotency_keys(self) -> set[bytes]:
         """The idempotency keys seen."""
-        lines = (line for request in self.seen for line in request.split(b"\r\n"))
+        lines = (line for request in self.received_requests for line in request.split(b"\r\n"))
         return {line for line in lines if line.lower().startswith(b"idempotency-key:")}
 
 
-def refusal(status: str, **headers: str) -> bytes:
+def error_response(status: str, **headers: str) -> bytes:
     """An answer without a body, as a proxy would give it."""
     lines = [f"HTTP/1.1 {status}", *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "Content-Length: 0", "Connection: close", "", ""]).encode()
 
 
-async def _message(reader: asyncio.StreamReader) -> bytes:
+async def _read_request(reader: asyncio.StreamReader) -> bytes:
     head = await reader.readuntil(b"\r\n\r\n")
     lengths = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
     return head + await reader.readexactly(int(lengths[0]) if lengths else 0)
 
 
 @pytest.fixture
-async def line(address: str) -> AsyncIterator[tuple[Line, str]]:
+async def faulty_proxy(address: str) -> AsyncIterator[tuple[FaultyProxy, str]]:
     """A line to the API and its address."""
-    line = Line(int(address.rpartition(":")[2]))
-    async with await asyncio.start_server(line.carry, "127.0.0.1", 0) as server:
-        yield line, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    proxy = FaultyProxy(int(address.rpartition(":")[2]))
+    async with await asyncio.start_server(proxy.handle_connection, "127.0.0.1", 0) as server:
+        yield proxy, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 @pytest.fixture
-async def making(address: str, service: GraphMemory, tenant: str) -> AsyncIterator[Making]:
-    """Make a client with a fresh key: `await making("agent", users=["mara"], base_url=…)`."""
+async def make_client(address: str, service: GraphMemory, tenant: str) -> AsyncIterator[ClientFactory]:
+    """Make a client with a fresh key: `await make_client("agent", users=["mara"], base_url=…)`."""
     async with AsyncExitStack() as stack:
 
         async def make(
             role: str = "agent", users: list[str] | None = None, base_url: str = address, attempts: int = 4
         ) -> AsyncClient:
-            key = await service.keys.create(tenant, KeyIn(name=role, role=Role(role), users=users))
+            key = await service.keys.create(tenant, ApiKeyIn(name=role, role=KeyRole(role), users=users))
             return await stack.enter_async_context(AsyncClient(key.key, base_url, attempts=attempts, timeout=60))
 
         yield make
 
 
 @pytest.fixture
-async def agent(making: Making) -> AsyncClient:
+async def agent(make_client: ClientFactory) -> AsyncClient:
     """An agent of the whole tenant."""
-    return await making("agent")
+    return await make_client("agent")
 
 
 @pytest.fixture
-async def admin(making: Making) -> AsyncClient:
+async def admin(make_client: ClientFactory) -> AsyncClient:
     """An admin of the tenant."""
-    return await making("admin")
+    return await make_client("admin")

@@ -8,26 +8,33 @@ from typing import Any
 
 import pytest
 
-from graphmem.consolidation.attempt import Executed, Limits
-from graphmem.consolidation.execute import Executor
-from graphmem.consolidation.rollback import Rollbacks
+from graphmem.consolidation.execution import RunExecutor
+from graphmem.consolidation.rollback import RunRollback
+from graphmem.consolidation.run_transaction import ExecutionResult, LossLimits
+from graphmem.domain.consolidation_models import (
+    ConsolidationRun,
+    ReviewedProposal,
+    RollbackResult,
+    RunPhase,
+    RunTrigger,
+    parse_proposals,
+)
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory, MemoryIn
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.proposals import Judged, Phase, Rollback, Run, Trigger, read_proposals
 from graphmem.domain.text import name_key
 from graphmem.embedding import Embedder
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
+from graphmem.store.new_memory import NewMemory
 from graphmem.store.runs import RunStore
 from graphmem.store.snapshots import SnapshotStore
-from graphmem.store.statements import Statement
 from tests.conftest import FakeClock
 
 
 @dataclass
-class Bench:
+class ConsolidationHarness:
     """A user and the parts of consolidation."""
 
     graph: Graph
@@ -38,8 +45,8 @@ class Bench:
     facts: FactStore
     snapshots: SnapshotStore
     runs: RunStore
-    executor: Executor
-    rollbacks: Rollbacks
+    executor: RunExecutor
+    rollbacks: RunRollback
 
     async def save(self, *contents: str, **common: Any) -> list[Memory]:
         memories = [MemoryIn(content=content, **common) for content in contents]
@@ -54,34 +61,36 @@ class Bench:
             if each
         }
         names = dict(zip(named, await self.embedder.embed(list(named.values())), strict=True)) if named else {}
-        statements = [Statement(memory, vector) for memory, vector in zip(memories, vectors, strict=True)]
+        statements = [NewMemory(memory, vector) for memory, vector in zip(memories, vectors, strict=True)]
         results = await self.facts.save(self.owner, statements, names, None)
         return [result.memory for result in results if result.memory]
 
-    async def execute(self, *proposals: dict[str, Any], dry_run: bool = False, curated: bool = True) -> Run:
-        run_id, executed = await self.try_out(*proposals, dry_run=dry_run, curated=curated)
+    async def execute(
+        self, *proposals: dict[str, Any], dry_run: bool = False, curated: bool = True
+    ) -> ConsolidationRun:
+        run_id, executed = await self.run_proposals(*proposals, dry_run=dry_run, curated=curated)
         assert executed
         return await self.runs.get(self.owner.tenant, run_id)
 
-    async def try_out(
+    async def run_proposals(
         self, *proposals: dict[str, Any], dry_run: bool = False, curated: bool = True
-    ) -> tuple[str, Executed]:
-        run_id, judged = await self.propose(*proposals, dry_run=dry_run)
-        return run_id, await self.executor.execute(self.owner, run_id, judged, dry_run=dry_run, curated=curated)
+    ) -> tuple[str, ExecutionResult]:
+        run_id, reviewed = await self.propose(*proposals, dry_run=dry_run)
+        return run_id, await self.executor.execute(self.owner, run_id, reviewed, dry_run=dry_run, curated=curated)
 
-    async def propose(self, *proposals: dict[str, Any], dry_run: bool = False) -> tuple[str, list[Judged]]:
+    async def propose(self, *proposals: dict[str, Any], dry_run: bool = False) -> tuple[str, list[ReviewedProposal]]:
         run_id = str(uuid.uuid4())
-        judged = await self.executor.observe(self.owner, read_proposals(proposals))
+        reviewed = await self.executor.attach_versions(self.owner, parse_proposals(proposals))
         await self.runs.create(
-            run_id, self.owner.tenant, self.owner, Trigger.CURATED, self.clock(), dry_run=dry_run, proposals=judged,
-            phase=Phase.ANALYSED,
+            run_id, self.owner.tenant, self.owner, RunTrigger.CURATED, self.clock(), dry_run=dry_run, proposals=reviewed,
+            phase=RunPhase.ANALYSED,
         )  # fmt: skip
-        return run_id, judged
+        return run_id, reviewed
 
-    async def undo(self, run_id: str, *, force: bool = False) -> Rollback:
-        return await self.rollbacks.undo(self.owner.tenant, run_id, force=force, actor="admin")
+    async def roll_back(self, run_id: str, *, force: bool = False) -> RollbackResult:
+        return await self.rollbacks.roll_back(self.owner.tenant, run_id, force=force, actor="admin")
 
-    async def everything(self) -> dict[str, Any]:
+    async def graph_state(self) -> dict[str, Any]:
         """Every node and relationship of the user with every property, vectors included."""
 
         async def work(transaction: Transaction) -> dict[str, Any]:
@@ -113,11 +122,11 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(graph: Graph, owner: Owner, clock: FakeClock, embedder: Embedder) -> Bench:
+async def harness(graph: Graph, owner: Owner, clock: FakeClock, embedder: Embedder) -> ConsolidationHarness:
     entities = EntityStore(graph)
     facts = FactStore(graph, entities, clock)
     snapshots = SnapshotStore()
     runs = RunStore(graph, snapshots)
-    executor = Executor(graph, facts, entities, snapshots, runs, embedder, SecretPolicy([]), Limits())
-    rollbacks = Rollbacks(graph, facts, snapshots, runs, clock, days=30)
-    return Bench(graph, owner, clock, embedder, entities, facts, snapshots, runs, executor, rollbacks)
+    executor = RunExecutor(graph, facts, entities, snapshots, runs, embedder, SecretPolicy([]), LossLimits())
+    rollbacks = RunRollback(graph, facts, snapshots, runs, clock, days=30)
+    return ConsolidationHarness(graph, owner, clock, embedder, entities, facts, snapshots, runs, executor, rollbacks)

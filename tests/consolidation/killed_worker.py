@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from graphmem.consolidation.analyse import Analyst
-from graphmem.consolidation.attempt import Limits
-from graphmem.consolidation.discover import Discovery
-from graphmem.consolidation.execute import Executor
-from graphmem.consolidation.pipeline import KIND, Consolidator
+from graphmem.consolidation.analysis import ProposalAnalyser
+from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, ConsolidationJob
+from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.execution import RunExecutor
+from graphmem.consolidation.run_transaction import LossLimits
 from graphmem.domain.policy import SecretPolicy
-from graphmem.embedding import from_settings
+from graphmem.embedding import create_embedder
 from graphmem.jobs import JobRunner
 from graphmem.llm.prompts import load_prompts
 from graphmem.settings import Settings
@@ -39,7 +39,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class DyingExecutor(Executor):
+class DyingRunExecutor(RunExecutor):
     """Executes, and dies before anybody hears of it."""
 
     async def execute(self, *given: Any, **options: Any) -> Any:
@@ -67,21 +67,21 @@ async def main() -> None:
     die_at_query()
     settings = Settings(data_dir=DATA)
     graph = Graph(os.environ["KILLED_URI"], os.environ["KILLED_USER"], os.environ["KILLED_PASSWORD"])
-    embedder = from_settings(settings)
+    embedder = create_embedder(settings)
     entities = EntityStore(graph)
     facts = FactStore(graph, entities, lambda: NOON)
     snapshots = SnapshotStore()
     runs = RunStore(graph, snapshots)
-    executor = DyingExecutor(graph, facts, entities, snapshots, runs, embedder, SecretPolicy([]), Limits())
+    executor = DyingRunExecutor(graph, facts, entities, snapshots, runs, embedder, SecretPolicy([]), LossLimits())
     discovery = Discovery(graph, batch_size=25, max_batches=400)
 
     async def enqueue(*_: Any) -> None:
         raise AssertionError("one user's run queues no other")
 
-    consolidator = Consolidator(
-        graph, runs, discovery, Analyst(graph, None, load_prompts()), executor, lambda: NOON, enqueue
+    consolidation_job = ConsolidationJob(
+        graph, runs, discovery, ProposalAnalyser(graph, None, load_prompts()), executor, lambda: NOON, enqueue
     )
-    async with await JobRunner.open(settings, {KIND: consolidator.handle}):
+    async with await JobRunner.open(settings, {CONSOLIDATION_JOB: consolidation_job.handle}):
         await asyncio.Event().wait()
 
 

@@ -10,72 +10,84 @@ import pytest
 
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.domain.memory import Status
+from graphmem.domain.memory import MemoryStatus
 from graphmem.domain.policy import SecretPolicy
-from graphmem.errors import JobsUnavailable
-from graphmem.ingestion.saving import Saving
+from graphmem.errors import JobStoreUnavailable
+from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.jobs import JobRunner, Steps
-from graphmem.service.jobs import ERASURE_JOB, Jobs
-from graphmem.service.memories import Memories
+from graphmem.service.jobs import ERASURE_JOB, JobService
+from graphmem.service.memories import MemoryService
 from graphmem.settings import Settings
-from tests.consolidation.conftest import Bench
-from tests.consolidation.test_analyse import action
-from tests.consolidation.test_execute import DIET, current
-from tests.consolidation.test_pipeline import PATIENCE, answer, modelled
-from tests.jobs.test_jobs_forget import held_of
+from tests.consolidation.conftest import ConsolidationHarness
+from tests.consolidation.test_analysis import action
+from tests.consolidation.test_consolidation_job import PATIENCE, model_answers, open_run_client_with_model
+from tests.consolidation.test_execution import DIET, current
+from tests.jobs.test_jobs_forget import places_containing
 
 
-def memories_of(bench: Bench, jobs: JobRunner) -> Memories:
-    saving = Saving(bench.facts, bench.embedder, SecretPolicy([]))
-    erasures = [bench.snapshots.erase_memory]
-    return Memories(saving, bench.facts, bench.entities, bench.clock, 500, erasures, [Jobs(jobs).forget_memory])
+def memories_of(harness: ConsolidationHarness, jobs: JobRunner) -> MemoryService:
+    memory_writer = MemoryWriter(harness.facts, harness.embedder, SecretPolicy([]))
+    erasures = [harness.snapshots.erase_memory]
+    return MemoryService(
+        memory_writer,
+        harness.facts,
+        harness.entities,
+        harness.clock,
+        500,
+        erasures,
+        [JobService(jobs).erase_memory_traces],
+    )
 
 
 @pytest.mark.req("QUINN-25")
-async def test_a_hard_delete_reaches_what_the_model_said_in_a_step(bench: Bench, tmp_path: Path) -> None:
-    await bench.save("User is vegetarian", "User eats no dairy")
+async def test_a_hard_delete_erases_recorded_model_answers_of_job_steps(
+    harness: ConsolidationHarness, tmp_path: Path
+) -> None:
+    await harness.save("User is vegetarian", "User eats no dairy")
     proposed = action("MERGE", memories=[1, 2], content=DIET)
-    async with modelled(bench, tmp_path, answer(proposed)) as (night, _):
-        run = await night.start(user_id=bench.owner.user_id)
-        assert held_of(Settings(data_dir=tmp_path), DIET), "the step that asked the model has recorded its answer"
-        merged = (await current(bench))[DIET]
-        await memories_of(bench, night.jobs).erase(bench.owner, merged.id)
-        assert held_of(Settings(data_dir=tmp_path), DIET) == []
-        assert DIET not in (await bench.runs.get(bench.owner.tenant, run.id)).model_dump_json()
-        job = await night.jobs.get(run.id)
+    async with open_run_client_with_model(harness, tmp_path, model_answers(proposed)) as (run_client, _):
+        run = await run_client.start(user_id=harness.owner.user_id)
+        assert places_containing(Settings(data_dir=tmp_path), DIET), (
+            "the step that asked the model has recorded its model_answers"
+        )
+        merged = (await current(harness))[DIET]
+        await memories_of(harness, run_client.jobs).erase(harness.owner, merged.id)
+        assert places_containing(Settings(data_dir=tmp_path), DIET) == []
+        assert DIET not in (await harness.runs.get(harness.owner.tenant, run.id)).model_dump_json()
+        job = await run_client.jobs.get(run.id)
         assert job
         assert job.actions, "what the job came to is still told"
 
 
-async def test_a_job_still_at_work_is_erased_from_once_it_ends(bench: Bench, tmp_path: Path) -> None:
+async def test_a_running_job_is_erased_when_it_ends(harness: ConsolidationHarness, tmp_path: Path) -> None:
     async def recall(payload: dict[str, Any], steps: Steps) -> JobOutcome:
         async def note() -> dict[str, Any]:
             return payload
 
         return JobOutcome(actions=[await steps.run("note", note)])
 
-    async def erase_late(payload: dict[str, Any], steps: Steps) -> JobOutcome:
-        return await Jobs(jobs).erase_late(payload, steps)
+    async def handle_erasure_job(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        return await JobService(jobs).handle_erasure_job(payload, steps)
 
-    (memory,) = await bench.save("User is vegetarian")
+    (memory,) = await harness.save("User is vegetarian")
     settings = Settings(data_dir=tmp_path)
     async with await JobRunner.open(settings, {}, worker=False) as queue:
-        waiting = await queue.enqueue("recall", bench.owner.group_id, {"memory_id": memory.id})
-        await memories_of(bench, queue).erase(bench.owner, memory.id)
-        late, _ = await queue.list(bench.owner.group_id)
+        waiting = await queue.enqueue("recall", harness.owner.group_id, {"memory_id": memory.id})
+        await memories_of(harness, queue).erase(harness.owner, memory.id)
+        late, _ = await queue.list(harness.owner.group_id)
         assert late.kind == ERASURE_JOB
-    async with await JobRunner.open(settings, {"recall": recall, ERASURE_JOB: erase_late}) as jobs:
+    async with await JobRunner.open(settings, {"recall": recall, ERASURE_JOB: handle_erasure_job}) as jobs:
         assert (await jobs.wait(late.id, PATIENCE)).status is JobStatus.SUCCEEDED
         assert jobs._store.client.list_workflow_steps(waiting) == []
 
 
-async def test_a_job_store_that_is_away_leaves_the_memory_to_be_erased_again(bench: Bench) -> None:
+async def test_an_unavailable_job_store_aborts_the_erasure(harness: ConsolidationHarness) -> None:
     async def away(owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
-        raise JobsUnavailable("The job store is away.")
+        raise JobStoreUnavailable("The job store is away.")
 
-    (memory,) = await bench.save("User is vegetarian")
-    saving = Saving(bench.facts, bench.embedder, SecretPolicy([]))
-    memories = Memories(saving, bench.facts, bench.entities, bench.clock, 500, forgets=[away])
-    with pytest.raises(JobsUnavailable):
-        await memories.erase(bench.owner, memory.id)
-    assert (await memories.get(bench.owner, memory.id)).status is Status.ACTIVE
+    (memory,) = await harness.save("User is vegetarian")
+    memory_writer = MemoryWriter(harness.facts, harness.embedder, SecretPolicy([]))
+    memories = MemoryService(memory_writer, harness.facts, harness.entities, harness.clock, 500, trace_erasers=[away])
+    with pytest.raises(JobStoreUnavailable):
+        await memories.erase(harness.owner, memory.id)
+    assert (await memories.get(harness.owner, memory.id)).status is MemoryStatus.ACTIVE

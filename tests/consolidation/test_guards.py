@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.consolidation.guards import Scene, Toll, loss, refusal
+from graphmem.consolidation.guards import GuardContext, LossEstimate, check_loss, refusal_reason
+from graphmem.domain.consolidation_models import parse_proposals
 from graphmem.domain.decay import DECAY_RATES
 from graphmem.domain.entity import Entity
 from graphmem.domain.fact import Fact
-from graphmem.domain.memory import MemoryType, Scope, Status
-from graphmem.domain.proposals import read_proposals
+from graphmem.domain.memory import MemoryStatus, MemoryType, Scope
 from graphmem.domain.text import content_hash, name_key
 from graphmem.errors import InvalidInput
 
@@ -49,19 +49,19 @@ def entity(name: str, type: str = "Person", **fields: Any) -> Entity:
     return Entity(id=name.lower(), name=name, type=type, created_at=NOW, updated_at=NOW, **fields)
 
 
-def scene(*facts: Fact, entities: tuple[Entity, ...] = (), **fields: Any) -> Scene:
+def make_context(*facts: Fact, entities: tuple[Entity, ...] = (), **fields: Any) -> GuardContext:
     known = {each.id: each for each in (entity("user", is_user=True), *entities)}
     named = {name_key(name): each.id for each in known.values() for name in (each.name, *each.aliases)}
-    return Scene(NOW, {each.memory_id: each for each in facts}, known, named=named, **fields)
+    return GuardContext(NOW, {each.memory_id: each for each in facts}, known, entity_ids_by_name=named, **fields)
 
 
-def judge(action: str, here: Scene, **fields: Any) -> str | None:
-    return refusal(read_proposals([{"action": action, **fields}])[0], here)
+def check(action: str, context: GuardContext, **fields: Any) -> str | None:
+    return refusal_reason(parse_proposals([{"action": action, **fields}])[0], context)
 
 
-def judge_merge(content: str, *facts: Fact, entities: tuple[Entity, ...] = ()) -> str | None:
+def check_merge(content: str, *facts: Fact, entities: tuple[Entity, ...] = ()) -> str | None:
     ids = [each.memory_id for each in facts]
-    return judge("MERGE", scene(*facts, entities=entities), memory_ids=ids, content=content)
+    return check("MERGE", make_context(*facts, entities=entities), memory_ids=ids, content=content)
 
 
 ADVERSARIAL = {
@@ -187,7 +187,7 @@ ADVERSARIAL = {
     ),
     "what has ended": (
         "User likes tea and jazz",
-        fact("a", "User likes tea", status=Status.SUPERSEDED, invalid_at=NOW),
+        fact("a", "User likes tea", status=MemoryStatus.SUPERSEDED, invalid_at=NOW),
         fact("b", "User likes jazz"),
     ),
     "places that change apart": (
@@ -202,7 +202,7 @@ ADVERSARIAL = {
 @pytest.mark.parametrize("name", ADVERSARIAL)
 def test_a_bad_merge_is_refused(name: str) -> None:
     content, *facts = ADVERSARIAL[name]
-    assert judge_merge(content, *facts)
+    assert check_merge(content, *facts)
 
 
 SOUND = {
@@ -255,14 +255,14 @@ SOUND = {
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_merge_passes(name: str) -> None:
     content, *facts = SOUND[name]
-    assert judge_merge(content, *facts) is None
+    assert check_merge(content, *facts) is None
 
 
-def test_names_of_linked_entities_count_wherever_they_stand() -> None:
+def test_names_of_known_entities_count_even_in_lower_case() -> None:
     facts = fact("a", "rex likes long walks", entity_ids=("user", "rex")), fact("b", "rex likes cheese")
     dog = (entity("rex", "Animal"),)
-    assert judge_merge("The dog likes long walks and cheese", *facts, entities=dog)
-    assert judge_merge("rex likes long walks and cheese", *facts, entities=dog) is None
+    assert check_merge("The dog likes long walks and cheese", *facts, entities=dog)
+    assert check_merge("rex likes long walks and cheese", *facts, entities=dog) is None
 
 
 @pytest.mark.parametrize(
@@ -271,8 +271,8 @@ def test_names_of_linked_entities_count_wherever_they_stand() -> None:
 )
 @pytest.mark.req("UMB-14")
 def test_two_names_of_one_person_may_be_linked(keep: str, merge: str) -> None:
-    here = scene(entities=(entity(keep), entity(merge)))
-    assert judge("LINK_ENTITIES", here, keep_id=keep.lower(), merge_id=merge.lower()) is None
+    context = make_context(entities=(entity(keep), entity(merge)))
+    assert check("LINK_ENTITIES", context, keep_id=keep.lower(), merge_id=merge.lower()) is None
 
 
 @pytest.mark.parametrize(
@@ -288,89 +288,89 @@ def test_two_names_of_one_person_may_be_linked(keep: str, merge: str) -> None:
 @pytest.mark.req("UMB-16")
 @pytest.mark.parametrize("curated", [False, True])
 def test_two_people_are_never_linked(keep: str, merge: str, curated: bool) -> None:
-    here = scene(entities=(entity(keep), entity(merge)), curated=curated)
-    assert judge("LINK_ENTITIES", here, keep_id=keep.lower(), merge_id=merge.lower())
+    context = make_context(entities=(entity(keep), entity(merge)), curated=curated)
+    assert check("LINK_ENTITIES", context, keep_id=keep.lower(), merge_id=merge.lower())
 
 
 def link_john(*touching: Fact, **fields: Any) -> str | None:
     people = (entity("John Smith"), entity("John"))
     facts = {"john": touching, "john smith": touching}
-    here = scene(entities=people, touching=facts, **fields)
-    return judge("LINK_ENTITIES", here, keep_id="john smith", merge_id="john")
+    context = make_context(entities=people, facts_by_entity=facts, **fields)
+    return check("LINK_ENTITIES", context, keep_id="john smith", merge_id="john")
 
 
-def test_what_the_graph_knows_speaks_against_linking() -> None:
+def test_conflicting_facts_prevent_linking() -> None:
     assert link_john() is None
     assert link_john(fact("a", "John met John Smith", "john", object_id="john smith"))
     assert link_john(fact("a", "Lunch with John and John Smith", entity_ids=("user", "john", "john smith")))
     assert link_john(fact("a", "John is tall", "john", immutable=True))
-    assert link_john(tied={"john": ["OWNS"]})
+    assert link_john(other_relationships={"john": ["OWNS"]})
     assert link_john(
         fact("a", "John lives in Rome", "john", predicate="LIVES_IN", single_valued=True, object_id="rome"),
         fact("b", "John Smith lives in Oslo", "john smith", predicate="LIVES_IN", single_valued=True, object_id="oslo"),
     )
-    assert link_john(alike={"john": [entity("John Doe")]}), "John may be either of two"
+    assert link_john(similarly_named={"john": [entity("John Doe")]}), "John may be either of two"
 
 
 def test_a_stated_identity_is_evidence_enough() -> None:
     stated = fact("a", "Mum is called Carol", "mum", predicate="ALSO_KNOWN_AS", object_id="carol")
     stated = replace(stated, entity_ids=("mum", "carol"))
     facts = {"mum": [stated], "carol": [stated]}
-    here = scene(entities=(entity("Mum"), entity("Carol")), touching=facts)
-    assert judge("LINK_ENTITIES", here, keep_id="carol", merge_id="mum") is None
+    context = make_context(entities=(entity("Mum"), entity("Carol")), facts_by_entity=facts)
+    assert check("LINK_ENTITIES", context, keep_id="carol", merge_id="mum") is None
 
 
-def test_things_of_different_kinds_and_the_user_are_not_linked_away() -> None:
+def test_entities_of_different_types_and_the_user_are_not_linked_away() -> None:
     country = Entity(id="j", name="Jordan", type="Country", created_at=NOW, updated_at=NOW)
-    here = scene(entities=(entity("Jordan"), country))
-    assert judge("LINK_ENTITIES", here, keep_id="j", merge_id="jordan")
-    assert judge("LINK_ENTITIES", here, keep_id="jordan", merge_id="user")
+    context = make_context(entities=(entity("Jordan"), country))
+    assert check("LINK_ENTITIES", context, keep_id="j", merge_id="jordan")
+    assert check("LINK_ENTITIES", context, keep_id="jordan", merge_id="user")
 
 
 def test_a_curator_may_link_things_by_unlike_names_but_a_model_may_not() -> None:
     places = (entity("New York", "City"), entity("Big Apple", "City"))
     given = {"keep_id": "new york", "merge_id": "big apple"}
-    assert judge("LINK_ENTITIES", scene(entities=places, curated=True), **given) is None
-    assert judge("LINK_ENTITIES", scene(entities=places), **given)
+    assert check("LINK_ENTITIES", make_context(entities=places, curated=True), **given) is None
+    assert check("LINK_ENTITIES", make_context(entities=places), **given)
 
 
 @pytest.mark.req("UMB-16")
 def test_associations_stay_within_one_person_and_scope() -> None:
     bob, alice = entity("Bob"), entity("Alice")
-    here = scene(
+    context = make_context(
         fact("a", "Bob likes coffee", "bob"),
         fact("b", "Alice likes tea", "alice"),
         fact("c", "Bob roasts beans", "bob"),
         fact("d", "Bob likes oat milk", "bob", scope=Scope.EPISODIC),
         entities=(bob, alice),
     )
-    assert judge("ASSOCIATE", here, memory_ids=["a", "c"]) is None
-    assert judge("ASSOCIATE", here, memory_ids=["a", "b"])
-    assert judge("ASSOCIATE", here, memory_ids=["a", "d"])
-    assert judge("ASSOCIATE", here, memory_ids=["a", "unknown"])
+    assert check("ASSOCIATE", context, memory_ids=["a", "c"]) is None
+    assert check("ASSOCIATE", context, memory_ids=["a", "b"])
+    assert check("ASSOCIATE", context, memory_ids=["a", "d"])
+    assert check("ASSOCIATE", context, memory_ids=["a", "unknown"])
 
 
-def test_entities_are_made_from_what_memories_say() -> None:
-    here = scene(fact("a", "User walks with Rex"), entities=(entity("Bob"),))
-    assert judge("CREATE_ENTITY", here, name="Rex", type="Animal", memory_ids=["a"]) is None
-    assert judge("CREATE_ENTITY", here, name="Max", type="Animal", memory_ids=["a"])
-    assert judge("CREATE_ENTITY", here, name="bob", type="Person", memory_ids=["a"])
+def test_a_new_entity_must_be_mentioned_by_its_memories() -> None:
+    context = make_context(fact("a", "User walks with Rex"), entities=(entity("Bob"),))
+    assert check("CREATE_ENTITY", context, name="Rex", type="Animal", memory_ids=["a"]) is None
+    assert check("CREATE_ENTITY", context, name="Max", type="Animal", memory_ids=["a"])
+    assert check("CREATE_ENTITY", context, name="bob", type="Person", memory_ids=["a"])
 
 
-def test_an_entity_keeps_what_makes_it_itself() -> None:
-    here = scene(entities=(entity("Bob", aliases=["Bobby"]), entity("Rob")))
-    assert judge("UPDATE_ENTITY", here, entity_id="bob", set={"job": "baker"}, add_aliases=["Robert"]) is None
-    assert judge("UPDATE_ENTITY", here, entity_id="bob", set={"group_id": "other:user"})
-    assert judge("UPDATE_ENTITY", here, entity_id="bob", add_aliases=["Rob"])
-    assert judge("UPDATE_ENTITY", here, entity_id="bob", set={"type": "City"})
-    assert judge("UPDATE_ENTITY", here, entity_id="nobody", set={"job": "baker"})
+def test_identifying_properties_of_an_entity_cannot_be_updated() -> None:
+    context = make_context(entities=(entity("Bob", aliases=["Bobby"]), entity("Rob")))
+    assert check("UPDATE_ENTITY", context, entity_id="bob", set={"job": "baker"}, add_aliases=["Robert"]) is None
+    assert check("UPDATE_ENTITY", context, entity_id="bob", set={"group_id": "other:user"})
+    assert check("UPDATE_ENTITY", context, entity_id="bob", add_aliases=["Rob"])
+    assert check("UPDATE_ENTITY", context, entity_id="bob", set={"type": "City"})
+    assert check("UPDATE_ENTITY", context, entity_id="nobody", set={"job": "baker"})
 
 
 @pytest.mark.req("UMB-14")
 @pytest.mark.parametrize("action", ["DELETE", "SPLIT", "", None])
 def test_any_other_action_is_bad_input(action: str | None) -> None:
     with pytest.raises(InvalidInput) as caught:
-        read_proposals([{"action": action, "memory_ids": ["a", "b"]}])
+        parse_proposals([{"action": action, "memory_ids": ["a", "b"]}])
     assert caught.value.errors
 
 
@@ -383,20 +383,20 @@ def test_no_name_or_number_gets_lost_in_any_merge(one: list[str], other: list[st
     said = ["User notes " + " ".join(each) for each in (one, other)]
     kept = [word for index, word in enumerate([*one, *other]) if index != dropped]
     content = "User notes " + " ".join(kept)
-    if judge_merge(content, fact("a", said[0]), fact("b", said[1])) is None:
+    if check_merge(content, fact("a", said[0]), fact("b", said[1])) is None:
         for word in {*one, *other} & {"Rome", "Acme", "12", "2019", "Bob"}:
             assert word in content
 
 
 @pytest.mark.parametrize(
-    ("toll", "aborts"),
+    ("estimate", "aborts"),
     [
-        (Toll(current=100, ended=30, text_before=1000, text_after=700), False),
-        (Toll(current=100, ended=31, text_before=1000, text_after=700), True),
-        (Toll(current=931, ended=745, text_before=90_000, text_after=60_000), True),
-        (Toll(current=100, ended=20, text_before=1000, text_after=200), True),
-        (Toll(current=2, ended=2, text_before=40, text_after=30), False),
+        (LossEstimate(current=100, ended=30, text_before=1000, text_after=700), False),
+        (LossEstimate(current=100, ended=31, text_before=1000, text_after=700), True),
+        (LossEstimate(current=931, ended=745, text_before=90_000, text_after=60_000), True),
+        (LossEstimate(current=100, ended=20, text_before=1000, text_after=200), True),
+        (LossEstimate(current=2, ended=2, text_before=40, text_after=30), False),
     ],
 )
-def test_the_loss_guard_gives_up_runs_that_take_too_much(toll: Toll, aborts: bool) -> None:
-    assert bool(loss(toll, max_share=0.3, min_text=0.25, free=4)) is aborts
+def test_the_loss_guard_aborts_runs_above_its_limits(estimate: LossEstimate, aborts: bool) -> None:
+    assert bool(check_loss(estimate, max_ended_share=0.3, min_text_share=0.25, free_ended_count=4)) is aborts

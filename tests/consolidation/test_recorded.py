@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from graphmem.consolidation.analyse import Analyst
+from graphmem.consolidation.analysis import ProposalAnalyser
+from graphmem.domain.consolidation_models import ConsolidationRun, ProposalVerdict, RunPhase, RunTrigger
 from graphmem.domain.memory import Memory, MemoryIn
-from graphmem.domain.proposals import Phase, Run, Trigger, Verdict
 from graphmem.llm.client import LanguageModel
 from graphmem.llm.prompts import load_prompts
-from graphmem.llm.replay import Replay
-from tests.consolidation.conftest import Bench
-from tests.consolidation.test_execute import current, entity_id
+from graphmem.llm.replay import ReplayServer
+from tests.consolidation.conftest import ConsolidationHarness
+from tests.consolidation.test_execution import current, entity_id
 
 RECORDINGS = Path(__file__).parent / "recordings"
 
@@ -61,69 +61,71 @@ OLD: list[dict[str, Any]] = [
 
 
 @asynccontextmanager
-async def reading(bench: Bench) -> AsyncIterator[Analyst]:
+async def reading(harness: ConsolidationHarness) -> AsyncIterator[ProposalAnalyser]:
     """The model as recorded, or the one that GRAPHMEM_RECORD_FROM names."""
     if live := os.environ.get("GRAPHMEM_RECORD_FROM"):
         async with LanguageModel(base_url=live, timeout=900) as model:
-            yield Analyst(bench.graph, model, load_prompts())
+            yield ProposalAnalyser(harness.graph, model, load_prompts())
         return
-    with Replay(RECORDINGS) as replay:
+    with ReplayServer(RECORDINGS) as replay:
         async with LanguageModel(base_url=replay.base_url, attempts=1) as model:
-            yield Analyst(bench.graph, model, load_prompts())
+            yield ProposalAnalyser(harness.graph, model, load_prompts())
 
 
-async def consolidate(bench: Bench, given: list[dict[str, Any]], *, old: bool = False) -> tuple[list[Memory], Run]:
-    memories = await bench.save_all([MemoryIn.model_validate(each) for each in given])
-    async with reading(bench) as analyst:
-        analysed = await analyst.analyse(bench.owner, [each.id for each in memories], old=old)
-    assert analysed.senseless == 0
+async def consolidate(
+    harness: ConsolidationHarness, given: list[dict[str, Any]], *, old: bool = False
+) -> tuple[list[Memory], ConsolidationRun]:
+    memories = await harness.save_all([MemoryIn.model_validate(each) for each in given])
+    async with reading(harness) as analyser:
+        analysed = await analyser.analyse(harness.owner, [each.id for each in memories], old=old)
+    assert analysed.invalid_count == 0
     run_id = str(uuid.uuid4())
-    await bench.runs.create(
-        run_id, bench.owner.tenant, bench.owner, Trigger.NIGHTLY, bench.clock(), phase=Phase.ANALYSED
+    await harness.runs.create(
+        run_id, harness.owner.tenant, harness.owner, RunTrigger.NIGHTLY, harness.clock(), phase=RunPhase.ANALYSED
     )
-    await bench.executor.execute(bench.owner, run_id, analysed.judged)
-    return memories, await bench.runs.get(bench.owner.tenant, run_id)
+    await harness.executor.execute(harness.owner, run_id, analysed.reviewed)
+    return memories, await harness.runs.get(harness.owner.tenant, run_id)
 
 
-def became(run: Run) -> dict[str, list[str]]:
+def reasons_by_action(run: ConsolidationRun) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for each in run.proposals:
-        assert each.verdict is Verdict.EXECUTED, (each.proposal, each.reason)
+        assert each.verdict is ProposalVerdict.EXECUTED, (each.proposal, each.reason)
         found.setdefault(each.proposal.action, []).append(each.proposal.reason)
     return found
 
 
 @pytest.mark.req("UMB-11", "UMB-14", "UMB-15", "UMB-16")
 @pytest.mark.timeout(1200)
-async def test_a_batch_of_new_memories_becomes_smaller_and_better_connected(bench: Bench) -> None:
-    memories, run = await consolidate(bench, NEW)
-    assert {"MERGE", "ASSOCIATE", "LINK_ENTITIES", "CREATE_ENTITY"} <= became(run).keys()
-    found = await current(bench)
+async def test_a_batch_of_new_memories_becomes_smaller_and_better_connected(harness: ConsolidationHarness) -> None:
+    memories, run = await consolidate(harness, NEW)
+    assert {"MERGE", "ASSOCIATE", "LINK_ENTITIES", "CREATE_ENTITY"} <= reasons_by_action(run).keys()
+    found = await current(harness)
     assert "Bob works at Acme in the Engineering department" in found
     assert "User is vegetarian and eats no dairy" in found
     apart = {each["content"] for each in NEW[4:8]} | {each["content"] for each in NEW[14:20]}
     assert apart <= found.keys(), "other people, dates, scopes and a denial stay apart"
-    assert await entity_id(bench, "Fred") == await entity_id(bench, "Frederick")
-    assert await entity_id(bench, "John Smith") != await entity_id(bench, "John Doe")
+    assert await entity_id(harness, "Fred") == await entity_id(harness, "Frederick")
+    assert await entity_id(harness, "John Smith") != await entity_id(harness, "John Doe")
     rome = found["User plans to visit Rome in May 2026"]
     assert rome.associations == [found["User is learning Italian"].id]
     assert {each.content for each in found.values() if "Rex" in {entity.name for entity in each.entities}} == {
         memories[12].content,
         memories[13].content,
     }
-    before = await bench.everything()
-    undone = await bench.undo(run.id)
-    assert {each["content"] for each in NEW} == set(await current(bench))
-    await bench.undo(undone.rollback_id)
-    assert (await bench.everything()).keys() == before.keys()
+    before = await harness.graph_state()
+    undone = await harness.roll_back(run.id)
+    assert {each["content"] for each in NEW} == set(await current(harness))
+    await harness.roll_back(undone.rollback_id)
+    assert (await harness.graph_state()).keys() == before.keys()
 
 
 @pytest.mark.req("UMB-17")
 @pytest.mark.timeout(1200)
-async def test_old_memories_of_one_matter_are_summed_up_without_losing_a_number(bench: Bench) -> None:
-    _, run = await consolidate(bench, OLD, old=True)
-    assert "MERGE" in became(run)
-    found = await current(bench)
+async def test_old_related_memories_are_merged_without_losing_a_number(harness: ConsolidationHarness) -> None:
+    _, run = await consolidate(harness, OLD, old=True)
+    assert "MERGE" in reasons_by_action(run)
+    found = await current(harness)
     assert len(found) < len(OLD)
     text = " ".join(found)
     for detail in ("Furtwangen", "August 2025", "3 cuckoo clocks", "Black Forest", "250", "180", "repairs"):

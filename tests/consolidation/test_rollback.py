@@ -8,221 +8,221 @@ from typing import Any
 
 import pytest
 
+from graphmem.domain.consolidation_models import ConsolidationRun, RunStatus
 from graphmem.domain.entity import EntityIn
 from graphmem.domain.memory import Memory
-from graphmem.domain.proposals import Run, RunStatus
 from graphmem.errors import Conflict, Gone, NotFound
-from graphmem.store.rows import seconds_of
-from tests.consolidation.conftest import Bench
-from tests.consolidation.test_execute import DIET, current, entity_id, merge
+from graphmem.store.fact_mapping import to_epoch_pair
+from tests.consolidation.conftest import ConsolidationHarness
+from tests.consolidation.test_execution import DIET, current, entity_id, merge
 
 
-async def diet(bench: Bench) -> tuple[list[Memory], Run]:
-    memories = await bench.save("User is vegetarian", "User eats no dairy")
-    return memories, await bench.execute(merge(memories, DIET))
+async def diet(harness: ConsolidationHarness) -> tuple[list[Memory], ConsolidationRun]:
+    memories = await harness.save("User is vegetarian", "User eats no dairy")
+    return memories, await harness.execute(merge(memories, DIET))
 
 
-async def patch(bench: Bench, memory_id: str, **changes: Any) -> Memory:
-    return await bench.facts.change(bench.owner, memory_id, lambda ledger: ledger.amend(memory_id, changes))
+async def patch(harness: ConsolidationHarness, memory_id: str, **changes: Any) -> Memory:
+    return await harness.facts.update_memory(harness.owner, memory_id, lambda ledger: ledger.amend(memory_id, changes))
 
 
-async def status(bench: Bench, run_id: str) -> RunStatus:
-    return (await bench.runs.get(bench.owner.tenant, run_id)).status
+async def status(harness: ConsolidationHarness, run_id: str) -> RunStatus:
+    return (await harness.runs.get(harness.owner.tenant, run_id)).status
 
 
 @pytest.mark.req("UMB-13")
-async def test_undoing_restores_every_property_and_vector_and_can_itself_be_undone(bench: Bench) -> None:
-    memories = await bench.save("User is vegetarian", "User eats no dairy", entities=[{"name": "Bob"}])
-    before = await bench.everything()
-    run = await bench.execute(merge(memories, DIET))
-    during = await bench.everything()
-    undone = await bench.undo(run.id)
-    assert await bench.everything() == before
-    assert await status(bench, run.id) is RunStatus.ROLLED_BACK
-    record = await bench.runs.get(bench.owner.tenant, undone.rollback_id)
+async def test_a_rollback_restores_everything_and_can_be_rolled_back(harness: ConsolidationHarness) -> None:
+    memories = await harness.save("User is vegetarian", "User eats no dairy", entities=[{"name": "Bob"}])
+    before = await harness.graph_state()
+    run = await harness.execute(merge(memories, DIET))
+    during = await harness.graph_state()
+    undone = await harness.roll_back(run.id)
+    assert await harness.graph_state() == before
+    assert await status(harness, run.id) is RunStatus.ROLLED_BACK
+    record = await harness.runs.get(harness.owner.tenant, undone.rollback_id)
     assert (record.undoes, record.change_count) == (run.id, run.change_count)
     assert DIET in repr(record.changes), "what was believed meanwhile stays readable in the record"
 
-    redone = await bench.undo(undone.rollback_id)
-    assert await bench.everything() == during
-    assert await status(bench, run.id) is RunStatus.SUCCEEDED
-    await bench.undo(redone.rollback_id)
-    assert await bench.everything() == before
-    assert await status(bench, run.id) is RunStatus.ROLLED_BACK
+    redone = await harness.roll_back(undone.rollback_id)
+    assert await harness.graph_state() == during
+    assert await status(harness, run.id) is RunStatus.SUCCEEDED
+    await harness.roll_back(redone.rollback_id)
+    assert await harness.graph_state() == before
+    assert await status(harness, run.id) is RunStatus.ROLLED_BACK
 
 
-async def test_a_run_is_undone_once(bench: Bench) -> None:
-    _, run = await diet(bench)
-    await bench.undo(run.id)
+async def test_a_run_is_rolled_back_once(harness: ConsolidationHarness) -> None:
+    _, run = await diet(harness)
+    await harness.roll_back(run.id)
     with pytest.raises(Conflict):
-        await bench.undo(run.id)
+        await harness.roll_back(run.id)
 
 
 @pytest.mark.req("UMB-13")
-async def test_a_run_can_be_undone_for_thirty_days(bench: Bench) -> None:
-    _, first = await diet(bench)
-    bench.clock.advance(timedelta(days=29))
-    await bench.undo(first.id)
-    memories = await bench.save("User likes tea", "User likes jazz")
-    late = await bench.execute(merge(memories, "User likes tea and jazz"))
-    bench.clock.advance(timedelta(days=31))
+async def test_a_run_can_be_rolled_back_for_thirty_days(harness: ConsolidationHarness) -> None:
+    _, first = await diet(harness)
+    harness.clock.advance(timedelta(days=29))
+    await harness.roll_back(first.id)
+    memories = await harness.save("User likes tea", "User likes jazz")
+    late = await harness.execute(merge(memories, "User likes tea and jazz"))
+    harness.clock.advance(timedelta(days=31))
     with pytest.raises(Gone):
-        await bench.undo(late.id)
+        await harness.roll_back(late.id)
 
 
-async def test_reading_in_between_does_not_stand_in_the_way(bench: Bench) -> None:
-    memories = await bench.save("User plans to visit Rome", "User studies Latin")
-    run = await bench.execute({"action": "ASSOCIATE", "memory_ids": [each.id for each in memories]})
-    hits = [{"memory_id": memories[0].id, "times": 3, "at": seconds_of(bench.clock())}]
-    await bench.graph.execute("facts.reinforce", group_ids=[bench.owner.group_id], hits=hits)
-    await bench.undo(run.id)
-    read = await bench.facts.get(bench.owner, memories[0].id)
+async def test_access_counters_do_not_conflict_with_a_rollback(harness: ConsolidationHarness) -> None:
+    memories = await harness.save("User plans to visit Rome", "User studies Latin")
+    run = await harness.execute({"action": "ASSOCIATE", "memory_ids": [each.id for each in memories]})
+    hits = [{"memory_id": memories[0].id, "times": 3, "at": to_epoch_pair(harness.clock())}]
+    await harness.graph.execute("facts.reinforce", group_ids=[harness.owner.group_id], hits=hits)
+    await harness.roll_back(run.id)
+    read = await harness.facts.get(harness.owner, memories[0].id)
     assert read.associations == []
     assert read.access_count == 3
 
 
-async def test_later_writes_around_it_do_not_stand_in_the_way_and_stay(bench: Bench) -> None:
+async def test_unrelated_later_writes_survive_a_rollback(harness: ConsolidationHarness) -> None:
     bob = {"name": "Bob", "type": "Person"}
-    memories = await bench.save("User is vegetarian", "User eats no dairy", entities=[bob])
-    run = await bench.execute(merge(memories, DIET))
-    await bench.save("User met Bob in Rome", entities=[bob])
-    await bench.undo(run.id)
-    assert set(await current(bench)) == {"User is vegetarian", "User eats no dairy", "User met Bob in Rome"}
-    bob_id = await entity_id(bench, "Bob")
-    about = await bench.graph.fetch(
-        "entities.facts_of", group_ids=[bench.owner.group_id], entity_id=bob_id, valid_at=bench.clock(),
-        known_at=bench.clock() + timedelta(days=1), any_validity=False, limit=10,
+    memories = await harness.save("User is vegetarian", "User eats no dairy", entities=[bob])
+    run = await harness.execute(merge(memories, DIET))
+    await harness.save("User met Bob in Rome", entities=[bob])
+    await harness.roll_back(run.id)
+    assert set(await current(harness)) == {"User is vegetarian", "User eats no dairy", "User met Bob in Rome"}
+    bob_id = await entity_id(harness, "Bob")
+    about = await harness.graph.fetch(
+        "entities.list_facts", group_ids=[harness.owner.group_id], entity_id=bob_id, valid_at=harness.clock(),
+        known_at=harness.clock() + timedelta(days=1), any_validity=False, limit=10,
     )  # fmt: skip
     assert len(about) == 3
 
 
-async def test_later_writes_to_the_same_things_are_listed_and_nothing_happens(bench: Bench) -> None:
-    _, run = await diet(bench)
-    merged = (await current(bench))[DIET]
-    await patch(bench, merged.id, importance=0.9)
-    before = await bench.everything()
+async def test_conflicting_later_writes_are_listed_and_abort_the_rollback(harness: ConsolidationHarness) -> None:
+    _, run = await diet(harness)
+    merged = (await current(harness))[DIET]
+    await patch(harness, merged.id, importance=0.9)
+    before = await harness.graph_state()
     with pytest.raises(Conflict) as caught:
-        await bench.undo(run.id)
+        await harness.roll_back(run.id)
     assert {error["memory_id"] for error in caught.value.errors} == {merged.id}
-    assert await bench.everything() == before
-    assert await status(bench, run.id) is RunStatus.SUCCEEDED
+    assert await harness.graph_state() == before
+    assert await status(harness, run.id) is RunStatus.SUCCEEDED
 
 
-async def test_force_overwrites_them_and_says_so(bench: Bench) -> None:
-    memories = await bench.save("User is vegetarian", "User eats no dairy")
-    before = await bench.everything()
-    run = await bench.execute(merge(memories, DIET))
-    merged = (await current(bench))[DIET]
-    await patch(bench, merged.id, importance=0.9)
-    later = await bench.everything()
-    undone = await bench.undo(run.id, force=True)
+async def test_force_overwrites_conflicts_and_reports_them(harness: ConsolidationHarness) -> None:
+    memories = await harness.save("User is vegetarian", "User eats no dairy")
+    before = await harness.graph_state()
+    run = await harness.execute(merge(memories, DIET))
+    merged = (await current(harness))[DIET]
+    await patch(harness, merged.id, importance=0.9)
+    later = await harness.graph_state()
+    undone = await harness.roll_back(run.id, force=True)
     assert undone.conflicts
-    assert await bench.everything() == before
-    await bench.undo(undone.rollback_id)
-    assert await bench.everything() == later
+    assert await harness.graph_state() == before
+    await harness.roll_back(undone.rollback_id)
+    assert await harness.graph_state() == later
 
 
-async def test_what_replaced_a_merged_memory_since_stays_when_forced(bench: Bench) -> None:
-    _, run = await diet(bench)
-    merged = (await current(bench))[DIET]
-    await bench.save("User eats everything again", supersedes=[merged.id])
-    bench.clock.advance(timedelta(seconds=1))
+async def test_a_forced_rollback_keeps_the_successor_of_a_merged_memory(harness: ConsolidationHarness) -> None:
+    _, run = await diet(harness)
+    merged = (await current(harness))[DIET]
+    await harness.save("User eats everything again", supersedes=[merged.id])
+    harness.clock.advance(timedelta(seconds=1))
     with pytest.raises(Conflict):
-        await bench.undo(run.id)
-    await bench.undo(run.id, force=True)
-    found = await current(bench)
+        await harness.roll_back(run.id)
+    await harness.roll_back(run.id, force=True)
+    found = await current(harness)
     assert set(found) == {"User is vegetarian", "User eats no dairy", "User eats everything again"}
     assert found["User eats everything again"].supersedes == []
     with pytest.raises(NotFound):
-        await bench.facts.get(bench.owner, merged.id)
+        await harness.facts.get(harness.owner, merged.id)
 
 
-async def test_the_same_statement_made_again_since_is_a_conflict(bench: Bench) -> None:
-    memories, run = await diet(bench)
-    (again,) = await bench.save("User is vegetarian")
+async def test_a_statement_saved_again_since_the_run_is_a_conflict(harness: ConsolidationHarness) -> None:
+    memories, run = await diet(harness)
+    (again,) = await harness.save("User is vegetarian")
     assert again.id != memories[0].id
     with pytest.raises(Conflict) as caught:
-        await bench.undo(run.id)
+        await harness.roll_back(run.id)
     assert [error["memory_id"] for error in caught.value.errors] == [again.id]
-    undone = await bench.undo(run.id, force=True)
-    found = await current(bench)
+    undone = await harness.roll_back(run.id, force=True)
+    found = await current(harness)
     assert found["User is vegetarian"].id == memories[0].id
-    assert (await bench.facts.get(bench.owner, again.id)).superseded_by == memories[0].id
-    await bench.undo(undone.rollback_id)
-    assert set(await current(bench)) == {DIET, "User is vegetarian"}
+    assert (await harness.facts.get(harness.owner, again.id)).superseded_by == memories[0].id
+    await harness.roll_back(undone.rollback_id)
+    assert set(await current(harness)) == {DIET, "User is vegetarian"}
 
 
-async def test_an_entity_others_have_built_on_stays_when_forced(bench: Bench) -> None:
-    (memory,) = await bench.save("User walks with Rex")
-    run = await bench.execute({"action": "CREATE_ENTITY", "name": "Rex", "type": "Animal", "memory_ids": [memory.id]})
-    await bench.save("Rex is a beagle", subject={"name": "Rex"})
+async def test_a_forced_rollback_keeps_an_entity_referenced_since(harness: ConsolidationHarness) -> None:
+    (memory,) = await harness.save("User walks with Rex")
+    run = await harness.execute({"action": "CREATE_ENTITY", "name": "Rex", "type": "Animal", "memory_ids": [memory.id]})
+    await harness.save("Rex is a beagle", subject={"name": "Rex"})
     with pytest.raises(Conflict):
-        await bench.undo(run.id)
-    await bench.undo(run.id, force=True)
-    assert (await current(bench))["Rex is a beagle"].subject.name == "Rex"
-    assert "Rex" not in {each.name for each in (await current(bench))["User walks with Rex"].entities}
+        await harness.roll_back(run.id)
+    await harness.roll_back(run.id, force=True)
+    assert (await current(harness))["Rex is a beagle"].subject.name == "Rex"
+    assert "Rex" not in {each.name for each in (await current(harness))["User walks with Rex"].entities}
 
 
-async def test_undoing_a_link_gives_both_entities_back(bench: Bench) -> None:
+async def test_rolling_back_a_link_restores_both_entities(harness: ConsolidationHarness) -> None:
     for name in ("Fred", "Frederick"):
-        await bench.save(f"{name} likes tea", "likes rain", subject={"name": name, "type": "Person"})
-    before = await bench.everything()
-    ids = [await entity_id(bench, name) for name in ("Frederick", "Fred")]
-    run = await bench.execute({"action": "LINK_ENTITIES", "keep_id": ids[0], "merge_id": ids[1]})
-    (later,) = await bench.save("Fred likes salt", subject={"name": "Fred"})
+        await harness.save(f"{name} likes tea", "likes rain", subject={"name": name, "type": "Person"})
+    before = await harness.graph_state()
+    ids = [await entity_id(harness, name) for name in ("Frederick", "Fred")]
+    run = await harness.execute({"action": "LINK_ENTITIES", "keep_id": ids[0], "merge_id": ids[1]})
+    (later,) = await harness.save("Fred likes salt", subject={"name": "Fred"})
     assert later.subject.id == ids[0]
-    await bench.undo(run.id)
-    after = await bench.everything()
+    await harness.roll_back(run.id)
+    after = await harness.graph_state()
     assert before.items() <= after.items()
-    assert [key for key in after if key not in before] == [f"RELATES_TO{(await row_of(bench, later.id))}"]
+    assert [key for key in after if key not in before] == [f"RELATES_TO{(await row_of(harness, later.id))}"]
 
 
-async def test_a_name_given_to_another_entity_since_is_not_taken_back(bench: Bench) -> None:
+async def test_a_rollback_never_takes_a_name_from_another_entity(harness: ConsolidationHarness) -> None:
     for name in ("Fred", "Frederick"):
-        await bench.save(f"{name} likes tea", subject={"name": name, "type": "Person"})
-    ids = [await entity_id(bench, name) for name in ("Frederick", "Fred")]
-    run = await bench.execute({"action": "LINK_ENTITIES", "keep_id": ids[0], "merge_id": ids[1]})
+        await harness.save(f"{name} likes tea", subject={"name": name, "type": "Person"})
+    ids = [await entity_id(harness, name) for name in ("Frederick", "Fred")]
+    run = await harness.execute({"action": "LINK_ENTITIES", "keep_id": ids[0], "merge_id": ids[1]})
     fred = EntityIn(name="Fred", type="Person")
-    await bench.graph.write(
-        lambda inside: bench.entities.create(inside, bench.owner, str(uuid.uuid4()), fred, None, bench.clock())
+    await harness.graph.write(
+        lambda inside: harness.entities.create(inside, harness.owner, str(uuid.uuid4()), fred, None, harness.clock())
     )
-    before = await bench.everything()
+    before = await harness.graph_state()
     with pytest.raises(Conflict, match="Fred"):
-        await bench.undo(run.id, force=True)
-    assert await bench.everything() == before
+        await harness.roll_back(run.id, force=True)
+    assert await harness.graph_state() == before
 
 
-async def row_of(bench: Bench, memory_id: str) -> str:
-    rows = await bench.graph.fetch("facts.versions", group_ids=[bench.owner.group_id], memory_id=memory_id)
+async def row_of(harness: ConsolidationHarness, memory_id: str) -> str:
+    rows = await harness.graph.fetch("facts.list_versions", group_ids=[harness.owner.group_id], memory_id=memory_id)
     return str(rows[-1]["fact"]["uuid"])
 
 
-async def test_forgetting_reaches_the_images(bench: Bench) -> None:
-    _, run = await diet(bench)
-    erased = await bench.graph.write(lambda inside: bench.snapshots.forget(inside, bench.owner))
+async def test_forgetting_a_user_erases_before_images(harness: ConsolidationHarness) -> None:
+    _, run = await diet(harness)
+    erased = await harness.graph.write(lambda inside: harness.snapshots.erase_user(inside, harness.owner))
     assert sum(erased.values()) == run.change_count + 1
     with pytest.raises(NotFound):
-        await bench.runs.get(bench.owner.tenant, run.id)
+        await harness.runs.get(harness.owner.tenant, run.id)
 
 
-async def test_a_memory_erased_for_good_is_gone_from_images_and_the_rest_can_be_undone(bench: Bench) -> None:
-    memories, run = await diet(bench)
+async def test_an_erased_memory_leaves_no_image_and_the_rest_can_be_rolled_back(harness: ConsolidationHarness) -> None:
+    memories, run = await diet(harness)
     erased, kept = memories
-    await bench.facts.erase(bench.owner, erased.id, [bench.snapshots.erase_memory])
-    told = (await bench.runs.get(bench.owner.tenant, run.id)).model_dump_json()
+    await harness.facts.erase_memory(harness.owner, erased.id, [harness.snapshots.erase_memory])
+    told = (await harness.runs.get(harness.owner.tenant, run.id)).model_dump_json()
     assert erased.id not in told
     assert 'User is vegetarian"' not in told
-    await bench.undo(run.id, force=True)
-    assert set(await current(bench)) == {kept.content}
+    await harness.roll_back(run.id, force=True)
+    assert set(await current(harness)) == {kept.content}
 
 
 @pytest.mark.req("UMB-13")
-async def test_images_are_erased_when_their_time_is_over(bench: Bench) -> None:
-    bench.clock.now = datetime(2001, 1, 1, tzinfo=UTC)
-    _, run = await diet(bench)
-    bench.clock.advance(timedelta(days=31))
-    before = bench.clock() - timedelta(days=30)
-    pruned = await bench.graph.write(lambda inside: bench.snapshots.prune(inside, before))
+async def test_pruned_runs_keep_no_changes_and_no_proposals(harness: ConsolidationHarness) -> None:
+    harness.clock.now = datetime(2001, 1, 1, tzinfo=UTC)
+    _, run = await diet(harness)
+    harness.clock.advance(timedelta(days=31))
+    before = harness.clock() - timedelta(days=30)
+    pruned = await harness.graph.write(lambda inside: harness.snapshots.delete_expired(inside, before))
     assert pruned >= run.change_count
-    left = await bench.runs.get(bench.owner.tenant, run.id)
+    left = await harness.runs.get(harness.owner.tenant, run.id)
     assert (left.changes, left.proposals) == ([], [])

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from graphmem.jobs import JobRunner
-from graphmem.service.consolidations import schedule_nights
-from graphmem.service.maintenance import schedule_upkeep
+from graphmem.service.consolidations import schedule_nightly_consolidation
+from graphmem.service.maintenance import schedule_maintenance
 from graphmem.settings import Settings
 
 
-async def kept(settings: Settings) -> dict[str, tuple[str, str | None, object]]:
+async def stored_schedules(settings: Settings) -> dict[str, tuple[str, str | None, object]]:
     """The schedules that a worker with these settings keeps: cron, zone, and the stage they are for."""
     async with await JobRunner.open(settings, {}, worker=False) as jobs:
-        await schedule_nights(jobs, settings)
-        await schedule_upkeep(jobs, settings)
+        await schedule_nightly_consolidation(jobs, settings)
+        await schedule_maintenance(jobs, settings)
         found = jobs._store.client.list_schedules()
     return {
         each["schedule_name"]: (
@@ -29,18 +29,20 @@ async def kept(settings: Settings) -> dict[str, tuple[str, str | None, object]]:
 
 
 @pytest.mark.req("UMB-10", "UMB-11", "UMB-12")
-async def test_the_night_begins_at_two_in_the_configured_zone(tmp_path: Path) -> None:
-    assert await kept(Settings(data_dir=tmp_path)) == {
+async def test_nightly_schedules_use_the_configured_time_zone(tmp_path: Path) -> None:
+    assert await stored_schedules(Settings(data_dir=tmp_path)) == {
         "consolidation-discovery": ("0 2 * * *", "UTC", "discovery"),
         "consolidation-analysis": ("5 2 * * *", "UTC", "analysis"),
         "consolidation-execution": ("30 2 * * *", "UTC", "execution"),
         "maintenance": ("0 3 * * *", "UTC", None),
     }
-    moved = await kept(Settings(data_dir=tmp_path, timezone="Europe/Berlin", consolidation_discovery="15 1 * * *"))
+    moved = await stored_schedules(
+        Settings(data_dir=tmp_path, timezone="Europe/Berlin", consolidation_discovery="15 1 * * *")
+    )
     assert {zone for _, zone, _ in moved.values()} == {"Europe/Berlin"}
     assert moved["consolidation-discovery"][0] == "15 1 * * *"
 
 
-async def test_nights_that_are_switched_off_are_no_longer_kept(tmp_path: Path) -> None:
-    assert len(await kept(Settings(data_dir=tmp_path))) == 4
-    assert await kept(Settings(data_dir=tmp_path, nightly=False)) == {}
+async def test_disabled_nightly_schedules_are_removed(tmp_path: Path) -> None:
+    assert len(await stored_schedules(Settings(data_dir=tmp_path))) == 4
+    assert await stored_schedules(Settings(data_dir=tmp_path, nightly=False)) == {}

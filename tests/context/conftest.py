@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 
 from graphmem.bootstrap import GraphMemory
-from graphmem.domain.context import Context, ContextRequest
+from graphmem.domain.context_models import ContextRequest, ContextResponse
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory, MemoryIn
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import Message, MessageIn
 from graphmem.embedding import Embedder
-from graphmem.ingestion.saving import Saving
-from graphmem.retrieval.entities import NamesAtHand
-from graphmem.retrieval.lookup import Lookup
-from graphmem.retrieval.reinforce import Reinforcement
-from graphmem.retrieval.search import Search
-from graphmem.service.context import Contexts
+from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.retrieval.entity_name_cache import EntityNameCache
+from graphmem.retrieval.hybrid_search import HybridSearch
+from graphmem.retrieval.lookup import EntityLookup
+from graphmem.retrieval.reinforcement import ReinforcementBuffer
+from graphmem.service.context import ContextService
 from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
-from graphmem.store.episode_rows import Turn
+from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from graphmem.store.search import SearchStore
@@ -34,7 +34,7 @@ from tests.conftest import FakeClock
 
 
 @dataclass
-class Ground:
+class ContextHarness:
     """One user's context verbs, with short ways to say and save things."""
 
     owner: Owner
@@ -42,39 +42,39 @@ class Ground:
     graph: Graph
     embedder: Embedder
     episodes: EpisodeStore
-    saving: Saving
+    memory_writer: MemoryWriter
     store: ContextStore
-    contexts: Contexts
-    reinforcement: Reinforcement
+    contexts: ContextService
+    reinforcement: ReinforcementBuffer
 
-    async def say(self, session_id: str, *turns: MessageIn | str, learn: bool = False) -> list[Message]:
+    async def add_messages(self, session_id: str, *turns: MessageIn | str, learn: bool = False) -> list[Message]:
         """Store turns, and learn from them with `learn`; plain texts are the user's and the assistant's in turn."""
         told = [
             turn if isinstance(turn, MessageIn) else MessageIn(role=("user", "assistant")[place % 2], content=turn)
             for place, turn in enumerate(turns)
         ]
         vectors = await self.embedder.embed([each.content for each in told])
-        ready = [Turn(each, vector) for each, vector in zip(told, vectors, strict=True)]
-        stored = await self.episodes.append(self.owner, session_id, ready, job_id=None)
-        messages = await self.episodes.load(self.owner, stored.message_ids)
+        ready = [PreparedMessage(each, vector) for each, vector in zip(told, vectors, strict=True)]
+        stored = await self.episodes.append_messages(self.owner, session_id, ready, job_id=None)
+        messages = await self.episodes.load_messages(self.owner, stored.message_ids)
         if learn:
-            await self.contexts.on_messages(self.owner, messages)
+            await self.contexts.learn_from_messages(self.owner, messages)
         return messages
 
-    async def save(self, *memories: MemoryIn | str, owner: Owner | None = None) -> list[Memory]:
+    async def save_memories(self, *memories: MemoryIn | str, owner: Owner | None = None) -> list[Memory]:
         """Save memories; plain texts are facts."""
         given = [each if isinstance(each, MemoryIn) else MemoryIn(content=each) for each in memories]
-        results = await self.saving.save(owner or self.owner, given, actor="test", kind="api")
+        results = await self.memory_writer.save(owner or self.owner, given, actor="test", kind="api")
         return [each.memory for each in results if each.memory]
 
-    async def ask(self, question: str, **more: Any) -> Context:
+    async def build_context(self, question: str, **more: Any) -> ContextResponse:
         """Build a context."""
         return await self.contexts.build(self.owner, ContextRequest(question=question, **more))
 
-    async def spread(self, days: int, each: int = 1, **more: Any) -> list[Message]:
+    async def add_daily_messages(self, days: int, each: int = 1, **more: Any) -> list[Message]:
         """Say something on each of the last `days` days."""
         noon = self.clock()
-        return await self.say(
+        return await self.add_messages(
             "spread",
             *(
                 MessageIn(
@@ -103,23 +103,23 @@ def message(content: str, *, role: str = "user", at: datetime | None = None, **m
 
 
 @pytest.fixture
-async def ground(graph: Graph, owner: Owner, embedder: Embedder, clock: FakeClock) -> AsyncIterator[Ground]:
+async def harness(graph: Graph, owner: Owner, embedder: Embedder, clock: FakeClock) -> AsyncIterator[ContextHarness]:
     """The context verbs of a fresh user."""
     entities, policy = EntityStore(graph), SecretPolicy()
     facts, episodes, searching = FactStore(graph, entities, clock), EpisodeStore(graph, clock), SearchStore(graph)
-    names, reinforcement = NamesAtHand(searching, facts, clock), Reinforcement(graph, facts, clock)
-    search = Search(searching, entities, episodes, names, reinforcement, embedder, clock)
-    lookup = Lookup(searching, names, reinforcement, clock)
+    names, reinforcement = EntityNameCache(searching, facts, clock), ReinforcementBuffer(graph, facts, clock)
+    search = HybridSearch(searching, entities, episodes, names, reinforcement, embedder, clock)
+    lookup = EntityLookup(searching, names, reinforcement, clock)
     store = ContextStore(graph, clock)
-    yield Ground(
+    yield ContextHarness(
         owner=owner,
         clock=clock,
         graph=graph,
         embedder=embedder,
         episodes=episodes,
-        saving=Saving(facts, embedder, policy),
+        memory_writer=MemoryWriter(facts, embedder, policy),
         store=store,
-        contexts=Contexts(store, episodes, search, lookup, reinforcement, policy, clock),
+        contexts=ContextService(store, episodes, search, lookup, reinforcement, policy, clock),
         reinforcement=reinforcement,
     )
     await reinforcement.close()

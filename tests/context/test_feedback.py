@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.context.feedback import issues
+from graphmem.context.feedback import detect_issues
 from graphmem.domain.session import Message, MessageIn
 from graphmem.errors import InvalidInput, NotFound
-from tests.context.conftest import Ground
+from tests.context.conftest import ContextHarness
 
 QUESTION = MessageIn(role="user", content="Could you please chart my spending?", intent="spending_analysis")
 REPLY = MessageIn(role="assistant", content="Here you are.", sql_executed="SELECT 1", confidence=0.5)
 
 
-async def talked(ground: Ground) -> Message:
-    return (await ground.say("s", QUESTION, REPLY))[1]
+async def store_question_and_reply(harness: ContextHarness) -> Message:
+    return (await harness.add_messages("s", QUESTION, REPLY))[1]
 
 
-async def intents(ground: Ground) -> list[dict[str, object]]:
-    return await ground.graph.read(
+async def stored_intents(harness: ContextHarness) -> list[dict[str, object]]:
+    return await harness.graph.read(
         lambda transaction: transaction.run_text(
             "MATCH (:User)-[:ASKS]->(i:LearnedIntent {group_id: $group})-[:LEARNED_FROM]->(m:Episodic) "
             "RETURN i.intent AS intent, i.confidence_score AS confidence, i.successful_queries AS queries, "
             "i.positive AS positive, i.negative AS negative, count(m) AS evidence",
-            {"group": ground.owner.group_id},
+            {"group": harness.owner.group_id},
         )
     )
 
@@ -39,17 +39,17 @@ async def intents(ground: Ground) -> list[dict[str, object]]:
         (5, "positive", 0.65, 0.65, 3),
     ],
 )
-async def test_each_score_moves_the_confidence_and_teaches_what_it_may(
-    ground: Ground, score: int, verdict: str, confidence: float, intent_confidence: float | None, learned: int
+async def test_each_score_updates_confidence_and_preferences(
+    harness: ContextHarness, score: int, verdict: str, confidence: float, intent_confidence: float | None, learned: int
 ) -> None:
-    reply = await talked(ground)
-    lesson = await ground.contexts.learn_from_feedback(ground.owner, reply.id, score)
+    reply = await store_question_and_reply(harness)
+    lesson = await harness.contexts.learn_from_feedback(harness.owner, reply.id, score)
     assert (lesson.verdict, lesson.confidence) == (verdict, pytest.approx(confidence))
     assert lesson.intent_confidence == (pytest.approx(intent_confidence) if intent_confidence else None)
-    assert len(lesson.preferences) == len(await ground.contexts.preferences(ground.owner)) == learned
-    (stored,) = await ground.episodes.load(ground.owner, [reply.id])
+    assert len(lesson.preferences) == len(await harness.contexts.list_preferences(harness.owner)) == learned
+    (stored,) = await harness.episodes.load_messages(harness.owner, [reply.id])
     assert (stored.feedback_score, stored.confidence) == (score, pytest.approx(confidence))
-    known = await intents(ground)
+    known = await stored_intents(harness)
     if intent_confidence is None:
         assert known == []
     else:
@@ -59,9 +59,9 @@ async def test_each_score_moves_the_confidence_and_teaches_what_it_may(
 
 
 @pytest.mark.req("TRUE-16", "TRUE-17", "TRUE-22")
-async def test_a_good_verdict_teaches_the_style_and_form_of_the_question_and_its_topic(ground: Ground) -> None:
-    reply = await talked(ground)
-    lesson = await ground.contexts.learn_from_feedback(ground.owner, reply.id, 4)
+async def test_positive_feedback_learns_style_format_and_topic(harness: ContextHarness) -> None:
+    reply = await store_question_and_reply(harness)
+    lesson = await harness.contexts.learn_from_feedback(harness.owner, reply.id, 4)
     assert {each.preference_type.value: each.preference_value for each in lesson.preferences} == {
         "communication": {"style": "formal"},
         "visualization": {"format": "chart"},
@@ -71,66 +71,68 @@ async def test_a_good_verdict_teaches_the_style_and_form_of_the_question_and_its
 
 @pytest.mark.req("TRUE-17")
 @pytest.mark.parametrize(("score", "styles"), [(3, []), (4, [{"style": "technical"}])])
-async def test_cues_count_from_a_score_of_four_on(ground: Ground, score: int, styles: list[dict[str, str]]) -> None:
-    reply = (await ground.say("s", "What ROI is it", "5 %"))[1]
-    await ground.contexts.learn_from_feedback(ground.owner, reply.id, score)
-    assert [each.preference_value for each in await ground.contexts.preferences(ground.owner)] == styles
+async def test_style_cues_are_learned_from_a_score_of_four_on(
+    harness: ContextHarness, score: int, styles: list[dict[str, str]]
+) -> None:
+    reply = (await harness.add_messages("s", "What ROI is it", "5 %"))[1]
+    await harness.contexts.learn_from_feedback(harness.owner, reply.id, score)
+    assert [each.preference_value for each in await harness.contexts.list_preferences(harness.owner)] == styles
 
 
 @pytest.mark.req("TRUE-18", "TRUE-22")
-async def test_a_second_good_verdict_on_another_reply_makes_surer(ground: Ground) -> None:
+async def test_a_second_positive_feedback_raises_confidence(harness: ContextHarness) -> None:
     for session_id in ("one", "two"):
-        reply = (await ground.say(session_id, "What ROI is it", "5 %"))[1]
-        await ground.contexts.learn_from_feedback(ground.owner, reply.id, 5)
-    (style,) = await ground.contexts.preferences(ground.owner)
+        reply = (await harness.add_messages(session_id, "What ROI is it", "5 %"))[1]
+        await harness.contexts.learn_from_feedback(harness.owner, reply.id, 5)
+    (style,) = await harness.contexts.list_preferences(harness.owner)
     assert (style.frequency, style.confidence_score) == (2, pytest.approx(0.7))
 
 
 @pytest.mark.req("TRUE-22")
-async def test_a_complaint_says_what_to_change(ground: Ground) -> None:
-    reply = await talked(ground)
-    await ground.contexts.learn_from_feedback(ground.owner, reply.id, 5)
-    other = (await ground.say("t", QUESTION, REPLY))[1]
-    lesson = await ground.contexts.learn_from_feedback(
-        ground.owner, other.id, 2, "Too long, and the chart is hard to read"
+async def test_a_complaint_changes_the_preferences_it_names(harness: ContextHarness) -> None:
+    reply = await store_question_and_reply(harness)
+    await harness.contexts.learn_from_feedback(harness.owner, reply.id, 5)
+    other = (await harness.add_messages("t", QUESTION, REPLY))[1]
+    lesson = await harness.contexts.learn_from_feedback(
+        harness.owner, other.id, 2, "Too long, and the chart is hard to read"
     )
     assert lesson.issues == ["too_long", "presentation"]
     changed = {each.preference_type.value: each for each in lesson.preferences}
     assert changed["detail_level"].preference_value == {"level": "brief"}
     assert changed["visualization"].confidence_score == pytest.approx(0.49)
-    kept = {each.preference_type.value: each for each in await ground.contexts.preferences(ground.owner)}
+    kept = {each.preference_type.value: each for each in await harness.contexts.list_preferences(harness.owner)}
     assert kept["communication"].confidence_score == 0.7
 
 
 @pytest.mark.req("TRUE-22")
-async def test_the_same_verdict_again_teaches_nothing_and_another_one_does(ground: Ground) -> None:
-    reply = await talked(ground)
-    first = await ground.contexts.learn_from_feedback(ground.owner, reply.id, 5)
-    again = await ground.contexts.learn_from_feedback(ground.owner, reply.id, 5)
+async def test_repeated_feedback_changes_nothing_and_changed_feedback_does(harness: ContextHarness) -> None:
+    reply = await store_question_and_reply(harness)
+    first = await harness.contexts.learn_from_feedback(harness.owner, reply.id, 5)
+    again = await harness.contexts.learn_from_feedback(harness.owner, reply.id, 5)
     assert (again.confidence, again.preferences) == (first.confidence, [])
-    other = await ground.contexts.learn_from_feedback(ground.owner, reply.id, 1)
+    other = await harness.contexts.learn_from_feedback(harness.owner, reply.id, 1)
     assert other.confidence < first.confidence
 
 
 @pytest.mark.req("TRUE-22")
-async def test_a_verdict_on_a_question_means_the_reply_to_it(ground: Ground) -> None:
-    question = (await ground.say("s", QUESTION, REPLY))[0]
-    await ground.contexts.learn_from_feedback(ground.owner, question.id, 5)
-    assert (await intents(ground))[0]["queries"] == ["SELECT 1"]
+async def test_feedback_on_a_question_applies_to_its_reply(harness: ContextHarness) -> None:
+    question = (await harness.add_messages("s", QUESTION, REPLY))[0]
+    await harness.contexts.learn_from_feedback(harness.owner, question.id, 5)
+    assert (await stored_intents(harness))[0]["queries"] == ["SELECT 1"]
 
 
 @pytest.mark.req("TRUE-03", "TRUE-22")
 @pytest.mark.parametrize("score", [0, 6])
-async def test_other_scores_are_refused(ground: Ground, score: int) -> None:
-    reply = await talked(ground)
+async def test_scores_out_of_range_are_rejected(harness: ContextHarness, score: int) -> None:
+    reply = await store_question_and_reply(harness)
     with pytest.raises(InvalidInput):
-        await ground.contexts.learn_from_feedback(ground.owner, reply.id, score)
-    assert (await ground.episodes.load(ground.owner, [reply.id]))[0].feedback_score is None
+        await harness.contexts.learn_from_feedback(harness.owner, reply.id, score)
+    assert (await harness.episodes.load_messages(harness.owner, [reply.id]))[0].feedback_score is None
 
 
-async def test_an_unknown_message_cannot_be_rated(ground: Ground) -> None:
+async def test_an_unknown_message_cannot_be_rated(harness: ContextHarness) -> None:
     with pytest.raises(NotFound):
-        await ground.contexts.learn_from_feedback(ground.owner, "nowhere", 5)
+        await harness.contexts.learn_from_feedback(harness.owner, "nowhere", 5)
 
 
 @pytest.mark.parametrize(
@@ -142,5 +144,5 @@ async def test_an_unknown_message_cannot_be_rated(ground: Ground) -> None:
         ("Not what I asked, and you repeated yourself", ["irrelevant", "repetitive"]),
     ],
 )
-def test_a_complaint_is_sorted_by_what_it_is_about(text: str, found: list[str]) -> None:
-    assert issues(text) == found
+def test_a_complaint_is_classified_by_its_issues(text: str, found: list[str]) -> None:
+    assert detect_issues(text) == found

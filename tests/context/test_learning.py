@@ -10,53 +10,57 @@ import pytest
 
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.session import MessageIn
-from tests.context.conftest import Ground
+from tests.context.conftest import ContextHarness
 
 
 @pytest.mark.req("TRUE-06", "TRUE-14")
 @pytest.mark.parametrize(("days", "confidence"), [(6, None), (7, 7 / 30)])
-async def test_query_frequency_is_kept_from_seven_active_days_on(
-    ground: Ground, days: int, confidence: float | None
+async def test_query_frequency_is_stored_from_seven_active_days_on(
+    harness: ContextHarness, days: int, confidence: float | None
 ) -> None:
-    await ground.spread(days)
-    found = [each for each in await ground.contexts.patterns(ground.owner) if each.pattern_type == "query_frequency"]
+    await harness.add_daily_messages(days)
+    found = [
+        each for each in await harness.contexts.list_patterns(harness.owner) if each.pattern_type == "query_frequency"
+    ]
     assert [each.confidence_score for each in found] == ([pytest.approx(confidence)] if confidence else [])
     if found:
         assert found[0].pattern_description == "User typically asks 1 question per day"
         assert (found[0].user_id, found[0].is_active, found[0].occurrence_count) == ("mara", True, 1)
-        assert found[0].first_detected == found[0].last_detected == ground.clock()
+        assert found[0].first_detected == found[0].last_detected == harness.clock()
 
 
 @pytest.mark.req("TRUE-06")
-async def test_detecting_a_pattern_again_raises_its_count_and_one_gone_rests(ground: Ground) -> None:
-    await ground.spread(7)
-    first = await ground.contexts.patterns(ground.owner)
-    ground.clock.advance(timedelta(days=1))
-    again = {each.pattern_type: each for each in await ground.contexts.detect_patterns(ground.owner)}
+async def test_a_repeated_pattern_is_counted_and_a_vanished_one_deactivated(harness: ContextHarness) -> None:
+    await harness.add_daily_messages(7)
+    first = await harness.contexts.list_patterns(harness.owner)
+    harness.clock.advance(timedelta(days=1))
+    again = {each.pattern_type: each for each in await harness.contexts.detect_patterns(harness.owner)}
     frequency = again["query_frequency"]
     assert (frequency.occurrence_count, frequency.id) == (2, first[0].id)
-    assert frequency.first_detected < frequency.last_detected == ground.clock()
-    ground.clock.advance(timedelta(days=60))
-    assert await ground.contexts.detect_patterns(ground.owner) == []
-    rows = await _run(ground, "MATCH (p:BehaviorPattern {group_id: $group}) RETURN collect(p.is_active) AS active")
+    assert frequency.first_detected < frequency.last_detected == harness.clock()
+    harness.clock.advance(timedelta(days=60))
+    assert await harness.contexts.detect_patterns(harness.owner) == []
+    rows = await _run(harness, "MATCH (p:BehaviorPattern {group_id: $group}) RETURN collect(p.is_active) AS active")
     assert rows == [{"active": [False]}]
 
 
 @pytest.mark.req("TRUE-15")
 @pytest.mark.parametrize(("queries", "found"), [(2, 0), (3, 1)])
-async def test_three_questions_about_a_category_are_a_concern(ground: Ground, queries: int, found: int) -> None:
+async def test_three_questions_about_a_category_are_a_spending_concern(
+    harness: ContextHarness, queries: int, found: int
+) -> None:
     told = MessageIn(
         role="user", content="And food?", intent="spending_analysis", entities={"category": "food", "amount": 90}
     )
-    await ground.say("s", *[told] * queries, learn=True)
-    patterns = await ground.contexts.patterns(ground.owner)
+    await harness.add_messages("s", *[told] * queries, learn=True)
+    patterns = await harness.contexts.list_patterns(harness.owner)
     assert len(patterns) == found
     if found:
         assert patterns[0].pattern_data == {
             "category": "food", "frequency": 3, "avg_amount": 90.0, "related_intents": ["spending_analysis"]
         }  # fmt: skip
         rows = await _run(
-            ground,
+            harness,
             "MATCH (u:User)-[:SHOWS]->(p:BehaviorPattern {group_id: $group})-[:SEEN_IN]->(m:Episodic) "
             "RETURN p.name AS name, count(m) AS evidence",
         )
@@ -64,23 +68,25 @@ async def test_three_questions_about_a_category_are_a_concern(ground: Ground, qu
 
 
 @pytest.mark.req("TRUE-13")
-async def test_a_plan_that_rests_on_three_messages_is_a_goal_focus(ground: Ground) -> None:
-    messages = await ground.say("s", *[MessageIn(role="user", content=f"The flat, part {n}") for n in range(3)])
+async def test_a_plan_with_three_source_messages_is_a_goal_focus(harness: ContextHarness) -> None:
+    messages = await harness.add_messages(
+        "s", *[MessageIn(role="user", content=f"The flat, part {n}") for n in range(3)]
+    )
     plan = {
         "content": "Mara saves for a flat in Porto",
         "type": "plan",
         "source": {"message_ids": [m.id for m in messages]},
     }
-    (memory,) = await ground.save(MemoryIn(**plan))
-    (found,) = await ground.contexts.detect_patterns(ground.owner)
+    (memory,) = await harness.save_memories(MemoryIn(**plan))
+    (found,) = await harness.contexts.detect_patterns(harness.owner)
     assert (found.pattern_type, found.pattern_data["goal"]) == ("goal_focus", "Mara saves for a flat in Porto")
-    await ground.contexts.forget_memory(ground.owner, memory.id, [memory.content])
-    assert await _run(ground, "MATCH (p:BehaviorPattern {group_id: $group}) RETURN p.name AS name") == []
+    await harness.contexts.erase_memory_traces(harness.owner, memory.id, [memory.content])
+    assert await _run(harness, "MATCH (p:BehaviorPattern {group_id: $group}) RETURN p.name AS name") == []
 
 
 @pytest.mark.req("TRUE-13")
-async def test_the_time_of_day_is_that_of_the_users_zone(ground: Ground) -> None:
-    noon = ground.clock()
+async def test_the_time_of_day_uses_the_users_timezone(harness: ContextHarness) -> None:
+    noon = harness.clock()
     told = [
         MessageIn(
             role="user",
@@ -89,21 +95,21 @@ async def test_the_time_of_day_is_that_of_the_users_zone(ground: Ground) -> None
         )
         for n in range(10)
     ]
-    await ground.say("s", *told, learn=True)
-    (found,) = await ground.contexts.patterns(ground.owner)
+    await harness.add_messages("s", *told, learn=True)
+    (found,) = await harness.contexts.list_patterns(harness.owner)
     assert (found.pattern_type, found.pattern_data["start"]) == ("time_of_day", "20:51")
 
 
 @pytest.mark.req("TRUE-05", "TRUE-16", "QUINN-42")
-async def test_a_wish_stated_in_a_message_is_learned_at_once_and_bound_to_it(ground: Ground) -> None:
-    (message,) = await ground.say("s", "Please answer in Spanish and keep it short", learn=True)
-    learned = {each.preference_type.value: each for each in await ground.contexts.preferences(ground.owner)}
+async def test_a_stated_preference_is_learned_at_once_with_its_source(harness: ContextHarness) -> None:
+    (message,) = await harness.add_messages("s", "Please answer in Spanish and keep it short", learn=True)
+    learned = {each.preference_type.value: each for each in await harness.contexts.list_preferences(harness.owner)}
     language = learned["communication"]
     assert (language.preference_key, language.preference_value) == ("language", {"language": "Spanish"})
     assert (language.confidence_score, language.frequency, language.learned_from["message_id"]) == (0.9, 1, message.id)
     assert learned["detail_level"].preference_value == {"level": "brief"}
     rows = await _run(
-        ground,
+        harness,
         "MATCH (u:User)-[:LIKES]->(p:LearnedPreference {group_id: $group})-[:LEARNED_FROM]->(m:Episodic) "
         "RETURN DISTINCT m.message_id AS message",
     )
@@ -111,11 +117,13 @@ async def test_a_wish_stated_in_a_message_is_learned_at_once_and_bound_to_it(gro
 
 
 @pytest.mark.req("TRUE-07")
-async def test_what_the_assistant_says_teaches_nothing(ground: Ground) -> None:
-    await ground.say("s", MessageIn(role="assistant", content="Please answer in Spanish, I paid $40"), learn=True)
-    assert await ground.contexts.preferences(ground.owner) == []
-    assert await ground.contexts.contexts(ground.owner) == []
+async def test_assistant_messages_teach_nothing(harness: ContextHarness) -> None:
+    await harness.add_messages(
+        "s", MessageIn(role="assistant", content="Please answer in Spanish, I paid $40"), learn=True
+    )
+    assert await harness.contexts.list_preferences(harness.owner) == []
+    assert await harness.contexts.list_items(harness.owner) == []
 
 
-async def _run(ground: Ground, text: str) -> list[dict[str, Any]]:
-    return await ground.graph.read(lambda tx: tx.run_text(text, {"group": ground.owner.group_id}))
+async def _run(harness: ContextHarness, text: str) -> list[dict[str, Any]]:
+    return await harness.graph.read(lambda tx: tx.run_text(text, {"group": harness.owner.group_id}))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from graphmem.context.mentions import amounts, mentions, read_amount, times
+from graphmem.context.mentions import extract_amounts, extract_mentions, extract_times, parse_amount
 from tests.context.conftest import message
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -26,8 +26,8 @@ NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
     ],
 )
 @pytest.mark.req("TRUE-08")
-def test_times_are_read_from_the_moment_of_the_message(text: str, found: list[tuple[str, str, str]]) -> None:
-    assert [(each["type"], each["text"], each["at"]) for each in times(text, NOON)] == found
+def test_times_are_resolved_relative_to_the_message_time(text: str, found: list[tuple[str, str, str]]) -> None:
+    assert [(each["type"], each["text"], each["at"]) for each in extract_times(text, NOON)] == found
 
 
 @pytest.mark.parametrize(
@@ -42,16 +42,14 @@ def test_times_are_read_from_the_moment_of_the_message(text: str, found: list[tu
     ],
 )
 @pytest.mark.req("TRUE-08")
-def test_amounts_are_read_with_their_currency_and_what_they_are_about(
-    text: str, found: list[tuple[float, str, str]]
-) -> None:
-    assert [(each["amount"], each["currency"], each["context"]) for each in amounts(text)] == found
+def test_amounts_are_extracted_with_currency_and_context(text: str, found: list[tuple[float, str, str]]) -> None:
+    assert [(each["amount"], each["currency"], each["context"]) for each in extract_amounts(text)] == found
 
 
 @pytest.mark.req("TRUE-08")
-def test_what_is_mentioned_lives_as_long_as_its_kind() -> None:
+def test_mentions_get_the_relevance_and_expiry_of_their_kind() -> None:
     said = message("My budget last month was $400", entities={"Category": ["food"]})
-    found = {each.type: each for each in mentions(said, NOON)}
+    found = {each.type: each for each in extract_mentions(said, NOON)}
     assert found["time_reference"].relevance == 0.9
     assert found["time_reference"].expires_at == NOON + timedelta(minutes=60)
     amount = found["amount_reference"]
@@ -62,28 +60,30 @@ def test_what_is_mentioned_lives_as_long_as_its_kind() -> None:
 
 
 @pytest.mark.req("TRUE-08")
-def test_the_category_the_sender_told_is_what_an_amount_is_about() -> None:
+def test_the_given_category_is_the_context_of_an_amount() -> None:
     (amount,) = [
-        each for each in mentions(message("It was $40", entities={"category": ["Food"]}), NOON) if "amount" in each.type
+        each
+        for each in extract_mentions(message("It was $40", entities={"category": ["Food"]}), NOON)
+        if "amount" in each.type
     ]
     assert amount.key == "amount_food"
 
 
 @pytest.mark.req("TRUE-08")
-def test_what_the_sender_told_is_not_read_from_the_text_again() -> None:
+def test_given_entities_are_not_extracted_from_the_text_again() -> None:
     told = message("I spent $40 yesterday", entities={"amount": [40], "date": ["2026-05-31"]})
-    assert {each.type for each in mentions(told, NOON)} == {"entity_amount", "entity_date"}
+    assert {each.type for each in extract_mentions(told, NOON)} == {"entity_amount", "entity_date"}
 
 
 @pytest.mark.req("TRUE-08")
-def test_known_entities_are_taken_where_the_sender_told_none() -> None:
-    found = mentions(message("How is Rex?"), NOON, [("Dog", "Rex")])
+def test_known_entities_are_used_when_none_are_given() -> None:
+    found = extract_mentions(message("How is Rex?"), NOON, [("Dog", "Rex")])
     assert [(each.type, each.value) for each in found] == [("entity_dog", "Rex")]
 
 
 @pytest.mark.req("TRUE-07")
-def test_only_the_user_mentions_things() -> None:
-    assert mentions(message("You spent $40 yesterday", role="assistant"), NOON) == []
+def test_only_user_messages_yield_mentions() -> None:
+    assert extract_mentions(message("You spent $40 yesterday", role="assistant"), NOON) == []
 
 
 @pytest.mark.req("TRUE-08")
@@ -98,10 +98,10 @@ def test_only_the_user_mentions_things() -> None:
         (120, set()),
     ],
 )
-def test_a_message_from_the_past_mentions_only_what_has_not_expired(minutes: int, types: set[str]) -> None:
+def test_an_old_message_yields_only_unexpired_mentions(minutes: int, types: set[str]) -> None:
     said = message("I paid $40 yesterday", entities={"city": ["Porto"]}, at=NOON - timedelta(minutes=minutes))
-    assert {each.type for each in mentions(said, NOON)} == types
+    assert {each.type for each in extract_mentions(said, NOON)} == types
 
 
-def test_amounts_told_as_text_or_number_are_read() -> None:
-    assert [read_amount(each) for each in (40, 1.5, "$1,200.50", "none", True)] == [40.0, 1.5, 1200.5, None, None]
+def test_amounts_given_as_text_or_number_are_parsed() -> None:
+    assert [parse_amount(each) for each in (40, 1.5, "$1,200.50", "none", True)] == [40.0, 1.5, 1200.5, None, None]

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import REGISTRY, generate_latest
 
 from graphmem.domain.session import MessageIn
-from tests.context.conftest import Ground
+from tests.context.conftest import ContextHarness
 
 NAMES = [
     "message_storage_time_seconds_count",
@@ -20,37 +20,37 @@ NAMES = [
 ]
 
 
-def measured(name: str, **labels: str) -> float:
+def metric_value(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(f"graphmem_{name}", labels) or 0.0
 
 
 @pytest.mark.req("TRUE-26")
-async def test_all_eight_are_scraped_once_something_happened(ground: Ground) -> None:
-    await ground.spread(7)
+async def test_all_eight_metrics_are_exported(harness: ContextHarness) -> None:
+    await harness.add_daily_messages(7)
     text = generate_latest(REGISTRY).decode()
     assert [name for name in NAMES if f"\ngraphmem_{name}" not in text] == []
 
 
 @pytest.mark.req("TRUE-26")
-async def test_patterns_preferences_and_extractions_are_counted(ground: Ground) -> None:
+async def test_patterns_preferences_and_extractions_are_counted(harness: ContextHarness) -> None:
     before = (
-        measured("pattern_detection_count_total", pattern_type="query_frequency"),
-        measured("preference_updates_total"),
-        measured("context_extraction_time_seconds_count"),
+        metric_value("pattern_detection_count_total", pattern_type="query_frequency"),
+        metric_value("preference_updates_total"),
+        metric_value("context_extraction_time_seconds_count"),
     )
-    await ground.spread(7)
-    await ground.say("s", MessageIn(role="user", content="Please keep it short"), learn=True)
+    await harness.add_daily_messages(7)
+    await harness.add_messages("s", MessageIn(role="user", content="Please keep it short"), learn=True)
     after = (
-        measured("pattern_detection_count_total", pattern_type="query_frequency"),
-        measured("preference_updates_total"),
-        measured("context_extraction_time_seconds_count"),
+        metric_value("pattern_detection_count_total", pattern_type="query_frequency"),
+        metric_value("preference_updates_total"),
+        metric_value("context_extraction_time_seconds_count"),
     )
     assert (after[0] - before[0], after[1] - before[1], after[2] - before[2]) == (2, 1, 2)
 
 
 @pytest.mark.req("TRUE-26")
-async def test_the_size_of_what_is_stored_is_estimated(ground: Ground) -> None:
-    await ground.say("s", "Hello")
-    assert measured("memory_size_bytes") != 0 or await ground.contexts.measure() > 0
-    size = await ground.contexts.measure()
-    assert measured("memory_size_bytes") == size > 384 * 8
+async def test_the_memory_size_is_estimated(harness: ContextHarness) -> None:
+    await harness.add_messages("s", "Hello")
+    assert metric_value("memory_size_bytes") != 0 or await harness.contexts.measure_storage() > 0
+    size = await harness.contexts.measure_storage()
+    assert metric_value("memory_size_bytes") == size > 384 * 8

@@ -7,69 +7,77 @@ from typing import Any
 
 import pytest
 
-from graphmem.context.patterns import detect, goal_focus, query_frequency, spending_concerns, time_of_day
-from graphmem.store.context_rows import Asked
+from graphmem.context.patterns import (
+    find_goal_focus,
+    find_patterns,
+    find_query_frequency,
+    find_spending_concerns,
+    find_time_of_day,
+)
+from graphmem.store.context_mapping import UserTurn
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-def asked(at: datetime = NOW, number: int = 0, **more: Any) -> Asked:
-    return Asked(f"m{number}", at, at, **more)
+def user_turn(at: datetime = NOW, number: int = 0, **more: Any) -> UserTurn:
+    return UserTurn(f"m{number}", at, at, **more)
 
 
-def daily(days: int, each: int = 1, **more: Any) -> list[Asked]:
+def daily_turns(days: int, each: int = 1, **more: Any) -> list[UserTurn]:
     return [
-        asked(NOW - timedelta(days=day, minutes=n), day * 100 + n, **more) for day in range(days) for n in range(each)
+        user_turn(NOW - timedelta(days=day, minutes=n), day * 100 + n, **more)
+        for day in range(days)
+        for n in range(each)
     ]
 
 
 @pytest.mark.req("TRUE-14")
 def test_six_active_days_show_no_query_frequency_and_seven_do() -> None:
-    assert query_frequency(daily(6, 5)) == []
-    (found,) = query_frequency(daily(7))
+    assert find_query_frequency(daily_turns(6, 5)) == []
+    (found,) = find_query_frequency(daily_turns(7))
     assert found.confidence == pytest.approx(7 / 30)
     assert found.description == "User typically asks 1 question per day"
     assert found.data["active_days"] == 7
 
 
 @pytest.mark.req("TRUE-14")
-def test_query_frequency_tells_the_typical_day_and_the_commonest_intents() -> None:
+def test_query_frequency_reports_typical_day_and_common_intents() -> None:
     busy = [
-        *daily(6, 3, intent="spending_analysis"),
-        *daily(7, 1, intent="planning")[6:],
-        *daily(1, 2, intent="weather"),
+        *daily_turns(6, 3, intent="spending_analysis"),
+        *daily_turns(7, 1, intent="planning")[6:],
+        *daily_turns(1, 2, intent="weather"),
     ]
-    (found,) = query_frequency(busy)
+    (found,) = find_query_frequency(busy)
     assert found.data["typical_daily"] == 3
     assert found.data["avg_daily"] == pytest.approx(21 / 7)
     assert found.data["common_intents"] == ["spending_analysis", "weather", "planning"]
     assert "3 questions per day" in found.description
-    many = [each for number in range(6) for each in daily(7, 6 - number, intent=f"intent{number}")]
-    assert query_frequency(many)[0].data["common_intents"] == [f"intent{number}" for number in range(5)]
+    many = [each for number in range(6) for each in daily_turns(7, 6 - number, intent=f"intent{number}")]
+    assert find_query_frequency(many)[0].data["common_intents"] == [f"intent{number}" for number in range(5)]
 
 
 @pytest.mark.req("TRUE-14")
-def test_confidence_of_query_frequency_ends_at_one() -> None:
-    assert query_frequency(daily(31))[0].confidence == 1.0
+def test_query_frequency_confidence_is_capped_at_one() -> None:
+    assert find_query_frequency(daily_turns(31))[0].confidence == 1.0
 
 
 @pytest.mark.req("TRUE-14")
-def test_what_is_older_than_thirty_days_is_not_counted() -> None:
-    old = [asked(NOW - timedelta(days=30, seconds=1), 900)]
-    assert [each.type for each in detect([*daily(6), *old], NOW)] == []
-    edge = [asked(NOW - timedelta(days=30), 900)]
-    assert [each.type.value for each in detect([*daily(6), *edge], NOW)] == ["query_frequency"]
+def test_messages_older_than_thirty_days_are_not_counted() -> None:
+    old = [user_turn(NOW - timedelta(days=30, seconds=1), 900)]
+    assert [each.type for each in find_patterns([*daily_turns(6), *old], NOW)] == []
+    edge = [user_turn(NOW - timedelta(days=30), 900)]
+    assert [each.type.value for each in find_patterns([*daily_turns(6), *edge], NOW)] == ["query_frequency"]
 
 
-def spending(count: int, category: str = "food", **more: Any) -> list[Asked]:
+def spending_turns(count: int, category: str = "food", **more: Any) -> list[UserTurn]:
     told = {"intent": "spending_analysis", **more}
-    return [asked(NOW, number, entities={"category": [category]}, **told) for number in range(count)]
+    return [user_turn(NOW, number, entities={"category": [category]}, **told) for number in range(count)]
 
 
 @pytest.mark.req("TRUE-15")
 def test_two_queries_are_no_spending_concern_and_three_are() -> None:
-    assert spending_concerns(spending(2)) == []
-    (found,) = spending_concerns(spending(3))
+    assert find_spending_concerns(spending_turns(2)) == []
+    (found,) = find_spending_concerns(spending_turns(3))
     assert found.confidence == pytest.approx(0.3)
     assert found.description == "Frequently asks about food spending"
     assert found.data == {
@@ -78,61 +86,61 @@ def test_two_queries_are_no_spending_concern_and_three_are() -> None:
 
 
 @pytest.mark.req("TRUE-15")
-def test_concerns_come_most_first_with_their_average_amount_and_never_above_one() -> None:
+def test_spending_concerns_are_sorted_by_frequency_with_average_amount() -> None:
     dear = [
-        asked(NOW, number, intent="Spending_Trend", entities={"category": ["Rent"], "amount": [amount]})
+        user_turn(NOW, number, intent="Spending_Trend", entities={"category": ["Rent"], "amount": [amount]})
         for number, amount in enumerate([900, "$1,100", "unknown", *[1000] * 9])
     ]
-    found = spending_concerns([*spending(3), *dear])
+    found = find_spending_concerns([*spending_turns(3), *dear])
     assert [each.data["category"] for each in found] == ["Rent", "food"]
     assert found[0].confidence == 1.0
     assert found[0].data["avg_amount"] == 1000.0
 
 
 @pytest.mark.req("TRUE-15")
-def test_other_intents_and_messages_without_category_concern_no_spending() -> None:
-    assert spending_concerns(spending(5, intent="planning")) == []
-    assert spending_concerns([asked(NOW, number, intent="spending_analysis") for number in range(5)]) == []
+def test_other_intents_and_missing_categories_are_no_spending_concern() -> None:
+    assert find_spending_concerns(spending_turns(5, intent="planning")) == []
+    assert find_spending_concerns([user_turn(NOW, number, intent="spending_analysis") for number in range(5)]) == []
 
 
 @pytest.mark.req("TRUE-15")
 @pytest.mark.parametrize(("days", "counted"), [(60, True), (60.001, False)])
 def test_spending_is_counted_over_sixty_days(days: float, counted: bool) -> None:
-    old = asked(NOW - timedelta(days=days), 9, intent="spending_analysis", entities={"category": ["food"]})
-    assert bool(detect([*spending(2), old], NOW)) is counted
+    old = user_turn(NOW - timedelta(days=days), 9, intent="spending_analysis", entities={"category": ["food"]})
+    assert bool(find_patterns([*spending_turns(2), old], NOW)) is counted
 
 
 @pytest.mark.req("TRUE-13")
-def test_a_goal_spoken_of_three_times_is_a_focus_whether_named_or_planned() -> None:
-    named = [asked(NOW, number, entities={"goal": ["New flat"]}) for number in range(2)]
-    planned = asked(NOW, 3, plans=("new flat",))
-    assert goal_focus(named) == []
-    (found,) = goal_focus([*named, planned])
+def test_a_goal_mentioned_three_times_is_a_focus() -> None:
+    named = [user_turn(NOW, number, entities={"goal": ["New flat"]}) for number in range(2)]
+    planned = user_turn(NOW, 3, plans=("new flat",))
+    assert find_goal_focus(named) == []
+    (found,) = find_goal_focus([*named, planned])
     assert (found.data["goal"], found.data["frequency"], found.confidence) == ("New flat", 3, pytest.approx(0.3))
 
 
 @pytest.mark.req("TRUE-13")
 def test_ten_messages_half_of_them_within_four_hours_show_a_time_of_day() -> None:
-    evening = [asked(NOW.replace(hour=20) - timedelta(days=day), day) for day in range(5)]
-    spread = [asked(NOW.replace(hour=hour) - timedelta(days=6), 10 + hour) for hour in (1, 6, 10, 14)]
-    assert time_of_day([*evening, *spread]) == [], "nine messages are too few"
-    (found,) = time_of_day([*evening, *spread, asked(NOW.replace(hour=15), 99)])
+    evening = [user_turn(NOW.replace(hour=20) - timedelta(days=day), day) for day in range(5)]
+    spread = [user_turn(NOW.replace(hour=hour) - timedelta(days=6), 10 + hour) for hour in (1, 6, 10, 14)]
+    assert find_time_of_day([*evening, *spread]) == [], "nine messages are too few"
+    (found,) = find_time_of_day([*evening, *spread, user_turn(NOW.replace(hour=15), 99)])
     assert found.confidence == 0.5
     assert (found.data["start"], found.data["end"]) == ("20:00", "00:00")
-    scattered = [asked(NOW.replace(hour=hour, minute=30), hour) for hour in range(0, 24, 2)]
-    assert time_of_day(scattered) == [], "no four hours hold half of them"
+    scattered = [user_turn(NOW.replace(hour=hour, minute=30), hour) for hour in range(0, 24, 2)]
+    assert find_time_of_day(scattered) == [], "no four hours hold half of them"
 
 
 @pytest.mark.req("TRUE-13")
-def test_the_day_goes_around_midnight() -> None:
-    late = [asked(NOW.replace(hour=hour % 24) - timedelta(days=hour), hour) for hour in [22, 23, 24, 25] * 3]
-    (found,) = time_of_day(late)
+def test_time_of_day_wraps_around_midnight() -> None:
+    late = [user_turn(NOW.replace(hour=hour % 24) - timedelta(days=hour), hour) for hour in [22, 23, 24, 25] * 3]
+    (found,) = find_time_of_day(late)
     assert (found.data["start"], found.data["end"], found.confidence) == ("22:00", "02:00", 1.0)
 
 
 @pytest.mark.req("TRUE-13")
-def test_all_four_families_are_detected_together() -> None:
-    rich = daily(10, 2, intent="spending_analysis", entities={"category": ["food"], "goal": ["flat"]})
-    assert {each.type.value for each in detect(rich, NOW)} == {
+def test_all_four_pattern_types_are_found_together() -> None:
+    rich = daily_turns(10, 2, intent="spending_analysis", entities={"category": ["food"], "goal": ["flat"]})
+    assert {each.type.value for each in find_patterns(rich, NOW)} == {
         "query_frequency", "spending_concern", "goal_focus", "time_of_day"
     }  # fmt: skip

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from graphmem.context.preferences import (
-    Observation,
-    blend,
-    communication_style,
-    faded,
-    instruction,
-    learned,
-    observed,
-    stated,
+    PreferenceSignal,
+    apply_signals,
+    blend_confidence,
+    detect_communication_style,
+    extract_stated_preferences,
+    preference_instruction,
+    select_stale_preferences,
+    signals_from_interaction,
 )
-from graphmem.domain.context import LearnedPreference, PreferenceType
+from graphmem.domain.context_models import LearnedPreference, PreferenceType
 from tests.context.conftest import message
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -46,14 +46,14 @@ def preference(**more: Any) -> LearnedPreference:
         ("", None),
     ],
 )
-def test_the_style_with_most_cues_wins_and_the_first_of_equals(question: str, style: str | None) -> None:
-    assert communication_style(question) == style
+def test_the_style_with_most_cues_wins(question: str, style: str | None) -> None:
+    assert detect_communication_style(question) == style
 
 
 @pytest.mark.req("TRUE-16")
-def test_a_well_rated_interaction_teaches_style_form_detail_and_topics() -> None:
+def test_a_well_rated_interaction_signals_style_format_detail_and_topics() -> None:
     question = message("Could you show me a chart of it, step by step?", entities={"category": ["Food"]})
-    found = {sign.type: sign for sign in learned(question, None)}
+    found = {sign.type: sign for sign in signals_from_interaction(question, None)}
     assert found[PreferenceType.COMMUNICATION].value == {"style": "formal"}
     assert found[PreferenceType.VISUALIZATION].value == {"format": "chart"}
     assert found[PreferenceType.DETAIL_LEVEL].value == {"level": "detailed"}
@@ -62,27 +62,29 @@ def test_a_well_rated_interaction_teaches_style_form_detail_and_topics() -> None
 
 
 @pytest.mark.req("TRUE-16")
-def test_the_form_of_the_reply_counts_when_the_question_asked_for_none() -> None:
+def test_the_reply_format_counts_when_none_was_requested() -> None:
     reply = message("Here you are", role="assistant", rich_content={"type": "pie_chart"})
-    (sign,) = learned(message("Food"), reply)
+    (sign,) = signals_from_interaction(message("Food"), reply)
     assert (sign.type, sign.value) == (PreferenceType.VISUALIZATION, {"format": "chart"})
 
 
 @pytest.mark.req("TRUE-18")
-def test_a_preference_seen_again_is_blended_counted_and_replaced() -> None:
+def test_a_repeated_preference_is_blended_counted_and_replaced() -> None:
     before = preference()
     later = NOON + timedelta(days=1)
-    (after,) = observed(
-        [before], [Observation(PreferenceType.COMMUNICATION, {"style": "casual"}, 1.0)], "mara", "m2", later
+    (after,) = apply_signals(
+        [before], [PreferenceSignal(PreferenceType.COMMUNICATION, {"style": "casual"}, 1.0)], "mara", "m2", later
     )
-    assert after.confidence_score == pytest.approx(0.79) == blend(0.7, 1.0)
+    assert after.confidence_score == pytest.approx(0.79) == blend_confidence(0.7, 1.0)
     assert (after.id, after.frequency, after.preference_value) == ("p", 2, {"style": "casual"})
     assert (after.last_observed, after.updated_at, after.created_at) == (later, later, NOON)
 
 
 @pytest.mark.req("TRUE-05", "TRUE-18")
-def test_a_new_preference_takes_its_type_for_its_key_and_names_its_source() -> None:
-    (made,) = observed([], [Observation(PreferenceType.DETAIL_LEVEL, {"level": "brief"}, 0.7)], "mara", "m1", NOON)
+def test_a_new_preference_uses_its_type_as_key_and_names_its_source() -> None:
+    (made,) = apply_signals(
+        [], [PreferenceSignal(PreferenceType.DETAIL_LEVEL, {"level": "brief"}, 0.7)], "mara", "m1", NOON
+    )
     assert (made.preference_key, made.frequency, made.confidence_score) == ("detail_level", 1, 0.7)
     assert made.learned_from["message_id"] == "m1"
 
@@ -101,26 +103,28 @@ def test_a_new_preference_takes_its_type_for_its_key_and_names_its_source() -> N
         ("What is a short sale?", []),
     ],
 )
-def test_a_wish_is_read_where_it_is_stated(text: str, signs: list[dict[str, str]]) -> None:
-    assert [sign.value for sign in stated(text)] == signs
+def test_stated_preferences_are_extracted(text: str, signs: list[dict[str, str]]) -> None:
+    assert [sign.value for sign in extract_stated_preferences(text)] == signs
 
 
 @pytest.mark.req("QUINN-42")
-def test_a_later_tone_leaves_the_language_as_it_is() -> None:
-    first = observed([], stated("Keep a formal tone and answer in Spanish"), "mara", "m1", NOON)
-    (second,) = observed(first, stated("You can be casual"), "mara", "m2", NOON)
+def test_a_later_tone_keeps_the_language() -> None:
+    first = apply_signals(
+        [], extract_stated_preferences("Keep a formal tone and answer in Spanish"), "mara", "m1", NOON
+    )
+    (second,) = apply_signals(first, extract_stated_preferences("You can be casual"), "mara", "m2", NOON)
     kept = {each.preference_key: each for each in [*first, second]}
-    assert instruction(kept["communication"]) == "Keep a casual tone."
-    assert instruction(kept["language"]) == "Answer in Spanish."
+    assert preference_instruction(kept["communication"]) == "Keep a casual tone."
+    assert preference_instruction(kept["language"]) == "Answer in Spanish."
 
 
 @pytest.mark.parametrize(("confidence", "used"), [(0.49, False), (0.5, True)])
-def test_a_doubtful_preference_shapes_no_answer(confidence: float, used: bool) -> None:
-    assert (instruction(preference(confidence_score=confidence)) is not None) is used
+def test_a_preference_of_low_confidence_gives_no_instruction(confidence: float, used: bool) -> None:
+    assert (preference_instruction(preference(confidence_score=confidence)) is not None) is used
 
 
 @pytest.mark.req("TRUE-23")
-def test_doubtful_preferences_long_not_seen_and_the_rarest_topics_are_given_up() -> None:
+def test_stale_doubtful_preferences_and_the_rarest_topics_are_selected() -> None:
     long_ago = NOON - timedelta(days=91)
     doubtful = preference(id="doubtful", confidence_score=0.4, last_observed=long_ago)
     lately = preference(id="lately", confidence_score=0.4, last_observed=NOON - timedelta(days=90))
@@ -129,4 +133,4 @@ def test_doubtful_preferences_long_not_seen_and_the_rarest_topics_are_given_up()
         preference(id=f"t{n}", preference_type="topics", preference_key=f"t{n:02}", frequency=1 + (n > 0))
         for n in range(51)
     ]
-    assert {each.id for each in faded([doubtful, lately, sure, *topics], NOON)} == {"doubtful", "t0"}
+    assert {each.id for each in select_stale_preferences([doubtful, lately, sure, *topics], NOON)} == {"doubtful", "t0"}

@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from graphmem.context.relevance import content_words, fits, fitting_domains, mentions_earlier_talk, outdated
+from graphmem.context.relevance import (
+    content_words,
+    is_contradicted,
+    is_in_scope,
+    match_domains,
+    refers_to_past_session,
+)
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.memory import Memory
-from graphmem.domain.recall import ChannelRank, Explanation, SearchHit
+from graphmem.domain.search_models import ChannelRank, Explanation, SearchHit
 
 
 def memory(content: str, **more: Any) -> Memory:
@@ -27,8 +33,10 @@ def memory(content: str, **more: Any) -> Memory:
     return Memory(**filled)
 
 
-def hit(content: str, likeness: float, **more: Any) -> SearchHit:
-    explain = Explanation(semantic=ChannelRank(rank=1, score=likeness), rrf=1, persona=1, decay=1, importance=1, time=1)
+def hit(content: str, semantic_score: float, **more: Any) -> SearchHit:
+    explain = Explanation(
+        semantic=ChannelRank(rank=1, score=semantic_score), rrf=1, persona=1, decay=1, importance=1, time=1
+    )
     return SearchHit(memory=memory(content, **more), score=1.0, explain=explain)
 
 
@@ -47,44 +55,44 @@ def hit(content: str, likeness: float, **more: Any) -> SearchHit:
         ("I said goodbye to my boss", False),
     ],
 )
-def test_an_earlier_talk_is_meant_only_when_it_is_named(question: str, meant: bool) -> None:
-    assert mentions_earlier_talk(question) is meant
+def test_questions_referring_to_a_past_session_are_recognised(question: str, meant: bool) -> None:
+    assert refers_to_past_session(question) is meant
 
 
 @pytest.mark.req("QUINN-03")
-def test_a_domain_fits_when_it_is_asked_for_named_or_the_clear_topic() -> None:
+def test_a_domain_matches_when_requested_named_or_the_clear_topic() -> None:
     hits = [
         hit("tabs, not spaces", 0.55, scope="domain", domain="coding"),
         hit("likes curries", 0.66, scope="domain", domain="cooking"),
         hit("flies by day", 0.65, scope="domain", domain="travel"),
     ]
-    assert fitting_domains("What shall we eat?", "travel", hits) == {"travel"}
-    assert fitting_domains("What shall we eat?", None, hits) == {"cooking"}
-    assert fitting_domains("Is coding fun?", None, hits[:1]) == {"coding"}
-    assert fitting_domains("What can I cook?", None, [hit("likes it hot", 0.5, scope="domain", domain="cooking")]) == {
+    assert match_domains("What shall we eat?", "travel", hits) == {"travel"}
+    assert match_domains("What shall we eat?", None, hits) == {"cooking"}
+    assert match_domains("Is coding fun?", None, hits[:1]) == {"coding"}
+    assert match_domains("What can I cook?", None, [hit("likes it hot", 0.5, scope="domain", domain="cooking")]) == {
         "cooking"
     }
-    assert fitting_domains("What shall we eat?", None, hits[:1]) == set()
+    assert match_domains("What shall we eat?", None, hits[:1]) == set()
 
 
 @pytest.mark.req("QUINN-03")
-@pytest.mark.parametrize(("likeness", "clear"), [(0.649, False), (0.65, True)])
-def test_a_topic_is_clear_from_a_likeness_of_065_on(likeness: float, clear: bool) -> None:
-    hits = [hit("likes curries", likeness, scope="domain", domain="cooking")]
-    assert bool(fitting_domains("Dinner?", None, hits)) is clear
+@pytest.mark.parametrize(("semantic_score", "clear"), [(0.649, False), (0.65, True)])
+def test_a_topic_is_clear_from_a_score_of_065_on(semantic_score: float, clear: bool) -> None:
+    hits = [hit("likes curries", semantic_score, scope="domain", domain="cooking")]
+    assert bool(match_domains("Dinner?", None, hits)) is clear
 
 
 @pytest.mark.req("QUINN-02", "QUINN-03", "QUINN-04")
-def test_a_memory_is_told_where_its_scope_reaches() -> None:
+def test_a_memory_is_in_scope_by_profile_domain_or_session() -> None:
     here = {"kind": "api", "session_id": "here", "message_ids": []}
-    assert fits(memory("name"), set(), "here", earlier=False)
-    assert fits(memory("policy", scope="global"), set(), "here", earlier=False)
-    assert not fits(memory("tabs", scope="domain", domain="coding"), {"cooking"}, "here", earlier=False)
-    assert fits(memory("curry", scope="domain", domain="cooking"), {"cooking"}, "here", earlier=False)
+    assert is_in_scope(memory("name"), set(), "here", refers_to_past=False)
+    assert is_in_scope(memory("policy", scope="global"), set(), "here", refers_to_past=False)
+    assert not is_in_scope(memory("tabs", scope="domain", domain="coding"), {"cooking"}, "here", refers_to_past=False)
+    assert is_in_scope(memory("curry", scope="domain", domain="cooking"), {"cooking"}, "here", refers_to_past=False)
     episode = memory("we were at step 3", scope="episodic", source=here)
-    assert fits(episode, set(), "here", earlier=False)
-    assert not fits(episode, set(), "there", earlier=False)
-    assert fits(episode, set(), "there", earlier=True)
+    assert is_in_scope(episode, set(), "here", refers_to_past=False)
+    assert not is_in_scope(episode, set(), "there", refers_to_past=False)
+    assert is_in_scope(episode, set(), "there", refers_to_past=True)
 
 
 @pytest.mark.req("QUINN-40")
@@ -99,29 +107,29 @@ def test_a_memory_is_told_where_its_scope_reaches() -> None:
         ("Is Hamburg nice?", "Mara lives in Hamburg", False),
     ],
 )
-def test_what_the_user_gives_up_in_so_many_words_is_left_out(question: str, content: str, stale: bool) -> None:
-    assert outdated(memory(content), 0.0, question, []) is stale
-    assert outdated(memory(content), 0.0, "And now?", [question]) is stale
+def test_a_memory_the_user_explicitly_abandons_is_contradicted(question: str, content: str, stale: bool) -> None:
+    assert is_contradicted(memory(content), 0.0, question, []) is stale
+    assert is_contradicted(memory(content), 0.0, "And now?", [question]) is stale
 
 
 @pytest.mark.req("QUINN-40")
-def test_a_preference_is_left_out_when_something_else_of_its_kind_is_wanted_for_once() -> None:
+def test_a_preference_is_contradicted_by_a_wish_for_an_alternative() -> None:
     python = memory("User's preferred programming language is Python", type="preference")
     question = "I want to try Java this time."
-    assert outdated(python, 0.6, question, [])
-    assert not outdated(python, 0.59, question, []), "of another kind"
-    assert not outdated(python, 0.66, "How do I write a loop?", []), "nothing new is wanted"
+    assert is_contradicted(python, 0.6, question, [])
+    assert not is_contradicted(python, 0.59, question, []), "of another kind"
+    assert not is_contradicted(python, 0.66, "How do I write a loop?", []), "nothing new is wanted"
     fact = memory("User works with Python", type="fact")
-    assert not outdated(fact, 0.66, question, []), "a fact does not end by a wish"
-    assert outdated(memory("User works with Python", single_valued=True), 0.66, question, [])
+    assert not is_contradicted(fact, 0.66, question, []), "a fact does not end by a wish"
+    assert is_contradicted(memory("User works with Python", single_valued=True), 0.66, question, [])
 
 
 @pytest.mark.req("QUINN-40")
-def test_a_preference_that_the_wish_itself_names_stays() -> None:
+def test_a_preference_the_question_names_is_not_contradicted() -> None:
     seat = memory("User prefers window seats", type="preference")
-    assert not outdated(seat, 0.8, "Book a flight, with a window seat this time", [])
-    assert outdated(seat, 0.7, "Book a flight, with an aisle seat this time", [])
+    assert not is_contradicted(seat, 0.8, "Book a flight, with a window seat this time", [])
+    assert is_contradicted(seat, 0.7, "Book a flight, with an aisle seat this time", [])
 
 
-def test_content_words_are_what_a_text_is_about() -> None:
+def test_content_words_skip_stop_words_and_plurals() -> None:
     assert content_words("What did the user's printers do in Porto, and why?") == ["printer", "porto"]

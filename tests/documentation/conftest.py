@@ -15,7 +15,7 @@ from graphmem.settings import Settings
 
 
 @pytest.fixture
-async def tour_settings(memory: GraphMemory, database: Settings, tmp_path: Path) -> AsyncIterator[dict[str, str]]:
+async def readme_environment(memory: GraphMemory, database: Settings, tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     """The environment of a process that uses the database of the run; its user `ada` is forgotten before and after."""
     ada = Owner("default", "ada")
     await memory.transfer.forget(ada)

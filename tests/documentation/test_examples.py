@@ -15,40 +15,40 @@ from typer.main import get_command
 
 from graphmem.bootstrap import GraphMemory
 from graphmem.cli.app import app
-from graphmem.domain.export_schema import schema_of_export
-from graphmem.domain.formats.chat import read_chat
-from graphmem.domain.formats.document import Format, format_of
-from graphmem.domain.formats.graphiti import read_graphiti
-from graphmem.domain.formats.mem0 import read_mem0
-from graphmem.domain.recall import SearchQuery
+from graphmem.domain.export_schema import export_json_schema
+from graphmem.domain.formats.chat import parse_chat_log
+from graphmem.domain.formats.document import ImportFormat, detect_format
+from graphmem.domain.formats.graphiti import parse_graphiti
+from graphmem.domain.formats.mem0 import parse_mem0
+from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.session import MessagesIn
-from graphmem.mcp.http import PATH
+from graphmem.mcp.http import MCP_PATH
 from graphmem.settings import Settings
 from tests.documentation.test_reference import PAGES, ROOT
 
-GROUP: Any = get_command(app)
+CLI_GROUP: Any = get_command(app)
 
 
-def text_of(page: str) -> str:
+def read_page(page: str) -> str:
     return (ROOT / page).read_text("utf-8")
 
 
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", text_of(page), re.DOTALL)
+def code_blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", read_page(page), re.DOTALL)
 
 
 def commands(page: str) -> Iterator[list[str]]:
     """Yield the words of every command line of graphmem that a page shows."""
-    shown = [line for block in blocks(page, "sh") for line in block.splitlines()]
-    shown += re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL))
+    shown = [line for block in code_blocks(page, "sh") for line in block.splitlines()]
+    shown += re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", read_page(page), flags=re.DOTALL))
     for line in shown:
         if typed := re.fullmatch(r"(?:[A-Z_]+=\S+ )*graphmem ([^|>]+).*", line):
             yield shlex.split(typed[1], comments=True)
 
 
-def check(words: list[str]) -> None:
+def check_command(words: list[str]) -> None:
     """Fail for a command or an option that graphmem does not have."""
-    command = GROUP
+    command = CLI_GROUP
     for word in words:
         children = getattr(command, "commands", {})
         if children and not word.startswith("-"):
@@ -60,24 +60,24 @@ def check(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("page", [*PAGES, "graphmem/DECISIONS.md"])
-def test_every_command_that_is_shown_exists_with_its_options(page: str) -> None:
+def test_every_documented_command_and_option_exists(page: str) -> None:
     for words in commands(page):
-        check(words)
+        check_command(words)
 
 
-def test_a_command_that_does_not_exist_would_be_noticed() -> None:
+def test_unknown_commands_fail_the_check() -> None:
     for wrong in (["exprt"], ["import", "--shape", "mem0"], ["db", "begin"]):
         with pytest.raises(AssertionError):
-            check(wrong)
+            check_command(wrong)
 
 
 def servers() -> list[dict[str, Any]]:
     """The servers in the snippets of the README, whatever a client calls the list."""
-    shown = [json.loads(block) for block in blocks("README.md", "json")]
+    shown = [json.loads(block) for block in code_blocks("README.md", "json")]
     return [server for each in shown for listed in each.values() for server in listed.values()]
 
 
-def test_the_snippets_for_mcp_clients_start_what_there_is() -> None:
+def test_mcp_client_snippets_are_valid() -> None:
     started = [server for server in servers() if "command" in server]
     reached = [server for server in servers() if "url" in server]
     assert len(started) >= 3
@@ -85,57 +85,57 @@ def test_the_snippets_for_mcp_clients_start_what_there_is() -> None:
     for server in started:
         assert server["command"] == "graphmem"
         name, *options = server["args"]
-        context = GROUP.commands[name].make_context(name, list(options))
+        context = CLI_GROUP.commands[name].make_context(name, list(options))
         assert context.params["user"] == "ada"
     for server in reached:
-        assert server["url"] == f"http://127.0.0.1:8321{PATH}"
+        assert server["url"] == f"http://127.0.0.1:8321{MCP_PATH}"
         assert server["headers"]["Authorization"].startswith("Bearer gm_")
 
 
-def test_the_exports_that_are_shown_are_read_to_the_last_entry() -> None:
-    documents = {format_of(each): each for each in map(json.loads, blocks("docs/moving.md", "json"))}
-    assert documents.keys() == {Format.MEM0, Format.GRAPHITI, Format.OPENAI}
-    taken = [read_mem0(documents[Format.MEM0], "ada"), read_graphiti(documents[Format.GRAPHITI])]
-    assert [(len(each.taken), each.refused) for each in taken] == [(1, []), (1, [])]
-    talks = read_chat(documents[Format.OPENAI])
-    assert ([len(batch.messages) for batch in talks.batches], talks.refused) == ([2], [])
+def test_documented_exports_import_completely() -> None:
+    documents = {detect_format(each): each for each in map(json.loads, code_blocks("docs/moving.md", "json"))}
+    assert documents.keys() == {ImportFormat.MEM0, ImportFormat.GRAPHITI, ImportFormat.OPENAI}
+    taken = [parse_mem0(documents[ImportFormat.MEM0], "ada"), parse_graphiti(documents[ImportFormat.GRAPHITI])]
+    assert [(len(each.accepted), each.rejected) for each in taken] == [(1, []), (1, [])]
+    chat_log = parse_chat_log(documents[ImportFormat.OPENAI])
+    assert ([len(batch.messages) for batch in chat_log.batches], chat_log.rejected) == ([2], [])
 
 
 @pytest.mark.req("QUINN-12", "QUINN-15")
-def test_the_published_schema_of_an_export_is_the_one_in_force() -> None:
+def test_published_export_schema_is_current() -> None:
     """`make reference` writes it anew."""
-    assert json.loads(text_of("docs/export.schema.json")) == schema_of_export()
+    assert json.loads(read_page("docs/export.schema.json")) == export_json_schema()
 
 
-def test_the_ready_queries_that_are_told_are_those_there_are() -> None:
-    told = set(re.findall(r"`(\w+\.(?:cypher|grass))`", text_of("docs/neo4j-browser.md")))
+def test_documented_explore_queries_match_the_files() -> None:
+    told = set(re.findall(r"`(\w+\.(?:cypher|grass))`", read_page("docs/neo4j-browser.md")))
     assert told == {path.name for path in (ROOT / "cypher/explore").iterdir()}
 
 
-def test_the_compose_file_sets_what_there_is_to_set_and_declares_what_it_uses() -> None:
-    composed = yaml.safe_load(text_of("docker-compose.yml"))
-    reference = text_of("docs/reference.md")
+def test_compose_file_uses_existing_settings_and_declared_resources() -> None:
+    composed = yaml.safe_load(read_page("docker-compose.yml"))
+    reference = read_page("docs/reference.md")
     for name in ("api", "worker"):
         service = composed["services"][name]
         for setting in service["environment"]:
             plain = setting.removesuffix("_FILE").replace("JOBS_PASSWORD", "JOBS_URL")
             assert f"`{plain}`" in reference or plain.startswith("OTEL_"), setting
-        GROUP.commands[service["command"][0]].make_context(service["command"][0], service["command"][1:])
+        CLI_GROUP.commands[service["command"][0]].make_context(service["command"][0], service["command"][1:])
         assert {*service["depends_on"]} <= {
             other for other, each in composed["services"].items() if "healthcheck" in each
         }
     for service in composed["services"].values():
         assert {*service.get("secrets", [])} <= composed["secrets"].keys()
         assert {volume.partition(":")[0] for volume in service.get("volumes", [])} <= composed["volumes"].keys()
-    head = text_of("docker-compose.yml").partition("services:")[0]
+    head = read_page("docker-compose.yml").partition("services:")[0]
     assert all(secret in head for secret in composed["secrets"])
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/moving.md"])
-def test_every_request_that_is_shown_has_a_route_and_a_body_it_can_read(page: str) -> None:
+def test_every_documented_request_has_a_route_and_a_valid_body(page: str) -> None:
     routes = create_app(cast(GraphMemory, None), Settings()).openapi()["paths"]
     patterns = {re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path)): methods for path, methods in routes.items()}
-    shown = [line for block in blocks(page, "sh") for line in block.replace("\\\n", " ").splitlines()]
+    shown = [line for block in code_blocks(page, "sh") for line in block.replace("\\\n", " ").splitlines()]
     requests = [shlex.split(line) for line in shown if line.startswith("curl ")]
     assert requests
     for words in requests:

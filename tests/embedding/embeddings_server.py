@@ -21,9 +21,9 @@ class EmbeddingsServer:
 
     dimension: int = 8
     url: str = ""
-    asked: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
-    failures: list[Response] = field(default_factory=list)
+    queued_errors: list[Response] = field(default_factory=list)
 
     def vector(self, text: str) -> list[float]:
         """Return the vector of a text: its own, and not of unit length."""
@@ -36,10 +36,10 @@ class EmbeddingsServer:
         @app.post("/v1/embeddings")
         async def embeddings(request: Request) -> Response:
             body = await request.json()
-            self.asked.append(body)
+            self.requests.append(body)
             self.keys.append(request.headers.get("authorization"))
-            if self.failures:
-                return self.failures.pop(0)
+            if self.queued_errors:
+                return self.queued_errors.pop(0)
             data = [
                 {"object": "embedding", "index": index, "embedding": self.vector(text)}
                 for index, text in enumerate(body["input"])
@@ -51,13 +51,13 @@ class EmbeddingsServer:
         return app
 
 
-def failure(status: int, code: str = "failed", **headers: str) -> Response:
+def error_response(status: int, code: str = "failed", **headers: str) -> Response:
     """Return an error as the API tells it."""
     return JSONResponse({"error": {"message": "no", "code": code}}, status, headers=headers)
 
 
 @asynccontextmanager
-async def serving(server: EmbeddingsServer) -> AsyncIterator[EmbeddingsServer]:
+async def serve_embeddings(server: EmbeddingsServer) -> AsyncIterator[EmbeddingsServer]:
     """Run the server on a free port of 127.0.0.1."""
     listening = socket.create_server(("127.0.0.1", 0))
     server.url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from graphmem.embedding import from_settings
+from graphmem.embedding import create_embedder
 from graphmem.embedding.local import LocalEmbedder
-from graphmem.errors import ModelUnavailable, SetupError
+from graphmem.errors import ConfigurationError, ModelUnavailable
 from graphmem.settings import Settings
 
 
@@ -61,7 +61,7 @@ async def test_vectors_come_in_the_order_of_the_texts(local: CountingEmbedder) -
     assert len(together) == 70
     for number in (0, 33, 69):
         # Padding inside a run moves the last bits.
-        alone = await LocalEmbedder._request(local, [texts[number]])
+        alone = await LocalEmbedder._enqueue(local, [texts[number]])
         assert similarity(together[number], alone[0]) == pytest.approx(1.0, abs=1e-4)
 
 
@@ -72,7 +72,7 @@ async def test_callers_at_the_same_time_share_runs_of_the_model(local: CountingE
     assert local.runs == [32, 8]
 
 
-async def test_a_long_list_does_not_hold_up_a_question(local: CountingEmbedder) -> None:
+async def test_large_batch_does_not_delay_a_single_text(local: CountingEmbedder) -> None:
     done: list[str] = []
 
     async def embed(name: str, texts: list[str]) -> None:
@@ -102,7 +102,7 @@ async def test_a_repeated_question_does_not_run_the_model(local: CountingEmbedde
     assert local.runs == []
 
 
-async def test_a_caller_that_gives_up_leaves_the_others_their_answers(local: CountingEmbedder) -> None:
+async def test_cancelled_caller_does_not_affect_others(local: CountingEmbedder) -> None:
     impatient = asyncio.create_task(local.embed(["gives up"]))
     patient = asyncio.create_task(local.embed(["waits"]))
     await asyncio.sleep(0)
@@ -127,8 +127,8 @@ async def test_a_closed_embedder_says_so() -> None:
 
 
 async def test_a_model_that_cannot_be_loaded_names_the_setting() -> None:
-    embedder = from_settings(Settings(_env_file=None, embedding_model="./no/such/model"))
-    with pytest.raises(SetupError, match="GRAPHMEM_EMBEDDING_MODEL"):
+    embedder = create_embedder(Settings(_env_file=None, embedding_model="./no/such/model"))
+    with pytest.raises(ConfigurationError, match="GRAPHMEM_EMBEDDING_MODEL"):
         await embedder.open()
     await embedder.aclose()
 
@@ -136,7 +136,7 @@ async def test_a_model_that_cannot_be_loaded_names_the_setting() -> None:
 async def test_a_missing_extra_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     embedder = LocalEmbedder()
-    with pytest.raises(SetupError, match=r"pip install 'graphmem\[local\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'graphmem\[local\]'"):
         await embedder.open()
     await embedder.aclose()
 

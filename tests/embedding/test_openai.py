@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator
 import pytest
 from fastapi.responses import PlainTextResponse
 
-from graphmem.embedding import from_settings
+from graphmem.embedding import create_embedder
 from graphmem.embedding.openai import OpenAIEmbedder
-from graphmem.errors import ModelUnavailable, SetupError
+from graphmem.errors import ConfigurationError, ModelUnavailable
 from graphmem.settings import Settings
 
-from .embeddings_server import EmbeddingsServer, failure, serving
+from .embeddings_server import EmbeddingsServer, error_response, serve_embeddings
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[EmbeddingsServer]:
-    async with serving(EmbeddingsServer()) as server:
+    async with serve_embeddings(EmbeddingsServer()) as server:
         yield server
 
 
@@ -32,13 +32,13 @@ async def embedder(server: EmbeddingsServer) -> AsyncIterator[OpenAIEmbedder]:
 async def test_the_dimension_is_probed_once(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
     await embedder.open()
     await embedder.open()
-    assert (embedder.model, embedder.dimension, len(server.asked)) == ("tiny", 8, 1)
+    assert (embedder.model, embedder.dimension, len(server.requests)) == ("tiny", 8, 1)
 
 
 async def test_a_known_model_is_not_probed(server: EmbeddingsServer) -> None:
     embedder = OpenAIEmbedder(base_url=server.url)
     await embedder.open()
-    assert (embedder.model, embedder.dimension, server.asked) == ("text-embedding-3-small", 1536, [])
+    assert (embedder.model, embedder.dimension, server.requests) == ("text-embedding-3-small", 1536, [])
     await embedder.aclose()
 
 
@@ -51,45 +51,45 @@ async def test_vectors_come_in_the_order_of_the_texts_and_of_unit_length(
         expected = server.vector(text or " ")
         length = math.hypot(*expected)
         assert vector == pytest.approx([number / length for number in expected], abs=1e-6)
-    assert server.asked[-1]["input"] == ["tea", "coffee", " "]
+    assert server.requests[-1]["input"] == ["tea", "coffee", " "]
     assert server.keys[-1] == "Bearer k"
 
 
 async def test_many_texts_go_in_batches(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
     await embedder.open()
     assert len(await embedder.embed([f"fact {number}" for number in range(600)])) == 600
-    assert [len(asked["input"]) for asked in server.asked[1:]] == [256, 256, 88]
+    assert [len(requests["input"]) for requests in server.requests[1:]] == [256, 256, 88]
 
 
 async def test_a_long_text_is_embedded_by_its_beginning(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
     await embedder.embed(["word " * 20_000])
-    assert 7_900 < len(server.asked[-1]["input"][0].split()) <= 8_000
+    assert 7_900 < len(server.requests[-1]["input"][0].split()) <= 8_000
 
 
 async def test_a_repeated_text_is_not_asked_again(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
     first = await embedder.embed(["where does she work?"])
-    asked = len(server.asked)
+    requests = len(server.requests)
     assert await embedder.embed(["where does she work?"]) == first
-    assert len(server.asked) == asked
+    assert len(server.requests) == requests
 
 
 async def test_no_texts_ask_nothing(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
     await embedder.open()
     assert await embedder.embed([]) == []
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-async def test_passing_failures_are_tried_again(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
-    server.failures = [failure(429, **{"retry-after": "0"}), failure(500)]
+async def test_transient_errors_are_retried(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
+    server.queued_errors = [error_response(429, **{"retry-after": "0"}), error_response(500)]
     assert len(await embedder.embed(["tea"])) == 1
-    assert len(server.asked) == 4
+    assert len(server.requests) == 4
 
 
-async def test_lasting_failures_end_as_unavailable(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
-    server.failures = [failure(503) for _ in range(3)]
+async def test_lasting_errors_raise_model_unavailable(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
+    server.queued_errors = [error_response(503) for _ in range(3)]
     with pytest.raises(ModelUnavailable, match=r"failed \(503\), tried 3 times"):
         await embedder.open()
-    assert len(server.asked) == 3
+    assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -100,22 +100,22 @@ async def test_lasting_failures_end_as_unavailable(server: EmbeddingsServer, emb
         (429, "insufficient_quota", "quota"),
     ],
 )
-async def test_a_refusal_is_not_repeated_and_says_what_to_mend(
+async def test_client_error_is_not_retried_and_says_what_to_fix(
     server: EmbeddingsServer, embedder: OpenAIEmbedder, status: int, code: str, told: str
 ) -> None:
-    server.failures = [failure(status, code)]
-    with pytest.raises(SetupError, match=told):
+    server.queued_errors = [error_response(status, code)]
+    with pytest.raises(ConfigurationError, match=told):
         await embedder.open()
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-async def test_a_server_of_another_kind_is_told_apart(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
-    server.failures = [PlainTextResponse("<html>hello</html>")]
-    with pytest.raises(SetupError, match="/v1"):
+async def test_non_openai_server_is_detected(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
+    server.queued_errors = [PlainTextResponse("<html>hello</html>")]
+    with pytest.raises(ConfigurationError, match="/v1"):
         await embedder.open()
 
 
-async def test_a_server_that_is_away_is_unavailable() -> None:
+async def test_unreachable_server_raises_model_unavailable() -> None:
     embedder = OpenAIEmbedder("tiny", base_url="http://127.0.0.1:9/v1", attempts=2, backoff=0.001)
     with pytest.raises(ModelUnavailable, match="OPENAI_BASE_URL"):
         await embedder.embed(["tea"])
@@ -125,13 +125,13 @@ async def test_a_server_that_is_away_is_unavailable() -> None:
 async def test_vectors_of_another_dimension_are_refused(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
     await embedder.open()
     server.dimension = 9
-    with pytest.raises(SetupError, match="9 dimensions where 8"):
+    with pytest.raises(ConfigurationError, match="9 dimensions where 8"):
         await embedder.embed(["tea"])
 
 
 async def test_settings_choose_the_server(server: EmbeddingsServer) -> None:
     settings = Settings(_env_file=None, embedder="openai", embedding_model="tiny", openai_base_url=server.url)
-    embedder = from_settings(settings)
+    embedder = create_embedder(settings)
     await embedder.open()
     assert (embedder.model, embedder.dimension) == ("tiny", 8)
     await embedder.aclose()
@@ -140,5 +140,5 @@ async def test_settings_choose_the_server(server: EmbeddingsServer) -> None:
 def test_settings_without_a_server_say_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(SetupError, match="OPENAI_API_KEY or OPENAI_BASE_URL"):
-        from_settings(Settings(_env_file=None, embedder="openai"))
+    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY or OPENAI_BASE_URL"):
+        create_embedder(Settings(_env_file=None, embedder="openai"))

@@ -18,29 +18,29 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobStatus
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.session import Accepted, MessagesIn
+from graphmem.domain.session import MessagesAccepted, MessagesIn
 from graphmem.domain.times import utc_now
 from graphmem.embedding import Embedder
-from graphmem.ingestion.messages import Inbox
-from graphmem.ingestion.saving import Saving
+from graphmem.ingestion.inbox import Inbox
+from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
-from tests.ingestion.conftest import at, candidate, decision, extraction, reconciliation
-from tests.llm.scripted import Exchange, ScriptedServer, says
+from tests.ingestion.conftest import candidate, decision, extraction, message_at, reconciliation
+from tests.llm.scripted_server import Exchange, ScriptedServer, replies
 from tests.model_server import ModelServer
 
 WORKER = Path(__file__).with_name("ingestion_worker.py")
 ROOT = Path(__file__).parents[2]
 
-FIRST = says(json.dumps(extraction(candidate("User is fond of coffee"), candidate("User has a cat named Pix"))))
-SECOND = says(json.dumps(reconciliation(decision(1, "reinforce", 1), decision(2, "insert"))))
+FIRST = replies(json.dumps(extraction(candidate("User is fond of coffee"), candidate("User has a cat named Pix"))))
+SECOND = replies(json.dumps(reconciliation(decision(1, "reinforce", 1), decision(2, "insert"))))
 
 
-def by_prompt(exchange: Exchange) -> None:
+def answer_by_prompt(exchange: Exchange) -> None:
     """Answer each of the two calls with its own completion."""
     (SECOND if "<known_memories>" in exchange.body["messages"][-1]["content"] else FIRST)(exchange)
 
@@ -70,21 +70,23 @@ def worker(
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("step", ["extract 1", "reconcile 1", "apply 1"])
-async def test_a_worker_killed_at_a_step_is_followed_by_one_that_goes_on_there(
+async def test_a_new_worker_resumes_at_the_step_where_the_first_was_killed(
     step: str, owner: Owner, database: Settings, graph: Graph, embedder: Embedder, models: ModelServer, tmp_path: Path
 ) -> None:
     entities, episodes = EntityStore(graph), EpisodeStore(graph, utc_now)
     facts, policy = FactStore(graph, entities, utc_now), SecretPolicy()
-    await Saving(facts, embedder, policy).save(owner, [MemoryIn(content="User loves coffee")], actor=None, kind="api")
-    with ScriptedServer(by_prompt) as server:
+    await MemoryWriter(facts, embedder, policy).save(
+        owner, [MemoryIn(content="User loves coffee")], actor=None, kind="api"
+    )
+    with ScriptedServer(answer_by_prompt) as server:
         async with await JobRunner.open(Settings(data_dir=tmp_path), {}, worker=False) as jobs:
             inbox = Inbox(episodes, embedder, policy, jobs)
-            message = at("2026-05-01", "coffee is my jam, and my cat is Pix", id="m1")
+            message = message_at("2026-05-01", "coffee is my jam, and my cat is Pix", id="m1")
             batch = MessagesIn.model_validate({"session_id": "s1", "messages": [message]})
-            accepted: Accepted = await inbox.add(owner, batch, extract=True)
+            accepted: MessagesAccepted = await inbox.add(owner, batch, extract=True)
             assert accepted.job_id
-            with worker(database, models, tmp_path, server.base_url, step) as doomed:
-                assert await asyncio.to_thread(doomed.wait, 110) == -9
+            with worker(database, models, tmp_path, server.base_url, step) as killed:
+                assert await asyncio.to_thread(killed.wait, 110) == -9
             before = len(server.requests)
             with worker(database, models, tmp_path, server.base_url):
                 job = await jobs.wait(accepted.job_id, 110)
@@ -96,7 +98,7 @@ async def test_a_worker_killed_at_a_step_is_followed_by_one_that_goes_on_there(
         "apply 1": (2, 2),
     }[step]
     rows = await graph.fetch(
-        "facts.touched_by",
+        "facts.fetch_for_write",
         group_id=owner.group_id,
         hashes=[],
         memory_ids=[entry["memory_id"] for entry in job.actions if "memory_id" in entry],
@@ -109,6 +111,6 @@ async def test_a_worker_killed_at_a_step_is_followed_by_one_that_goes_on_there(
         )
     )
     assert everything == [{"facts": 2}]
-    (read,) = await episodes.load(owner, ["m1"])
+    (read,) = await episodes.load_messages(owner, ["m1"])
     assert read.extracted_at
     assert read.extracted_at <= datetime.now(UTC)

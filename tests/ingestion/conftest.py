@@ -15,34 +15,34 @@ from graphmem.domain.job import Job, JobOutcome
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import Memory, MemoryIn, SaveResult
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.session import Accepted, MessagesIn
+from graphmem.domain.session import MessagesAccepted, MessagesIn
 from graphmem.embedding import Embedder
-from graphmem.ingestion.messages import OBSERVATION_JOB, Inbox
-from graphmem.ingestion.pipeline import JOB, TOOL_JOB, ExtractionJob
-from graphmem.ingestion.saving import Saving
-from graphmem.ingestion.summary import CLOSING_JOB, SUMMARY_JOB, SummaryJob
+from graphmem.ingestion.extraction_job import EXTRACTION_JOB, TOOL_EXTRACTION_JOB, ExtractionJob
+from graphmem.ingestion.inbox import OBSERVATION_JOB, Inbox
+from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.ingestion.session_summary import CLOSING_JOB, SUMMARY_JOB, SummaryJob
 from graphmem.jobs import JobRunner, Steps
 from graphmem.llm.client import LanguageModel
-from graphmem.service.memories import Memories
-from graphmem.service.messages import Conversations
+from graphmem.service.memories import MemoryService
+from graphmem.service.messages import MessageService
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from tests.conftest import FakeClock
-from tests.llm.scripted import ScriptedServer, Step, says
+from tests.llm.scripted_server import ScriptedServer, Step, replies
 
 Json = dict[str, Any]
 
 
-class Relay:
+class JobDispatcher:
     """Hands the jobs of the one worker to the handlers of the test that runs."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, Any] = {}
 
-    def to(self, kind: str) -> Any:
+    def handler_for(self, kind: str) -> Any:
         async def handle(payload: Json, steps: Steps) -> JobOutcome:
             outcome: JobOutcome = await self.handlers[kind](payload, steps)
             return outcome
@@ -50,21 +50,24 @@ class Relay:
         return handle
 
 
-async def nothing_to_learn(payload: Json, steps: Steps) -> JobOutcome:
+async def ignore_observation(payload: Json, steps: Steps) -> JobOutcome:
     """What context learns from messages has tests of its own."""
     return JobOutcome()
 
 
 @pytest.fixture(scope="package")
-def relay() -> Relay:
-    return Relay()
+def job_dispatcher() -> JobDispatcher:
+    return JobDispatcher()
 
 
 @pytest.fixture(scope="package")
-async def jobs(relay: Relay, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JobRunner]:
+async def jobs(job_dispatcher: JobDispatcher, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JobRunner]:
     settings = Settings(data_dir=tmp_path_factory.mktemp("jobs"))
-    handlers = {kind: relay.to(kind) for kind in (JOB, TOOL_JOB, SUMMARY_JOB, CLOSING_JOB, OBSERVATION_JOB)}
-    async with await JobRunner.open(settings, handlers, retry_waits=(0.05,)) as runner:
+    handlers = {
+        kind: job_dispatcher.handler_for(kind)
+        for kind in (EXTRACTION_JOB, TOOL_EXTRACTION_JOB, SUMMARY_JOB, CLOSING_JOB, OBSERVATION_JOB)
+    }
+    async with await JobRunner.open(settings, handlers, retry_delays=(0.05,)) as runner:
         yield runner
 
 
@@ -75,7 +78,7 @@ def server() -> Iterator[ScriptedServer]:
 
 
 @dataclass
-class World:
+class IngestionHarness:
     """One user, and everything between a message and a memory."""
 
     owner: Owner
@@ -84,16 +87,16 @@ class World:
     graph: Graph
     episodes: EpisodeStore
     entities: EntityStore
-    memories: Memories
-    conversations: Conversations
+    memories: MemoryService
+    conversations: MessageService
     inbox: Inbox
     job: ExtractionJob
-    relay: Relay
+    job_dispatcher: JobDispatcher
     clock: FakeClock
 
     def model_answers(self, *answers: Json | Step) -> None:
         """The next completions, in order; asking for more than these fails the test."""
-        steps = [says(json.dumps(answer)) if isinstance(answer, dict) else answer for answer in answers]
+        steps = [replies(json.dumps(answer)) if isinstance(answer, dict) else answer for answer in answers]
         self.server.steps.extend(steps)
 
     @property
@@ -101,7 +104,7 @@ class World:
         """The user part of every prompt so far."""
         return [request["messages"][-1]["content"] for request in self.server.requests]
 
-    async def tell(self, *told: Json | str, session: str = "s1", **more: Any) -> Job:
+    async def send_and_extract(self, *told: Json | str, session: str = "s1", **more: Any) -> Job:
         """Post messages and wait for the job that reads them."""
         messages = [{"role": "user", "content": each} if isinstance(each, str) else each for each in told]
         batch = MessagesIn.model_validate({"session_id": session, "messages": messages, "wait": True, **more})
@@ -109,15 +112,15 @@ class World:
         assert isinstance(job, Job)
         return job
 
-    async def post(self, *told: Json | str, session: str | None = "s1", **more: Any) -> Accepted:
+    async def send(self, *told: Json | str, session: str | None = "s1", **more: Any) -> MessagesAccepted:
         """Post messages without waiting."""
         messages = [{"role": "user", "content": each} if isinstance(each, str) else each for each in told]
         batch = MessagesIn.model_validate({"session_id": session, "messages": messages, **more})
         accepted = await self.conversations.add(self.owner, batch)
-        assert isinstance(accepted, Accepted)
+        assert isinstance(accepted, MessagesAccepted)
         return accepted
 
-    async def finished(self, job_id: str | None) -> Job:
+    async def wait_for_job(self, job_id: str | None) -> Job:
         """Wait for a job to end."""
         assert job_id
         return await self.jobs.wait(job_id, 30)
@@ -126,63 +129,65 @@ class World:
         """Save one statement without a model."""
         return (await self.memories.save(self.owner, [MemoryIn(content=content, **fields)]))[0]
 
-    async def known(self, **filters: Any) -> list[Memory]:
+    async def current_memories(self, **filters: Any) -> list[Memory]:
         """What is current, oldest first."""
         page = await self.memories.page(self.owner, ListFilters.model_validate({"sort": "created_at", **filters}))
         return page.items
 
-    async def contents(self, **filters: Any) -> list[str]:
-        return [memory.content for memory in await self.known(**filters)]
+    async def current_contents(self, **filters: Any) -> list[str]:
+        return [memory.content for memory in await self.current_memories(**filters)]
 
 
 @pytest.fixture
-def world(
+def harness(
     owner: Owner,
     server: ScriptedServer,
-    relay: Relay,
+    job_dispatcher: JobDispatcher,
     jobs: JobRunner,
     graph: Graph,
     embedder: Embedder,
     clock: FakeClock,
-) -> World:
+) -> IngestionHarness:
     server.steps.clear()
     entities = EntityStore(graph)
     facts = FactStore(graph, entities, clock)
     episodes = EpisodeStore(graph, clock)
     policy = SecretPolicy()
-    saving = Saving(facts, embedder, policy)
+    memory_writer = MemoryWriter(facts, embedder, policy)
     model = LanguageModel(base_url=server.base_url, timeout=1, attempts=2, backoff=0.01)
     job = ExtractionJob(
         graph=graph,
         episodes=episodes,
         facts=facts,
         entities=entities,
-        saving=saving,
+        memory_writer=memory_writer,
         policy=policy,
         embedder=embedder,
         model=model,
     )
-    summaries = SummaryJob(graph=graph, episodes=episodes, facts=facts, saving=saving, policy=policy, model=model)
-    relay.handlers = {
-        JOB: job.run,
-        TOOL_JOB: job.run_tools,
+    summaries = SummaryJob(
+        graph=graph, episodes=episodes, facts=facts, memory_writer=memory_writer, policy=policy, model=model
+    )
+    job_dispatcher.handlers = {
+        EXTRACTION_JOB: job.run,
+        TOOL_EXTRACTION_JOB: job.run_tools,
         SUMMARY_JOB: summaries.run,
         CLOSING_JOB: summaries.close,
-        OBSERVATION_JOB: nothing_to_learn,
+        OBSERVATION_JOB: ignore_observation,
     }
     inbox = Inbox(episodes, embedder, policy, jobs)
-    return World(
+    return IngestionHarness(
         owner=owner,
         server=server,
         jobs=jobs,
         graph=graph,
         episodes=episodes,
         entities=entities,
-        memories=Memories(saving, facts, entities, clock, 500),
-        conversations=Conversations(inbox, episodes, jobs),
+        memories=MemoryService(memory_writer, facts, entities, clock, 500),
+        conversations=MessageService(inbox, episodes, jobs),
         inbox=inbox,
         job=job,
-        relay=relay,
+        job_dispatcher=job_dispatcher,
         clock=clock,
     )
 
@@ -240,11 +245,11 @@ def lives_in(place: str, **fields: Any) -> Json:
     )
 
 
-def at(day: str, content: str, role: str = "user", **fields: Any) -> Json:
+def message_at(day: str, content: str, role: str = "user", **fields: Any) -> Json:
     """A message at noon of a day, UTC."""
     return {"role": role, "content": content, "timestamp": f"{day}T12:00:00+00:00", **fields}
 
 
-def moment(day: str) -> datetime:
+def midnight(day: str) -> datetime:
     """Midnight of a day, UTC."""
     return datetime.fromisoformat(f"{day}T00:00:00+00:00")

@@ -8,15 +8,23 @@ import pytest
 
 from graphmem.domain.identity import Owner
 from graphmem.llm.prompts import load_prompts
-from tests.ingestion.conftest import World, at, candidate, decision, extraction, lives_in, reconciliation
+from tests.ingestion.conftest import (
+    IngestionHarness,
+    candidate,
+    decision,
+    extraction,
+    lives_in,
+    message_at,
+    reconciliation,
+)
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 
 
-async def conversation(world: World) -> None:
+async def conversation(harness: IngestionHarness) -> None:
     """Two sessions of a user whose name is on the lines."""
     sister = {"name": "Elin", "type": "Person"}
-    world.model_answers(
+    harness.model_answers(
         extraction(
             lives_in("Hamburg", valid_at="2021"),
             candidate("Elin is Mara's sister", subject=sister, object={"name": "User", "type": "Person"}),
@@ -26,46 +34,48 @@ async def conversation(world: World) -> None:
             names=[{"name": "Mara Lindqvist", "others": ["User"]}, {"name": "Elin", "others": ["Mara's sister"]}],
         )
     )
-    await world.tell(
-        at("2026-03-04", "Hi, I'm Mara Lindqvist.\nI live in Hamburg since 2021, my sister is Elin.", name="Mara"),
-        at("2026-03-04", "Noted, Mara.", role="assistant"),
-        at("2026-03-04", "No hazelnuts please, I'm allergic. My card is 4242 4242 4242 4242.", name="Mara"),
+    await harness.send_and_extract(
+        message_at(
+            "2026-03-04", "Hi, I'm Mara Lindqvist.\nI live in Hamburg since 2021, my sister is Elin.", name="Mara"
+        ),
+        message_at("2026-03-04", "Noted, Mara.", role="assistant"),
+        message_at("2026-03-04", "No hazelnuts please, I'm allergic. My card is 4242 4242 4242 4242.", name="Mara"),
     )
-    world.model_answers(
+    harness.model_answers(
         extraction(lives_in("Copenhagen", valid_at="2026-05-01"), candidate("Mara has a hazelnut allergy")),
         reconciliation(decision(1, "supersede", 1), decision(2, "reinforce", 2)),
     )
-    await world.tell(
-        at("2026-05-02", "I moved to Copenhagen yesterday. Still no hazelnuts.", name="Mara"), session="s2"
+    await harness.send_and_extract(
+        message_at("2026-05-02", "I moved to Copenhagen yesterday. Still no hazelnuts.", name="Mara"), session="s2"
     )
 
 
 @pytest.mark.req("GO-14")
-async def test_prompts_are_those_of_the_snapshots(world: World) -> None:
-    await conversation(world)
-    assert len(world.prompts) == 3
-    for name, prompt in zip(("extract_first", "extract_second", "reconcile"), world.prompts, strict=True):
+async def test_prompts_are_those_of_the_snapshots(harness: IngestionHarness) -> None:
+    await conversation(harness)
+    assert len(harness.prompts) == 3
+    for name, prompt in zip(("extract_first", "extract_second", "reconcile"), harness.prompts, strict=True):
         assert prompt + "\n" == (SNAPSHOTS / f"{name}.txt").read_text("utf-8"), name
 
 
-async def test_the_same_conversation_gives_the_same_prompts_whoever_has_it(world: World) -> None:
-    await conversation(world)
-    first = [request["messages"] for request in world.server.requests]
-    world.owner = Owner(world.owner.tenant, "f3b7a1c2-another-user")
-    await conversation(world)
-    second = [request["messages"] for request in world.server.requests[len(first) :]]
+async def test_the_same_conversation_gives_the_same_prompts_whoever_has_it(harness: IngestionHarness) -> None:
+    await conversation(harness)
+    first = [request["messages"] for request in harness.server.requests]
+    harness.owner = Owner(harness.owner.tenant, "f3b7a1c2-another-user")
+    await conversation(harness)
+    second = [request["messages"] for request in harness.server.requests[len(first) :]]
     assert first == second
 
 
-async def test_prompts_hold_no_ids_and_no_secret(world: World) -> None:
-    await conversation(world)
-    ids = [memory.id for memory in await world.known(include_superseded=True)]
-    ids += [entity.id for memory in await world.known() for entity in [memory.subject, *memory.entities]]
-    for prompt in world.prompts:
+async def test_prompts_hold_no_ids_and_no_secret(harness: IngestionHarness) -> None:
+    await conversation(harness)
+    ids = [memory.id for memory in await harness.current_memories(include_superseded=True)]
+    ids += [entity.id for memory in await harness.current_memories() for entity in [memory.subject, *memory.entities]]
+    for prompt in harness.prompts:
         assert not [each for each in [*ids, "4242 4242"] if each in prompt]
 
 
-def test_the_system_parts_tell_the_rules_they_are_known_for() -> None:
+def test_system_prompts_state_their_key_rules() -> None:
     prompts = load_prompts()
     for name in ("extract", "reconcile", "tool_extraction", "summarize"):
         text = f"{prompts[name].system} {prompts[name].user}".lower()

@@ -53,7 +53,7 @@ class PostgresServer:
 
     def start(self) -> None:
         self._process = subprocess.Popen([self._binaries / "postgres", *self._options], **self._run)
-        _until(self._answers)
+        _wait_until(self._answers)
 
     def stop(self) -> None:
         if self._process is not None:
@@ -89,7 +89,7 @@ def postgres(request: pytest.FixtureRequest) -> str:
     return os.environ.get("GRAPHMEM_TEST_POSTGRES_URL") or request.getfixturevalue("postgres_server").url
 
 
-def _until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+def _wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -119,17 +119,17 @@ async def open_runner(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> As
     async with AsyncExitStack() as opened:
 
         async def open_runner(handlers: dict[str, Any] | None = None, **options: Any) -> JobRunner:
-            options = {"dead_after": 2.0, "retry_waits": (0.01, 0.01), **options}
+            options = {"dead_worker_seconds": 2.0, "retry_delays": (0.01, 0.01), **options}
             return await opened.enter_async_context(await JobRunner.open(settings, handlers or {}, **options))
 
         yield open_runner
 
 
-class WorkerProcess:
-    """A worker in a process of its own, and the diary it writes: one line for each step it does."""
+class WorkerSubprocess:
+    """A worker in a process of its own, and the journal it writes: one line for each step it does."""
 
     def __init__(self, settings: Settings, folder: Path, name: str = "child") -> None:
-        self.diary = folder / "diary"
+        self.journal = folder / "journal"
         self.folder = folder
         where = [str(settings.data_dir), settings.jobs_url or "", str(folder)]
         self._command = [sys.executable, str(WORKER), *where, name]
@@ -141,10 +141,10 @@ class WorkerProcess:
         return self.process
 
     def lines(self) -> list[str]:
-        return self.diary.read_text().split() if self.diary.exists() else []
+        return self.journal.read_text().split() if self.journal.exists() else []
 
-    def until_written(self, line: str) -> None:
-        _until(lambda: line in self.lines())
+    def wait_for_line(self, line: str) -> None:
+        _wait_until(lambda: line in self.lines())
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -153,10 +153,10 @@ class WorkerProcess:
 
 
 @pytest.fixture
-def worker_process(settings: Settings, tmp_path: Path) -> Iterator[WorkerProcess]:
+def worker_process(settings: Settings, tmp_path: Path) -> Iterator[WorkerSubprocess]:
     """A worker process, not yet started; killed at the end."""
     folder = tmp_path / "worker"
     folder.mkdir()
-    worker = WorkerProcess(settings, folder)
+    worker = WorkerSubprocess(settings, folder)
     yield worker
     worker.stop()

@@ -14,52 +14,52 @@ from typing import Any
 import pytest
 
 from graphmem.domain.job import Job, JobOutcome, JobStatus
-from graphmem.errors import JobsUnavailable
+from graphmem.errors import JobStoreUnavailable
 from graphmem.jobs import JobRunner, Steps
 from graphmem.settings import Settings
-from tests.jobs.conftest import PostgresServer, WorkerProcess, both_stores
+from tests.jobs.conftest import PostgresServer, WorkerSubprocess, both_stores
 
-Open = Callable[..., Any]
-PATIENCE = 30
+OpenRunner = Callable[..., Any]
+TIMEOUT_SECONDS = 30
 
 
-async def _dead(worker: WorkerProcess) -> int:
-    return await asyncio.to_thread(worker.start().wait, PATIENCE)
+async def _run_until_killed(worker: WorkerSubprocess) -> int:
+    return await asyncio.to_thread(worker.start().wait, TIMEOUT_SECONDS)
 
 
 @both_stores
-async def test_killed_after_each_step_in_turn_a_job_does_each_step_once(
-    open_runner: Open, worker_process: WorkerProcess
+async def test_job_killed_after_each_step_runs_each_step_once(
+    open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:
     front = await open_runner(worker=False)
     job_id = await front.enqueue("three", "alice", {"text": "Ada"})
     for step in ("one", "two", "three"):
         (worker_process.folder / f"kill-after-{step}").touch()
-        assert await _dead(worker_process) == -signal.SIGKILL
+        assert await _run_until_killed(worker_process) == -signal.SIGKILL
         assert (await front.get(job_id)).status is JobStatus.RUNNING
     worker_process.start()
-    job: Job = await front.wait(job_id, PATIENCE)
+    job: Job = await front.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 4)
     assert job.actions == [{"done": ["one of Ada", "two of Ada", "three of Ada"]}]
     assert [line for line in worker_process.lines() if line != "ready"] == ["one", "two", "three"]
 
 
-async def test_killed_inside_a_step_a_job_repeats_that_step_only(
-    open_runner: Open, worker_process: WorkerProcess
+async def test_job_killed_inside_a_step_repeats_only_that_step(
+    open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:
     front = await open_runner(worker=False)
     (worker_process.folder / "kill-in-two").touch()
     job_id = await front.enqueue("three", "alice", {"text": "Ada"})
     behind = await front.enqueue("three", "alice", {"text": "Bob"})
-    assert await _dead(worker_process) == -signal.SIGKILL
+    assert await _run_until_killed(worker_process) == -signal.SIGKILL
     worker_process.start()
-    assert (await front.wait(behind, PATIENCE)).status is JobStatus.SUCCEEDED
+    assert (await front.wait(behind, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
     assert (await front.get(job_id)).status is JobStatus.SUCCEEDED
     steps = [line for line in worker_process.lines() if line != "ready"]
     assert steps == ["one", "two", "two", "three", "one", "two", "three"]
 
 
-def gated(folder: Path) -> Callable[[dict[str, Any], Steps], Any]:
+def blocking_job(folder: Path) -> Callable[[dict[str, Any], Steps], Any]:
     """The job of the same name in `worker_process.py`, passing its gate at once."""
 
     async def run(payload: dict[str, Any], steps: Steps) -> JobOutcome:
@@ -73,42 +73,42 @@ def gated(folder: Path) -> Callable[[dict[str, Any], Steps], Any]:
     return run
 
 
-async def test_the_job_of_a_worker_killed_for_good_is_taken_over_by_one_that_lives(
-    open_runner: Open, worker_process: WorkerProcess
+async def test_job_of_a_killed_worker_is_recovered_by_another_worker(
+    open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:
     worker_process.start()
-    await asyncio.to_thread(worker_process.until_written, "ready")
+    await asyncio.to_thread(worker_process.wait_for_line, "ready")
     front = await open_runner(worker=False)
-    job_id = await front.enqueue("gated", "alice", {})
-    await asyncio.to_thread(worker_process.until_written, "second")
-    await open_runner({"gated": gated(worker_process.folder)})
+    job_id = await front.enqueue("blocking_job", "alice", {})
+    await asyncio.to_thread(worker_process.wait_for_line, "second")
+    await open_runner({"blocking_job": blocking_job(worker_process.folder)})
     assert (await front.wait(job_id, 1)).status is JobStatus.RUNNING
     worker_process.stop()
-    assert (await front.wait(job_id, PATIENCE)).actions == [{"first": "child", "second": "here"}]
+    assert (await front.wait(job_id, TIMEOUT_SECONDS)).actions == [{"first": "child", "second": "here"}]
 
 
 @both_stores
-async def test_the_job_of_a_worker_that_falls_silent_is_taken_over_and_its_late_answer_does_not_count(
-    open_runner: Open, worker_process: WorkerProcess
+async def test_job_of_a_frozen_worker_is_recovered_and_its_late_result_is_ignored(
+    open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:
     process = worker_process.start()
-    await asyncio.to_thread(worker_process.until_written, "ready")
+    await asyncio.to_thread(worker_process.wait_for_line, "ready")
     front = await open_runner(worker=False)
-    job_id = await front.enqueue("gated", "alice", {})
-    await asyncio.to_thread(worker_process.until_written, "second")
-    await open_runner({"gated": gated(worker_process.folder)})
+    job_id = await front.enqueue("blocking_job", "alice", {})
+    await asyncio.to_thread(worker_process.wait_for_line, "second")
+    await open_runner({"blocking_job": blocking_job(worker_process.folder)})
     os.kill(process.pid, signal.SIGSTOP)
     taken_over = [{"first": "child", "second": "here"}]
-    assert (await front.wait(job_id, PATIENCE)).actions == taken_over
+    assert (await front.wait(job_id, TIMEOUT_SECONDS)).actions == taken_over
     (worker_process.folder / "open").touch()
     os.kill(process.pid, signal.SIGCONT)
     second = await front.enqueue("three", "alice", {"text": "Ada"})
-    late = await front.wait(second, PATIENCE)
+    late = await front.wait(second, TIMEOUT_SECONDS)
     assert late.status in (JobStatus.SUCCEEDED, JobStatus.FAILED)
     assert (await front.get(job_id)).actions == taken_over
 
 
-async def test_a_job_that_was_claimed_but_never_begun_is_taken_up_again(open_runner: Open, settings: Settings) -> None:
+async def test_claimed_job_that_never_started_is_requeued(open_runner: OpenRunner, settings: Settings) -> None:
     async def work(payload: dict[str, Any], steps: Steps) -> JobOutcome:
         return JobOutcome(reason="begun")
 
@@ -117,17 +117,17 @@ async def test_a_job_that_was_claimed_but_never_begun_is_taken_up_again(open_run
     with closing(sqlite3.connect(settings.data_dir / "jobs.sqlite")) as store, store:
         store.execute("UPDATE workflow_status SET status = 'PENDING', executor_id = 'nobody'")
     await open_runner({"work": work})
-    assert (await front.wait(job_id, PATIENCE)).reason == "begun"
+    assert (await front.wait(job_id, TIMEOUT_SECONDS)).reason == "begun"
     second = await front.enqueue("other", "alice", {}, job_id="second")
     with closing(sqlite3.connect(settings.data_dir / "jobs.sqlite")) as store, store:
         store.execute(
             "UPDATE workflow_status SET status = 'PENDING', executor_id = (SELECT id FROM worker)"
             " WHERE workflow_uuid = 'second'"
         )
-    assert (await front.wait(second, PATIENCE)).status is JobStatus.FAILED
+    assert (await front.wait(second, TIMEOUT_SECONDS)).status is JobStatus.FAILED
 
 
-async def test_while_the_job_store_is_away_queueing_says_so_and_running_jobs_go_on_when_it_is_back(
+async def test_enqueue_fails_during_a_store_outage_and_running_jobs_resume_after_it(
     postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
     calls: list[str] = []
@@ -153,17 +153,17 @@ async def test_while_the_job_store_is_away_queueing_says_so_and_running_jobs_go_
         await asyncio.to_thread(postgres_server.stop)
         opened.set()
         try:
-            with pytest.raises(JobsUnavailable, match="cannot be used"):
+            with pytest.raises(JobStoreUnavailable, match="cannot be used"):
                 await runner.enqueue("work", "alice", {})
-            with pytest.raises(JobsUnavailable):
+            with pytest.raises(JobStoreUnavailable):
                 await runner.get(job_id)
         finally:
             await asyncio.to_thread(postgres_server.start)
-        job = await runner.wait(job_id, PATIENCE)
+        job = await runner.wait(job_id, TIMEOUT_SECONDS)
         assert (job.status, calls) == (JobStatus.SUCCEEDED, ["first", "second"])
 
 
-async def test_closing_while_the_job_store_is_away_does_not_hang_and_loses_no_job(
+async def test_close_during_a_store_outage_does_not_hang_and_loses_no_job(
     postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
     entered, opened = asyncio.Event(), asyncio.Event()
@@ -186,5 +186,5 @@ async def test_closing_while_the_job_store_is_away_does_not_hang_and_loses_no_jo
     finally:
         await asyncio.to_thread(postgres_server.start)
     opened.set()
-    async with await JobRunner.open(settings, {"work": work}, dead_after=1.0) as runner:
-        assert (await runner.wait(job_id, PATIENCE)).status is JobStatus.SUCCEEDED
+    async with await JobRunner.open(settings, {"work": work}, dead_worker_seconds=1.0) as runner:
+        assert (await runner.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED

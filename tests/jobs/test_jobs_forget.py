@@ -12,14 +12,14 @@ import pytest
 from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.jobs import JobRunner, Steps
 from graphmem.settings import Settings
-from tests.jobs.conftest import WorkerProcess, both_stores
+from tests.jobs.conftest import WorkerSubprocess, both_stores
 
-Open = Callable[..., Any]
-PATIENCE = 20
-SECRET = "the-cat-is-called-Möhre"
+OpenRunner = Callable[..., Any]
+TIMEOUT_SECONDS = 20
+SECRET_TEXT = "the-cat-is-called-Möhre"
 
 
-async def remember(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+async def write_secret(payload: dict[str, Any], steps: Steps) -> JobOutcome:
     async def repeat() -> str:
         return payload["text"] * 400
 
@@ -32,7 +32,7 @@ async def remember(payload: dict[str, Any], steps: Steps) -> JobOutcome:
     return JobOutcome(actions=[{"text": told}], reason=payload["text"])
 
 
-def held_of(settings: Settings, word: str) -> list[str]:
+def places_containing(settings: Settings, word: str) -> list[str]:
     """Where the job store holds the word: the files of SQLite byte for byte, or the tables of Postgres."""
     if settings.jobs_url is None:
         files = settings.data_dir.glob("jobs.sqlite*")
@@ -48,26 +48,26 @@ def held_of(settings: Settings, word: str) -> list[str]:
 
 
 @both_stores
-async def test_forgetting_leaves_no_residue_and_touches_nobody_else(open_runner: Open, settings: Settings) -> None:
-    runner: JobRunner = await open_runner({"remember": remember})
+async def test_forget_leaves_no_residue_and_keeps_other_users(open_runner: OpenRunner, settings: Settings) -> None:
+    runner: JobRunner = await open_runner({"write_secret": write_secret})
     for n in range(7):
-        await runner.enqueue("remember", "alice", {"text": f"{SECRET}-{n}", "fail": n == 3})
-    last = await runner.enqueue("remember", "alice", {"text": SECRET})
-    others = await runner.enqueue("remember", "bob", {"text": "bob knows alice"})
-    await runner.wait(last, PATIENCE)
-    await runner.wait(others, PATIENCE)
-    assert held_of(settings, SECRET)
+        await runner.enqueue("write_secret", "alice", {"text": f"{SECRET_TEXT}-{n}", "fail": n == 3})
+    last = await runner.enqueue("write_secret", "alice", {"text": SECRET_TEXT})
+    others = await runner.enqueue("write_secret", "bob", {"text": "bob knows alice"})
+    await runner.wait(last, TIMEOUT_SECONDS)
+    await runner.wait(others, TIMEOUT_SECONDS)
+    assert places_containing(settings, SECRET_TEXT)
     assert await runner.forget("alice") == 8
-    assert held_of(settings, SECRET) == []
+    assert places_containing(settings, SECRET_TEXT) == []
     assert await runner.list("alice") == []
     assert (await runner.get(others)).actions == [{"text": "bob knows alice" * 400}]
-    again = await runner.enqueue("remember", "alice", {"text": "a new start"})
-    assert (await runner.wait(again, PATIENCE)).status is JobStatus.SUCCEEDED
+    again = await runner.enqueue("write_secret", "alice", {"text": "a new start"})
+    assert (await runner.wait(again, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize("in_a_step", [True, False])
-async def test_forgetting_stops_the_running_job_and_the_queued_ones_first(
-    open_runner: Open, settings: Settings, in_a_step: bool
+async def test_forget_stops_running_and_queued_jobs_first(
+    open_runner: OpenRunner, settings: Settings, in_a_step: bool
 ) -> None:
     entered, ended = asyncio.Event(), asyncio.Event()
 
@@ -82,34 +82,34 @@ async def test_forgetting_stops_the_running_job_and_the_queued_ones_first(
         await (steps.run("wait", wait) if in_a_step else wait())
         return JobOutcome()
 
-    runner = await open_runner({"hold": hold, "remember": remember})
-    running = await runner.enqueue("hold", "alice", {"text": SECRET})
-    await runner.enqueue("remember", "alice", {"text": SECRET})
+    runner = await open_runner({"hold": hold, "write_secret": write_secret})
+    running = await runner.enqueue("hold", "alice", {"text": SECRET_TEXT})
+    await runner.enqueue("write_secret", "alice", {"text": SECRET_TEXT})
     await entered.wait()
     assert await runner.forget("alice") == 2
     assert ended.is_set()
     assert await runner.get(running) is None
-    assert held_of(settings, SECRET) == []
+    assert places_containing(settings, SECRET_TEXT) == []
 
 
 @both_stores
-async def test_forgetting_stops_the_job_that_another_process_runs(
-    open_runner: Open, settings: Settings, worker_process: WorkerProcess
+async def test_forget_stops_a_job_running_in_another_process(
+    open_runner: OpenRunner, settings: Settings, worker_process: WorkerSubprocess
 ) -> None:
     front = await open_runner(worker=False)
-    job_id = await front.enqueue("gated", "alice", {"text": SECRET})
+    job_id = await front.enqueue("blocking_job", "alice", {"text": SECRET_TEXT})
     worker_process.start()
-    await asyncio.to_thread(worker_process.until_written, "second")
+    await asyncio.to_thread(worker_process.wait_for_line, "second")
     assert await front.forget("alice") == 1
     (worker_process.folder / "open").touch()
     after = await front.enqueue("three", "alice", {"text": "Ada"})
-    assert (await front.wait(after, PATIENCE)).status is JobStatus.SUCCEEDED
+    assert (await front.wait(after, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
     assert "passed" not in worker_process.lines()
     assert await front.get(job_id) is None
-    assert held_of(settings, SECRET) == []
+    assert places_containing(settings, SECRET_TEXT) == []
 
 
-async def test_what_the_job_of_a_schedule_recorded_of_the_user_goes_too(open_runner: Open, settings: Settings) -> None:
+async def test_forget_erases_user_data_recorded_by_scheduled_jobs(open_runner: OpenRunner, settings: Settings) -> None:
     done = asyncio.Event()
 
     async def fan_out(payload: dict[str, Any], steps: Steps) -> JobOutcome:
@@ -122,16 +122,14 @@ async def test_what_the_job_of_a_schedule_recorded_of_the_user_goes_too(open_run
 
     runner = await open_runner({"fan_out": fan_out})
     job_id = await runner.enqueue("fan_out", "system:nightly", {})
-    await runner.wait(job_id, PATIENCE)
-    assert held_of(settings, "alice:group")
+    await runner.wait(job_id, TIMEOUT_SECONDS)
+    assert places_containing(settings, "alice:group")
     assert await runner.forget("alice:group") == 0
-    assert held_of(settings, "alice:group") == []
+    assert places_containing(settings, "alice:group") == []
 
 
 @both_stores
-async def test_what_finished_jobs_recorded_of_one_memory_goes_and_the_jobs_stay(
-    open_runner: Open, settings: Settings
-) -> None:
+async def test_erase_step_results_of_one_memory_keeps_the_jobs(open_runner: OpenRunner, settings: Settings) -> None:
     async def extract(payload: dict[str, Any], steps: Steps) -> JobOutcome:
         async def read() -> list[str]:
             return [payload["says"]]
@@ -143,15 +141,20 @@ async def test_what_finished_jobs_recorded_of_one_memory_goes_and_the_jobs_stay(
         return JobOutcome(actions=[await steps.run("apply", apply)])
 
     runner = await open_runner({"extract": extract})
-    told = [("t:mara", "one", SECRET), ("t:mara", "two", "tea"), ("other:mara", "one", "rain"), ("t:mara", "3", SECRET)]
+    told = [
+        ("t:mara", "one", SECRET_TEXT),
+        ("t:mara", "two", "tea"),
+        ("other:mara", "one", "rain"),
+        ("t:mara", "3", SECRET_TEXT),
+    ]
     jobs = [
         await runner.enqueue("extract", who, {"user_id": "mara", "as": memory_id, "says": text * 300})
         for who, memory_id, text in told
     ]
     for job_id in jobs:
-        await runner.wait(job_id, PATIENCE)
-    await runner.erase_records("t:mara", ["one"])
-    await runner.erase_records("t:", ["3", SECRET])
+        await runner.wait(job_id, TIMEOUT_SECONDS)
+    await runner.erase_step_results("t:mara", ["one"])
+    await runner.erase_step_results("t:", ["3", SECRET_TEXT])
     for job_id, (_, memory_id, _) in zip(jobs, told, strict=True):
         job = await runner.get(job_id)
         assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"memory_id": memory_id}])

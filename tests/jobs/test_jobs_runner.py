@@ -14,23 +14,23 @@ import pytest
 
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
 from graphmem.errors import (
+    ConfigurationError,
     Conflict,
     DatabaseUnavailable,
     InvalidInput,
-    JobsUnavailable,
+    JobStoreUnavailable,
     ModelUnavailable,
     NotFound,
-    SetupError,
 )
 from graphmem.jobs import JobRunner, Steps
 from graphmem.settings import Settings
 from tests.jobs.conftest import both_stores
 
-Open = Callable[..., Any]
-PATIENCE = 20
+OpenRunner = Callable[..., Any]
+TIMEOUT_SECONDS = 20
 
 
-class Gate:
+class BlockingHandler:
     """A handler that notes who enters and leaves, and holds everybody until opened."""
 
     def __init__(self, *, opened: bool = False) -> None:
@@ -51,7 +51,7 @@ class Gate:
         return JobOutcome()
 
 
-async def say(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+async def shout_text(payload: dict[str, Any], steps: Steps) -> JobOutcome:
     async def shout() -> dict[str, Any]:
         return {"said": payload["text"].upper(), "pair": (1, 2)}
 
@@ -60,11 +60,11 @@ async def say(payload: dict[str, Any], steps: Steps) -> JobOutcome:
 
 
 @both_stores
-async def test_a_job_ends_with_its_outcome_receipt_and_times(open_runner: Open) -> None:
-    runner = await open_runner({"say": say})
-    job_id = await runner.enqueue("say", "alice", {"text": "hello", "user_id": "a", "session_id": "s1"})
-    job = await runner.wait(job_id, PATIENCE)
-    assert (job.id, job.kind, job.status, job.attempts) == (job_id, "say", JobStatus.SUCCEEDED, 1)
+async def test_a_job_ends_with_its_outcome_receipt_and_times(open_runner: OpenRunner) -> None:
+    runner = await open_runner({"shout_text": shout_text})
+    job_id = await runner.enqueue("shout_text", "alice", {"text": "hello", "user_id": "a", "session_id": "s1"})
+    job = await runner.wait(job_id, TIMEOUT_SECONDS)
+    assert (job.id, job.kind, job.status, job.attempts) == (job_id, "shout_text", JobStatus.SUCCEEDED, 1)
     assert job.actions == [{"said": "HELLO", "pair": [1, 2]}]
     assert (job.receipt.llm_calls, job.receipt.prompt_tokens, job.error) == (1, 7, None)
     assert (job.user_id, job.session_id, job.partition) == ("a", "s1", "alice")
@@ -72,18 +72,18 @@ async def test_a_job_ends_with_its_outcome_receipt_and_times(open_runner: Open) 
     assert "partition" not in job.model_dump()
 
 
-async def test_a_job_may_be_skipped_with_a_reason(open_runner: Open) -> None:
+async def test_a_job_may_be_skipped_with_a_reason(open_runner: OpenRunner) -> None:
     async def skip(payload: dict[str, Any], steps: Steps) -> JobOutcome:
         return JobOutcome(status=JobStatus.SKIPPED, reason="nothing memorable")
 
     runner = await open_runner({"skip": skip})
-    job = await runner.wait(await runner.enqueue("skip", "alice", {}), PATIENCE)
+    job = await runner.wait(await runner.enqueue("skip", "alice", {}), TIMEOUT_SECONDS)
     assert (job.status, job.reason) == (JobStatus.SKIPPED, "nothing memorable")
 
 
 @pytest.mark.req("UMB-01")
-async def test_queueing_does_not_wait_for_the_job(open_runner: Open) -> None:
-    gate = Gate()
+async def test_enqueue_does_not_wait_for_the_job(open_runner: OpenRunner) -> None:
+    gate = BlockingHandler()
     runner = await open_runner({"gate": gate})
     job_id = await runner.enqueue("gate", "alice", {"n": 1})
     await gate.inside.acquire()
@@ -91,46 +91,46 @@ async def test_queueing_does_not_wait_for_the_job(open_runner: Open) -> None:
     assert (await runner.wait(job_id, 0)).status is JobStatus.RUNNING
     assert (await runner.wait(behind, 0.5)).status is JobStatus.QUEUED
     gate.open()
-    assert (await runner.wait(behind, PATIENCE)).status is JobStatus.SUCCEEDED
+    assert (await runner.wait(behind, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
 
 @both_stores
-async def test_the_jobs_of_one_user_run_one_at_a_time_in_order(open_runner: Open) -> None:
-    gate = Gate(opened=True)
+async def test_the_jobs_of_one_user_run_one_at_a_time_in_order(open_runner: OpenRunner) -> None:
+    gate = BlockingHandler(opened=True)
     runner = await open_runner({"gate": gate})
     ids = [await runner.enqueue("gate", "alice", {"n": n}, job_id=f"alice-{9 - n}") for n in range(5)]
-    await runner.wait(ids[-1], PATIENCE)
+    await runner.wait(ids[-1], TIMEOUT_SECONDS)
     assert gate.events == [(way, n) for n in range(5) for way in ("in", "out")]
 
 
-async def test_the_jobs_of_different_users_run_side_by_side(open_runner: Open) -> None:
-    gate = Gate()
+async def test_the_jobs_of_different_users_run_side_by_side(open_runner: OpenRunner) -> None:
+    gate = BlockingHandler()
     runner = await open_runner({"gate": gate})
     ids = [await runner.enqueue("gate", user, {"n": user}) for user in ("alice", "bob", "carol")]
     for _ in ids:
         await gate.inside.acquire()
     gate.open()
-    assert [(await runner.wait(job_id, PATIENCE)).status for job_id in ids] == [JobStatus.SUCCEEDED] * 3
+    assert [(await runner.wait(job_id, TIMEOUT_SECONDS)).status for job_id in ids] == [JobStatus.SUCCEEDED] * 3
 
 
 @pytest.mark.req("GO-02")
 @both_stores
-async def test_the_same_id_is_the_same_job_also_when_queued_at_once(open_runner: Open) -> None:
-    gate = Gate(opened=True)
+async def test_same_id_enqueued_concurrently_is_one_job(open_runner: OpenRunner) -> None:
+    gate = BlockingHandler(opened=True)
     runner = await open_runner({"gate": gate})
     ids = await asyncio.gather(*(runner.enqueue("gate", "alice", {"n": 1}, job_id="m1") for _ in range(5)))
-    await runner.wait("m1", PATIENCE)
+    await runner.wait("m1", TIMEOUT_SECONDS)
     ids.append(await runner.enqueue("gate", "alice", {"n": 2}, job_id="m1"))
     last = await runner.enqueue("gate", "alice", {"n": 3})
-    await runner.wait(last, PATIENCE)
+    await runner.wait(last, TIMEOUT_SECONDS)
     assert set(ids) == {"m1"}
     assert [n for way, n in gate.events if way == "in"] == [1, 3]
 
 
-async def test_what_is_unavailable_for_a_moment_is_tried_again(open_runner: Open) -> None:
+async def test_step_is_retried_after_a_transient_error(open_runner: OpenRunner) -> None:
     tries = []
 
-    async def wobble(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def fail_twice(payload: dict[str, Any], steps: Steps) -> JobOutcome:
         async def step() -> int:
             tries.append(1)
             if len(tries) < 3:
@@ -139,14 +139,14 @@ async def test_what_is_unavailable_for_a_moment_is_tried_again(open_runner: Open
 
         return JobOutcome(actions=[{"tries": await steps.run("step", step)}])
 
-    runner = await open_runner({"wobble": wobble})
-    job = await runner.wait(await runner.enqueue("wobble", "alice", {}), PATIENCE)
+    runner = await open_runner({"fail_twice": fail_twice})
+    job = await runner.wait(await runner.enqueue("fail_twice", "alice", {}), TIMEOUT_SECONDS)
     assert (job.status, job.attempts, job.actions) == (JobStatus.SUCCEEDED, 3, [{"tries": 3}])
 
 
 @both_stores
-async def test_work_with_a_record_of_its_own_is_tried_again_and_done_again_when_the_job_is_retried(
-    open_runner: Open,
+async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
+    open_runner: OpenRunner,
 ) -> None:
     calls: list[str] = []
 
@@ -161,22 +161,22 @@ async def test_work_with_a_record_of_its_own_is_tried_again_and_done_again_when_
                 raise DatabaseUnavailable("Neo4j is away.")
             return "written"
 
-        return JobOutcome(actions=[{"got": [await steps.run("ask", ask), await steps.repeat("write", write)]}])
+        return JobOutcome(actions=[{"got": [await steps.run("ask", ask), await steps.run_idempotent("write", write)]}])
 
     runner = await open_runner({"extract": extract})
     job_id = await runner.enqueue("extract", "alice", {})
-    job = await runner.wait(job_id, PATIENCE)
+    job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "Neo4j is away.", 3)
     await runner.retry(job_id)
-    job = await runner.wait(job_id, PATIENCE)
+    job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"got": ["answered", "written"]}])
     assert calls == ["ask", "write", "write", "write", "write"]
 
 
 @pytest.mark.req("UMB-01")
 @both_stores
-async def test_a_failed_job_says_why_in_one_warning_and_can_be_retried_from_its_failed_step(
-    open_runner: Open, caplog: pytest.LogCaptureFixture
+async def test_failed_job_logs_one_warning_and_retries_from_its_failed_step(
+    open_runner: OpenRunner, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls: list[str] = []
 
@@ -196,12 +196,12 @@ async def test_a_failed_job_says_why_in_one_warning_and_can_be_retried_from_its_
     runner = await open_runner({"extract": extract})
     job_id = await runner.enqueue("extract", "alice", {})
     with caplog.at_level(logging.INFO):
-        job = await runner.wait(job_id, PATIENCE)
+        job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "The model did not answer.", 3)
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["WARNING"]
     again = await runner.retry(job_id)
     assert again.status in (JobStatus.QUEUED, JobStatus.RUNNING)
-    job = await runner.wait(job_id, PATIENCE)
+    job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.attempts, job.error) == (JobStatus.SUCCEEDED, 4, None)
     assert job.actions == [{"got": ["read", "answered"]}]
     assert calls == ["read", "ask", "ask", "ask", "ask"]
@@ -209,7 +209,7 @@ async def test_a_failed_job_says_why_in_one_warning_and_can_be_retried_from_its_
         await runner.retry(job_id)
 
 
-async def test_a_handler_may_live_with_a_failed_step_and_meets_the_same_error_when_replayed(open_runner: Open) -> None:
+async def test_handler_that_catches_a_step_error_gets_the_same_error_on_replay(open_runner: OpenRunner) -> None:
     seen: list[str] = []
 
     async def careful(payload: dict[str, Any], steps: Steps) -> JobOutcome:
@@ -229,14 +229,14 @@ async def test_a_handler_may_live_with_a_failed_step_and_meets_the_same_error_wh
 
     runner = await open_runner({"careful": careful})
     job_id = await runner.enqueue("careful", "alice", {})
-    job = await runner.wait(job_id, PATIENCE)
+    job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.error) == (JobStatus.FAILED, "ValueError: a bug")
     await runner.retry(job_id)
-    assert (await runner.wait(job_id, PATIENCE)).actions == [{"end": "done"}]
+    assert (await runner.wait(job_id, TIMEOUT_SECONDS)).actions == [{"end": "done"}]
     assert seen == ["No model today."] * 2
 
 
-async def test_a_handler_that_changed_its_steps_fails_the_old_job_and_a_retry_starts_it_over(
+async def test_job_whose_handler_changed_fails_and_a_retry_starts_it_over(
     settings: Settings,
 ) -> None:
     async def step() -> str:
@@ -256,18 +256,18 @@ async def test_a_handler_that_changed_its_steps_fails_the_old_job_and_a_retry_st
 
     async with await JobRunner.open(settings, {"work": before}) as runner:
         job_id = await runner.enqueue("work", "alice", {})
-        assert (await runner.wait(job_id, PATIENCE)).status is JobStatus.FAILED
+        assert (await runner.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.FAILED
     async with await JobRunner.open(settings, {"work": after}) as runner:
         await runner.retry(job_id)
-        job = await runner.wait(job_id, PATIENCE)
+        job = await runner.wait(job_id, TIMEOUT_SECONDS)
         assert job.status is JobStatus.FAILED
         assert "deterministic" in str(job.error)
         await runner.retry(job_id)
-        assert (await runner.wait(job_id, PATIENCE)).status is JobStatus.SUCCEEDED
+        assert (await runner.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
 
 @both_stores
-async def test_closing_in_mid_step_loses_nothing_and_repeats_no_finished_step(settings: Settings) -> None:
+async def test_close_during_a_step_loses_nothing_and_repeats_no_finished_step(settings: Settings) -> None:
     calls: list[str] = []
     entered, opened = asyncio.Event(), asyncio.Event()
 
@@ -289,33 +289,33 @@ async def test_closing_in_mid_step_loses_nothing_and_repeats_no_finished_step(se
         await entered.wait()
     opened.set()
     async with await JobRunner.open(settings, {"work": work}) as runner:
-        assert (await runner.wait(job_id, PATIENCE)).status is JobStatus.SUCCEEDED
+        assert (await runner.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
     assert calls == ["first", "second", "second"]
 
 
-async def test_a_process_may_only_queue_while_another_part_works(open_runner: Open) -> None:
+async def test_runner_without_a_worker_only_enqueues(open_runner: OpenRunner) -> None:
     front = await open_runner(worker=False)
-    job_id = await front.enqueue("say", "alice", {"text": "hi"})
+    job_id = await front.enqueue("shout_text", "alice", {"text": "hi"})
     assert (await front.get(job_id)).status is JobStatus.QUEUED
-    await open_runner({"say": say})
-    assert (await front.wait(job_id, PATIENCE)).status is JobStatus.SUCCEEDED
+    await open_runner({"shout_text": shout_text})
+    assert (await front.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
 
-async def test_jobs_are_listed_newest_first_by_user_and_kind(open_runner: Open) -> None:
+async def test_jobs_are_listed_newest_first_by_user_and_kind(open_runner: OpenRunner) -> None:
     runner = await open_runner(worker=False)
-    await runner.enqueue("say", "alice", {"text": "1"}, job_id="a1")
+    await runner.enqueue("shout_text", "alice", {"text": "1"}, job_id="a1")
     await runner.enqueue("other", "alice", {}, job_id="a2")
-    await runner.enqueue("say", "alice", {"text": "2"}, job_id="a3")
-    await runner.enqueue("say", "bob", {"text": "3"}, job_id="b1")
+    await runner.enqueue("shout_text", "alice", {"text": "2"}, job_id="a3")
+    await runner.enqueue("shout_text", "bob", {"text": "3"}, job_id="b1")
     assert [job.id for job in await runner.list("alice")] == ["a3", "a2", "a1"]
-    assert [job.id for job in await runner.list("alice", "say", limit=1)] == ["a3"]
-    assert {job.id for job in await runner.list(kind="say")} == {"a1", "a3", "b1"}
+    assert [job.id for job in await runner.list("alice", "shout_text", limit=1)] == ["a3"]
+    assert {job.id for job in await runner.list(kind="shout_text")} == {"a1", "a3", "b1"}
 
 
-async def test_old_finished_jobs_are_pruned_and_young_or_waiting_ones_stay(open_runner: Open) -> None:
-    runner = await open_runner({"say": say, "gate": (gate := Gate())})
-    done = await runner.enqueue("say", "alice", {"text": "x"})
-    await runner.wait(done, PATIENCE)
+async def test_old_finished_jobs_are_pruned_and_young_or_waiting_ones_stay(open_runner: OpenRunner) -> None:
+    runner = await open_runner({"shout_text": shout_text, "gate": (gate := BlockingHandler())})
+    done = await runner.enqueue("shout_text", "alice", {"text": "x"})
+    await runner.wait(done, TIMEOUT_SECONDS)
     waiting = await runner.enqueue("gate", "alice", {"n": 1})
     await gate.inside.acquire()
     assert await runner.prune(datetime.now(UTC) - timedelta(days=1)) == 0
@@ -323,26 +323,26 @@ async def test_old_finished_jobs_are_pruned_and_young_or_waiting_ones_stay(open_
     assert await runner.get(done) is None
     assert (await runner.get(waiting)).status is JobStatus.RUNNING
     gate.open()
-    assert (await runner.wait(waiting, PATIENCE)).status is JobStatus.SUCCEEDED
+    assert (await runner.wait(waiting, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
 
-async def test_requests_that_make_no_sense_are_refused_with_the_reason(open_runner: Open, settings: Settings) -> None:
-    runner = await open_runner({"say": say})
-    with pytest.raises(InvalidInput, match="known are say"):
+async def test_invalid_requests_are_rejected_with_a_reason(open_runner: OpenRunner, settings: Settings) -> None:
+    runner = await open_runner({"shout_text": shout_text})
+    with pytest.raises(InvalidInput, match="known are shout_text"):
         await runner.enqueue("sing", "alice", {})
     with pytest.raises(InvalidInput, match="partition"):
-        await runner.enqueue("say", " ", {})
+        await runner.enqueue("shout_text", " ", {})
     with pytest.raises(NotFound):
         await runner.retry("nobody")
     with pytest.raises(NotFound):
         await runner.wait("nobody", 1)
-    with pytest.raises(SetupError, match="already runs jobs"):
-        await JobRunner.open(settings, {"say": say})
+    with pytest.raises(ConfigurationError, match="already runs jobs"):
+        await JobRunner.open(settings, {"shout_text": shout_text})
     assert await runner.get("nobody") is None
-    await runner.wait(await runner.enqueue("say", "alice", {"text": "still works"}), PATIENCE)
+    await runner.wait(await runner.enqueue("shout_text", "alice", {"text": "still works"}), TIMEOUT_SECONDS)
 
 
-async def test_a_step_must_return_what_json_can_hold(open_runner: Open) -> None:
+async def test_step_result_must_be_json_serializable(open_runner: OpenRunner) -> None:
     async def bad(payload: dict[str, Any], steps: Steps) -> JobOutcome:
         async def step() -> object:
             return object()
@@ -351,30 +351,30 @@ async def test_a_step_must_return_what_json_can_hold(open_runner: Open) -> None:
         return JobOutcome()
 
     runner = await open_runner({"bad": bad})
-    job = await runner.wait(await runner.enqueue("bad", "alice", {}), PATIENCE)
+    job = await runner.wait(await runner.enqueue("bad", "alice", {}), TIMEOUT_SECONDS)
     assert job.status is JobStatus.FAILED
     assert "Step 'odd' must return what JSON can hold" in str(job.error)
 
 
-async def test_a_kind_this_worker_does_not_know_fails_and_says_so(open_runner: Open) -> None:
+async def test_job_of_an_unknown_kind_fails_with_a_reason(open_runner: OpenRunner) -> None:
     front = await open_runner(worker=False)
     job_id = await front.enqueue("sing", "alice", {})
-    await open_runner({"say": say})
-    job = await front.wait(job_id, PATIENCE)
+    await open_runner({"shout_text": shout_text})
+    job = await front.wait(job_id, TIMEOUT_SECONDS)
     assert job.status is JobStatus.FAILED
     assert "no job of kind 'sing'" in str(job.error)
 
 
-async def test_nothing_is_printed_or_listened_on_and_the_log_tells_when_a_job_comes_and_goes(
-    open_runner: Open, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+async def test_runner_prints_nothing_opens_no_port_and_logs_job_start_and_end(
+    open_runner: OpenRunner, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     def listening() -> set[Any]:
         return {socket.laddr for socket in psutil.Process().net_connections() if socket.status == psutil.CONN_LISTEN}
 
     before = listening()
     with caplog.at_level(logging.INFO):
-        runner = await open_runner({"say": say})
-        await runner.wait(await runner.enqueue("say", "alice", {"text": "hush"}), PATIENCE)
+        runner = await open_runner({"shout_text": shout_text})
+        await runner.wait(await runner.enqueue("shout_text", "alice", {"text": "hush"}), TIMEOUT_SECONDS)
         assert listening() == before
         await runner.close()
     assert capfd.readouterr() == ("", "")
@@ -382,23 +382,23 @@ async def test_nothing_is_printed_or_listened_on_and_the_log_tells_when_a_job_co
     assert "hush" not in str([vars(record) for record in caplog.records])
 
 
-async def test_an_unreachable_job_store_is_reported_as_such(tmp_path: Path) -> None:
+async def test_unreachable_job_store_raises_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(JobsUnavailable, match="cannot be written"):
+    with pytest.raises(JobStoreUnavailable, match="cannot be written"):
         await JobRunner.open(Settings(data_dir=tmp_path / "file"), {})
     (tmp_path / "jobs.sqlite").write_text("this is no database, and long enough to be read as a header of one" * 20)
-    with pytest.raises(JobsUnavailable, match="not a database"):
+    with pytest.raises(JobStoreUnavailable, match="not a database"):
         await JobRunner.open(Settings(data_dir=tmp_path), {})
-    with pytest.raises(JobsUnavailable) as caught:
+    with pytest.raises(JobStoreUnavailable) as caught:
         await JobRunner.open(Settings(data_dir=tmp_path, jobs_url="postgresql://u:secret@127.0.0.1:1/jobs"), {})
     assert "secret" not in caught.value.detail
-    with pytest.raises(SetupError, match="GRAPHMEM_JOBS_URL"):
+    with pytest.raises(ConfigurationError, match="GRAPHMEM_JOBS_URL"):
         await JobRunner.open(Settings(data_dir=tmp_path, jobs_url="mysql://localhost/jobs"), {})
 
 
-async def test_a_closed_runner_answers_that_it_is_closed(settings: Settings) -> None:
+async def test_closed_runner_raises_unavailable(settings: Settings) -> None:
     runner = await JobRunner.open(settings, {}, worker=False)
     await runner.close()
     await runner.close()
-    with pytest.raises(JobsUnavailable, match="closed"):
-        await runner.enqueue("say", "alice", {})
+    with pytest.raises(JobStoreUnavailable, match="closed"):
+        await runner.enqueue("shout_text", "alice", {})

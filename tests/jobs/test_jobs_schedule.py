@@ -11,19 +11,19 @@ import pytest
 from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.errors import InvalidInput
 from graphmem.jobs import JobRunner, Steps
-from tests.jobs.conftest import WorkerProcess
+from tests.jobs.conftest import WorkerSubprocess
 
-Open = Callable[..., Any]
+OpenRunner = Callable[..., Any]
 EVERY_SECOND = "* * * * * *"
 
 
-async def test_a_schedule_queues_one_job_a_tick_however_many_workers_there_are(
-    open_runner: Open, worker_process: WorkerProcess
+async def test_schedule_queues_one_job_per_tick_with_several_workers(
+    open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:
     async def tick(payload: dict[str, Any], steps: Steps) -> JobOutcome:
         async def write() -> None:
-            with worker_process.diary.open("a") as diary:
-                diary.write(f"{payload['scheduled_at']}\n")
+            with worker_process.journal.open("a") as journal:
+                journal.write(f"{payload['scheduled_at']}\n")
 
         await steps.run("write", write)
         return JobOutcome()
@@ -31,7 +31,7 @@ async def test_a_schedule_queues_one_job_a_tick_however_many_workers_there_are(
     worker_process.start()
     runner: JobRunner = await open_runner({"tick": tick})
     await runner.schedule("nightly", EVERY_SECOND, "Europe/Stockholm", "tick", {"depth": 3})
-    await asyncio.to_thread(worker_process.until_written, "ready")
+    await asyncio.to_thread(worker_process.wait_for_line, "ready")
     while len(await runner.list("system:nightly")) < 3:  # noqa: ASYNC110 - another process queues them too
         await asyncio.sleep(0.1)
     jobs = await runner.list("system:nightly")
@@ -41,7 +41,7 @@ async def test_a_schedule_queues_one_job_a_tick_however_many_workers_there_are(
     assert len(ticks) == len(set(ticks)) >= 3
 
 
-async def test_a_schedule_that_cannot_be_read_is_refused(open_runner: Open) -> None:
+async def test_invalid_schedule_is_rejected(open_runner: OpenRunner) -> None:
     runner = await open_runner(worker=False)
     with pytest.raises(InvalidInput, match="nightly"):
         await runner.schedule("nightly", "at two", "UTC", "tick")

@@ -1,8 +1,8 @@
-"""A worker on its own: `worker_process.py <data folder> <jobs url or ""> <folder of diary and signs> <name>`.
+"""A worker on its own: `worker_process.py <data folder> <jobs url or ""> <folder of journal and signs> <name>`.
 
 Job `three` does the steps one, two and three. Before its step, or after it, the process kills itself once where the
-folder holds a sign `kill-in-<step>` or `kill-after-<step>`. Job `gated` waits inside its second step for the sign
-`open`. Every step writes its name to the diary.
+folder holds a sign `kill-in-<step>` or `kill-after-<step>`. Job `blocking_job` waits inside its second step for the sign
+`open`. Every step writes its name to the journal.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ DATA, URL, FOLDER, NAME = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys
 
 
 def note(line: str) -> None:
-    with (FOLDER / "diary").open("a") as diary:
-        diary.write(f"{line}\n")
+    with (FOLDER / "journal").open("a") as journal:
+        journal.write(f"{line}\n")
 
 
-def die_if_told(when: str) -> None:
+def kill_if_requested(when: str) -> None:
     sign = FOLDER / f"kill-{when}"
     if sign.exists():
         sign.unlink()
@@ -36,17 +36,17 @@ def die_if_told(when: str) -> None:
 async def three(payload: dict[str, Any], steps: Steps) -> JobOutcome:
     async def step(name: str) -> str:
         note(name)
-        die_if_told(f"in-{name}")
+        kill_if_requested(f"in-{name}")
         return f"{name} of {payload['text']}"
 
     done = []
     for name in ("one", "two", "three"):
         done.append(await steps.run(name, lambda name=name: step(name)))  # type: ignore[misc]
-        die_if_told(f"after-{name}")
+        kill_if_requested(f"after-{name}")
     return JobOutcome(actions=[{"done": done}])
 
 
-async def gated(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+async def blocking_job(payload: dict[str, Any], steps: Steps) -> JobOutcome:
     async def first() -> str:
         note("first")
         return NAME
@@ -71,8 +71,8 @@ async def tick(payload: dict[str, Any], steps: Steps) -> JobOutcome:
 
 async def main() -> None:
     settings = Settings(data_dir=DATA, jobs_url=URL or None)
-    handlers = {"three": three, "gated": gated, "tick": tick}
-    async with await JobRunner.open(settings, handlers, dead_after=2.0):
+    handlers = {"three": three, "blocking_job": blocking_job, "tick": tick}
+    async with await JobRunner.open(settings, handlers, dead_worker_seconds=2.0):
         note("ready")
         await asyncio.Event().wait()
 

@@ -17,7 +17,7 @@ from graphmem.llm.client import DEFAULT_MODEL, LanguageModel
 from graphmem.llm.completion import LlmReceipt, ToolCall
 from graphmem.llm.prompts import Prompt
 from graphmem.settings import Settings
-from tests.llm.scripted import Exchange, ScriptedServer, Step, fails, hangs, hangs_up, says, sends, trickles
+from tests.llm.scripted_server import Exchange, ScriptedServer, Step, fails, hangs, hangs_up, replies, sends, trickles
 
 SECRET = "Mara keeps the spare key under the third flowerpot"
 PROMPT = Prompt("test", "Judge the conversation.", SECRET)
@@ -58,7 +58,7 @@ async def ask(*steps: Step, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
 
 async def test_an_answer_in_the_schema_comes_back_as_a_value_with_its_cost() -> None:
     usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
-    completion, requests = await ask(says(GOOD, usage=usage))
+    completion, requests = await ask(replies(GOOD, usage=usage))
     assert completion.value == VERDICT
     assert (completion.receipt.calls, completion.receipt.prompt_tokens, completion.receipt.completion_tokens) == (
         1,
@@ -71,7 +71,7 @@ async def test_an_answer_in_the_schema_comes_back_as_a_value_with_its_cost() -> 
 
 
 async def test_tokens_are_estimated_where_the_server_does_not_count_them() -> None:
-    completion, requests = await ask(says(GOOD))
+    completion, requests = await ask(replies(GOOD))
     assert completion.receipt.prompt_tokens == len(json.dumps(requests[0]["messages"])) // 4
     assert completion.receipt.completion_tokens > 0
 
@@ -91,14 +91,14 @@ def test_receipts_add_up() -> None:
         "The set {a, b} is fine: " + GOOD,
     ],
 )
-async def test_wrapping_and_spelling_around_a_right_answer_are_forgiven(text: str) -> None:
-    completion, requests = await ask(says(text))
+async def test_text_around_a_valid_answer_and_enum_spelling_are_tolerated(text: str) -> None:
+    completion, requests = await ask(replies(text))
     assert completion.value == VERDICT
     assert len(requests) == 1
 
 
 async def test_an_enum_spelled_with_a_space_is_read() -> None:
-    completion, _ = await ask(says('{"keep": false, "tone": "Warm hearted"}'))
+    completion, _ = await ask(replies('{"keep": false, "tone": "Warm hearted"}'))
     assert completion.value.tone is Tone.WARM
 
 
@@ -119,10 +119,8 @@ async def test_an_enum_spelled_with_a_space_is_read() -> None:
     ],
 )
 @pytest.mark.req("GO-08")
-async def test_an_answer_outside_the_schema_is_an_error_that_can_be_retried_and_quotes_nothing(
-    text: str, why: str
-) -> None:
-    error, requests = await ask(says(text))
+async def test_an_answer_outside_the_schema_is_a_retryable_error_without_quotes(text: str, why: str) -> None:
+    error, requests = await ask(replies(text))
     assert isinstance(error, ModelUnavailable)
     assert why in error.detail
     assert "flowerpot" not in error.detail
@@ -145,22 +143,22 @@ async def test_an_answer_outside_the_schema_is_an_error_that_can_be_retried_and_
         sends(b'{"choices": [{"message": {"content": {"a": 1}}}]}'),
     ],
 )
-async def test_a_server_that_is_no_model_is_named_as_such(step: Step) -> None:
+async def test_a_server_without_chat_completions_is_reported_as_such(step: Step) -> None:
     error, _ = await ask(step)
     assert isinstance(error, ModelUnavailable)
     assert "OPENAI_BASE_URL" in error.detail
 
 
 @pytest.mark.parametrize("step", [fails(500), fails(503), fails(502), fails(429), fails(408), hangs_up])
-async def test_a_failure_that_passes_is_tried_again(step: Step) -> None:
-    completion, requests = await ask(step, step, says(GOOD))
+async def test_transient_failures_are_retried(step: Step) -> None:
+    completion, requests = await ask(step, step, replies(GOOD))
     assert completion.value == VERDICT
     assert len(requests) == 3
     assert completion.receipt.calls == 1
 
 
 @pytest.mark.parametrize("step", [fails(500), fails(429), hangs_up])
-async def test_tries_are_bounded_and_the_error_can_be_retried_later(step: Step) -> None:
+async def test_attempts_are_bounded_and_the_error_is_retryable(step: Step) -> None:
     error, requests = await ask(step, attempts=3)
     assert isinstance(error, ModelUnavailable)
     assert error.retry_after is not None
@@ -169,7 +167,7 @@ async def test_tries_are_bounded_and_the_error_can_be_retried_later(step: Step) 
 
 @pytest.mark.req("UMB-01")
 @pytest.mark.parametrize("step", [hangs(), trickles])
-async def test_a_server_that_hangs_costs_no_more_than_the_timeout_of_each_try(step: Step) -> None:
+async def test_a_hanging_server_costs_at_most_the_timeout_of_each_attempt(step: Step) -> None:
     async with asyncio.timeout(4):
         error, requests = await ask(step, timeout=0.2, attempts=2)
     assert isinstance(error, ModelUnavailable)
@@ -177,8 +175,8 @@ async def test_a_server_that_hangs_costs_no_more_than_the_timeout_of_each_try(st
     assert len(requests) == 2
 
 
-async def test_a_server_that_is_not_there_is_an_error_that_names_the_setting() -> None:
-    with ScriptedServer(says(GOOD)) as server:
+async def test_an_unreachable_server_is_an_error_that_names_the_setting() -> None:
+    with ScriptedServer(replies(GOOD)) as server:
         address = server.base_url
     async with LanguageModel(base_url=address, attempts=2, backoff=0.01) as model:
         with pytest.raises(ModelUnavailable, match="OPENAI_BASE_URL"):
@@ -191,20 +189,20 @@ async def test_retry_after_is_waited_for() -> None:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    completion, _ = await ask(fails(429, retry_after="7"), fails(503, retry_after="3"), says(GOOD), sleep=sleep)
+    completion, _ = await ask(fails(429, retry_after="7"), fails(503, retry_after="3"), replies(GOOD), sleep=sleep)
     assert completion.value == VERDICT
     assert pauses == [7, 3]
 
 
 @pytest.mark.parametrize("header", ["120", "Fri, 31 Dec 2100 23:59:59 GMT", "inf"])
-async def test_a_pause_too_long_to_wait_is_handed_on(header: str) -> None:
+async def test_a_long_retry_after_is_passed_to_the_caller(header: str) -> None:
     error, requests = await ask(fails(429, retry_after=header))
     assert len(requests) == 1
     assert error.retry_after >= 120
 
 
 async def test_an_unreadable_retry_after_is_ignored() -> None:
-    completion, _ = await ask(fails(429, retry_after="soon"), says(GOOD))
+    completion, _ = await ask(fails(429, retry_after="soon"), replies(GOOD))
     assert completion.value == VERDICT
 
 
@@ -221,7 +219,7 @@ async def test_an_unreadable_retry_after_is_ignored() -> None:
         (fails(501, f"nothing for {'0a' * 12}", code="no_recording"), "0a" * 12),
     ],
 )
-async def test_what_repeating_cannot_mend_is_not_repeated(step: Step, named: str) -> None:
+async def test_permanent_failures_are_not_retried(step: Step, named: str) -> None:
     error, requests = await ask(step)
     assert isinstance(error, ModelUnavailable)
     assert named in error.detail
@@ -245,8 +243,8 @@ async def test_a_gate_model_that_is_unknown_names_its_own_setting() -> None:
         fails(422, "unknown field", param="response_format"),
     ],
 )
-async def test_a_server_without_json_schema_gets_the_schema_in_the_prompt_from_then_on(refusal: Step) -> None:
-    with ScriptedServer(refusal, says(GOOD)) as server:
+async def test_a_server_without_json_schema_support_gets_the_schema_in_the_prompt(refusal: Step) -> None:
+    with ScriptedServer(refusal, replies(GOOD)) as server:
         async with model_at(server) as model:
             for _ in range(2):
                 assert (await model.complete_structured(PROMPT, Verdict)).value == VERDICT
@@ -260,7 +258,7 @@ async def test_a_server_without_json_schema_gets_the_schema_in_the_prompt_from_t
 
 async def test_a_server_without_any_json_mode_is_asked_in_plain_text() -> None:
     refusal = fails(400, "response_format is not supported")
-    completion, requests = await ask(refusal, refusal, says(f"Sure:\n```json\n{GOOD}\n```"))
+    completion, requests = await ask(refusal, refusal, replies(f"Sure:\n```json\n{GOOD}\n```"))
     assert completion.value == VERDICT
     assert "response_format" not in requests[2]
     assert '"tone"' in requests[2]["messages"][0]["content"]
@@ -273,14 +271,14 @@ async def test_two_calls_refused_at_once_give_up_only_one_format() -> None:
         both_have_asked.wait(5)
         fails(400, "json_schema is not supported")(exchange)
 
-    with ScriptedServer(refuses, refuses, says(GOOD)) as server:
+    with ScriptedServer(refuses, refuses, replies(GOOD)) as server:
         async with model_at(server) as model:
             await asyncio.gather(*(model.complete_structured(PROMPT, Verdict) for _ in range(2)))
     assert [request["response_format"]["type"] for request in server.requests[2:]] == ["json_object"] * 2
 
 
-async def test_a_server_that_ignores_the_schema_in_silence_gets_it_in_the_next_prompt() -> None:
-    with ScriptedServer(says("The user has a key."), says(GOOD)) as server:
+async def test_a_server_that_ignores_the_schema_gets_it_in_the_next_prompt() -> None:
+    with ScriptedServer(replies("The user has a key."), replies(GOOD)) as server:
         async with model_at(server) as model:
             with pytest.raises(ModelUnavailable):
                 await model.complete_structured(PROMPT, Verdict)
@@ -288,13 +286,13 @@ async def test_a_server_that_ignores_the_schema_in_silence_gets_it_in_the_next_p
     assert '"tone"' in server.requests[1]["messages"][0]["content"]
 
 
-async def test_sampling_a_model_refuses_is_left_out_for_that_model_only() -> None:
+async def test_a_refused_sampling_parameter_is_left_out_for_that_model_only() -> None:
     def refuse_for_large(name: str) -> Step:
         def step(exchange: Any) -> None:
             if name in exchange.body and exchange.body["model"] == "large":
                 fails(400, f"Unsupported parameter: '{name}'", param=name)(exchange)
             else:
-                says(GOOD)(exchange)
+                replies(GOOD)(exchange)
 
         return step
 
@@ -309,7 +307,7 @@ async def test_sampling_a_model_refuses_is_left_out_for_that_model_only() -> Non
 
 @pytest.mark.req("GO-03", "GO-14")
 async def test_gate_and_main_calls_use_their_own_model_and_effort() -> None:
-    with ScriptedServer(says(GOOD)) as server:
+    with ScriptedServer(replies(GOOD)) as server:
         settings = Settings(
             _env_file=None,
             openai_base_url=server.base_url,
@@ -341,12 +339,15 @@ def test_a_key_alone_means_the_default_model() -> None:
 
 
 async def test_an_answer_cut_at_the_length_limit_is_not_used() -> None:
-    error, _ = await ask(says(GOOD, finish="length"))
+    error, _ = await ask(replies(GOOD, finish="length"))
     assert "length limit" in error.detail
 
 
-async def test_an_answer_withheld_or_declined_is_said_so_and_not_repeated() -> None:
-    for step, word in ((says(None, finish="content_filter"), "filter"), (says(None, refusal="I cannot"), "declined")):
+async def test_a_filtered_or_declined_answer_is_reported_and_not_retried() -> None:
+    for step, word in (
+        (replies(None, finish="content_filter"), "filter"),
+        (replies(None, refusal="I cannot"), "declined"),
+    ):
         error, requests = await ask(step)
         assert word in error.detail
         assert len(requests) == 1
@@ -367,7 +368,7 @@ def call(arguments: object, name: str = "keep") -> dict[str, Any]:
 @pytest.mark.req("CASH-08")
 async def test_several_tool_calls_of_one_answer_come_back_in_order() -> None:
     calls = [call('{"what": "tea"}'), call({"what": "cake"}), call("")]
-    answer = await tools_answer(says("Noted.", finish="tool_calls", tool_calls=calls))
+    answer = await tools_answer(replies("Noted.", finish="tool_calls", tool_calls=calls))
     assert answer.calls == [ToolCall("keep", {"what": "tea"}), ToolCall("keep", {"what": "cake"}), ToolCall("keep", {})]
     assert answer.text == "Noted."
     assert answer.receipt.calls == 1
@@ -375,28 +376,31 @@ async def test_several_tool_calls_of_one_answer_come_back_in_order() -> None:
 
 @pytest.mark.req("CASH-14")
 async def test_no_tool_call_is_an_answer_too() -> None:
-    answer = await tools_answer(says("Nothing memorable here."))
+    answer = await tools_answer(replies("Nothing memorable here."))
     assert (answer.calls, answer.text) == ([], "Nothing memorable here.")
 
 
 @pytest.mark.parametrize("bad", ['{"what": "te', "[1]", '"tea"', 5])
 async def test_tool_arguments_that_are_no_object_are_refused(bad: object) -> None:
     with pytest.raises(ModelUnavailable, match="no JSON object"):
-        await tools_answer(says(None, finish="tool_calls", tool_calls=[call('{"a": 1}'), call(bad)]))
+        await tools_answer(replies(None, finish="tool_calls", tool_calls=[call('{"a": 1}'), call(bad)]))
 
 
 @pytest.mark.parametrize(
     "steps",
     [
-        [says(GOOD)],
-        [fails(500, SECRET), fails(429, SECRET, retry_after="0"), fails(400, f"response_format {SECRET}"), says(GOOD)],
-        [says(SECRET)],
-        [says(json.dumps({"keep": SECRET, "tone": SECRET, SECRET: 1}))],
+        [replies(GOOD)],
+        [
+            fails(500, SECRET),
+            fails(429, SECRET, retry_after="0"),
+            fails(400, f"response_format {SECRET}"),
+            replies(GOOD),
+        ],
+        [replies(SECRET)],
+        [replies(json.dumps({"keep": SECRET, "tone": SECRET, SECRET: 1}))],
     ],
 )
-async def test_no_log_and_no_traceback_holds_what_the_user_said(
-    steps: list[Step], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_logs_and_tracebacks_contain_no_user_text(steps: list[Step], caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("openai").setLevel(logging.NOTSET)
     caplog.set_level(logging.DEBUG)
     with ScriptedServer(*steps) as server:
@@ -410,13 +414,13 @@ async def test_no_log_and_no_traceback_holds_what_the_user_said(
     assert "flowerpot" not in caplog.text
 
 
-async def test_a_proxy_of_the_environment_does_not_stand_before_a_server_on_this_machine(
+async def test_a_loopback_server_is_reached_without_the_environments_proxy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with ScriptedServer(fails(400)) as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_port}")
-        completion, _ = await ask(says(GOOD))
+        completion, _ = await ask(replies(GOOD))
     assert completion.value == VERDICT
     assert proxy.requests == []
 
@@ -427,7 +431,7 @@ def schema_of(request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_the_schema_sent_is_strict_and_free_of_docstrings() -> None:
-    _, requests = await ask(says(GOOD))
+    _, requests = await ask(replies(GOOD))
     schema = schema_of(requests[0])
     assert schema["required"] == ["keep", "tone", "kind", "notes"]
     assert schema["additionalProperties"] is False
@@ -442,7 +446,7 @@ async def test_properties_named_like_keywords_stay() -> None:
         title: str
         default: int
 
-    with ScriptedServer(says('{"title": "a", "default": 1}')) as server:
+    with ScriptedServer(replies('{"title": "a", "default": 1}')) as server:
         async with model_at(server) as model:
             assert (await model.complete_structured([{"role": "user", "content": "x"}], Item)).value.title == "a"
     assert schema_of(server.requests[0])["required"] == ["title", "default"]

@@ -11,11 +11,11 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from graphmem.errors import ModelUnavailable, SetupError
+from graphmem.errors import ConfigurationError, ModelUnavailable
 from graphmem.llm.client import LanguageModel
 from graphmem.llm.completion import ToolCall
-from graphmem.llm.replay import Replay, load_recordings, pack_recordings, recording_key
-from graphmem.llm.structured import response_format
+from graphmem.llm.replay import ReplayServer, load_recordings, pack_recordings, recording_key
+from graphmem.llm.structured_output import response_format
 
 
 class Verdict(BaseModel):
@@ -58,7 +58,7 @@ def test_the_key_is_over_messages_format_and_tools_only() -> None:
 
 
 async def test_recorded_prompts_are_answered_as_recorded(folder: Path) -> None:
-    with Replay(folder) as replay:
+    with ReplayServer(folder) as replay:
         async with LanguageModel(base_url=replay.base_url) as model:
             told = await model.complete_structured(TEA["request"]["messages"], Verdict)
             called = await model.call_tools(CAKE["request"]["messages"], TOOLS)
@@ -73,7 +73,7 @@ async def test_recorded_prompts_are_answered_as_recorded(folder: Path) -> None:
 async def test_a_prompt_without_a_recording_fails_at_once_and_names_its_key(folder: Path) -> None:
     messages = asks("Never heard of it")
     key = recording_key({"messages": messages, "response_format": response_format(Verdict)})
-    with Replay(folder) as replay:
+    with ReplayServer(folder) as replay:
         async with LanguageModel(base_url=replay.base_url) as model:
             with pytest.raises(
                 ModelUnavailable, match=f"No completion is recorded for this prompt .key {key}."
@@ -84,7 +84,7 @@ async def test_a_prompt_without_a_recording_fails_at_once_and_names_its_key(fold
 
 
 async def test_many_callers_are_answered_side_by_side(folder: Path) -> None:
-    with Replay(folder) as replay:
+    with ReplayServer(folder) as replay:
         async with LanguageModel(base_url=replay.base_url) as model:
             await asyncio.gather(*(model.call_tools(CAKE["request"]["messages"], TOOLS) for _ in range(40)))
     assert replay.calls[CAKE["key"]] == 40
@@ -103,7 +103,7 @@ async def test_many_callers_are_answered_side_by_side(folder: Path) -> None:
 async def test_what_cannot_be_replayed_is_refused_in_the_shape_of_the_api(
     folder: Path, path: str, body: bytes, status: int
 ) -> None:
-    with Replay(folder) as replay:
+    with ReplayServer(folder) as replay:
         async with httpx.AsyncClient(trust_env=False) as http:
             response = await http.post(replay.base_url.removesuffix("/v1") + path, content=body)
     assert response.status_code == status
@@ -134,11 +134,11 @@ def broken(folder: Path, text: str, name: str = "x.json") -> Path:
     ],
 )
 def test_a_broken_recording_is_refused_by_name(folder: Path, text: str, why: str) -> None:
-    with pytest.raises(SetupError, match=why) as caught:
+    with pytest.raises(ConfigurationError, match=why) as caught:
         load_recordings(broken(folder, text))
     assert "x.json" in caught.value.detail
 
 
 def test_a_missing_set_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="no recorded completions"):
-        Replay(tmp_path / "nowhere.jsonl")
+    with pytest.raises(ConfigurationError, match="no recorded completions"):
+        ReplayServer(tmp_path / "nowhere.jsonl")

@@ -10,32 +10,32 @@ from itertools import pairwise
 import pytest
 from stdnum import luhn
 
-from graphmem.sample import messages, questions
+from graphmem.sample import load_messages, load_questions
 
-SESSIONS = Counter(message["session_id"] for message in messages())
+SESSIONS = Counter(message["session_id"] for message in load_messages())
 
 
-def said_on(day: str) -> str:
-    return " ".join(message["content"] for message in messages() if message["session_id"] == f"mara-{day}")
+def session_text(day: str) -> str:
+    return " ".join(message["content"] for message in load_messages() if message["session_id"] == f"mara-{day}")
 
 
 def test_it_is_a_year_of_dated_sessions_small_enough_for_one_extraction_each() -> None:
-    assert len(messages()) >= 48
+    assert len(load_messages()) >= 48
     assert len(SESSIONS) >= 7
     assert max(SESSIONS.values()) <= 10
 
 
 def test_messages_are_unique_in_order_and_dated_with_an_offset() -> None:
-    assert len({message["id"] for message in messages()}) == len(messages())
-    times = [datetime.fromisoformat(message["timestamp"]) for message in messages()]
+    assert len({message["id"] for message in load_messages()}) == len(load_messages())
+    times = [datetime.fromisoformat(message["timestamp"]) for message in load_messages()]
     assert all(time.tzinfo for time in times)
     assert all(earlier < later for earlier, later in pairwise(times))
-    for message in messages():
+    for message in load_messages():
         assert message["timestamp"].startswith(message["session_id"].removeprefix("mara-"))
 
 
 def test_user_and_assistant_take_turns() -> None:
-    for first, second in zip(messages()[::2], messages()[1::2], strict=True):
+    for first, second in zip(load_messages()[::2], load_messages()[1::2], strict=True):
         assert (first["role"], second["role"]) == ("user", "assistant")
         assert first["session_id"] == second["session_id"]
         assert (first.get("name"), second.get("name")) == ("Mara", None)
@@ -45,7 +45,7 @@ def test_user_and_assistant_take_turns() -> None:
 def test_it_holds_one_card_number_that_no_memory_may_keep() -> None:
     numbers = [
         re.sub(r"\D", "", text)
-        for text in re.findall(r"(?:\d[ -]?){13,19}", " ".join(m["content"] for m in messages()))
+        for text in re.findall(r"(?:\d[ -]?){13,19}", " ".join(m["content"] for m in load_messages()))
     ]
     assert numbers == ["4242424242424242"]
     assert luhn.is_valid(numbers[0])
@@ -54,15 +54,15 @@ def test_it_holds_one_card_number_that_no_memory_may_keep() -> None:
 def test_relative_dates_fall_on_the_days_they_name() -> None:
     weekdays = {"2025-04-15": "Tuesday", "2025-05-06": "Tuesday", "2026-03-22": "Sunday", "2026-04-11": "Saturday"}
     assert {day: f"{datetime.fromisoformat(day):%A}" for day in weekdays} == weekdays
-    assert "last Friday" in said_on("2025-04-15")
-    assert "on Sundays I cook" in said_on("2026-03-22")
+    assert "last Friday" in session_text("2025-04-15")
+    assert "on Sundays I cook" in session_text("2026-03-22")
     moved, told = datetime(2025, 9, 27), datetime(2025, 10, 12)
-    assert "for two weeks now" in said_on("2025-10-12")
+    assert "for two weeks now" in session_text("2025-10-12")
     assert (told - moved).days // 7 == 2
 
 
 def test_questions_ask_in_every_way_and_about_sessions_that_exist() -> None:
-    asked = questions()
+    asked = load_questions()
     assert {question.by for question in asked} == {"entity", "meaning"}
     assert any(question.valid_as_of for question in asked)
     assert {question.known_after for question in asked if question.known_after} <= SESSIONS.keys()
@@ -76,5 +76,5 @@ def test_questions_ask_in_every_way_and_about_sessions_that_exist() -> None:
     "word", ["Copenhagen", "Hamburg", "hazelnut", "15 July 2025", "30 June 2025", "Frederike Holm"]
 )
 def test_what_questions_expect_was_said(word: str) -> None:
-    assert any(word in text for question in questions() for text in question.expects)
-    assert any(word in message["content"] for message in messages())
+    assert any(word in text for question in load_questions() for text in question.expects)
+    assert any(word in message["content"] for message in load_messages())

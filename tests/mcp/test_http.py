@@ -13,38 +13,38 @@ from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn
 from graphmem.mcp import make_app
 from graphmem.settings import Settings
-from tests.mcp.conftest import Keys, answer, connected, keep_and_find, refused, with_tools
+from tests.mcp.conftest import Keys, call_tool, call_tool_error, http_client, run_memory_lifecycle, serve_tools
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_session_keeps_finds_corrects_looks_back_and_ends(
+async def test_a_session_saves_searches_updates_reads_history_and_deletes(
     service: GraphMemory, settings: Settings, keys: Keys, mode: str
 ) -> None:
     key = await keys(users=["mara"])
-    async with with_tools(service, settings) as address, connected(f"{address}/mcp", key, mode) as client:
-        await keep_and_find(client)
+    async with serve_tools(service, settings) as address, http_client(f"{address}/mcp", key, mode) as client:
+        await run_memory_lifecycle(client)
 
 
-async def test_a_key_of_many_users_names_the_user_in_the_address(
+async def test_a_key_of_many_users_names_the_user_in_the_path(
     service: GraphMemory, settings: Settings, keys: Keys, tenant: str
 ) -> None:
     key = await keys()
-    async with with_tools(service, settings) as address:
+    async with serve_tools(service, settings) as address:
         for user in ("anna", "mcp", "a/b", "100%", "日本"):
-            async with connected(f"{address}/mcp/{quote(user, safe='')}", key) as client:
-                await answer(client, "save_memory", content="Likes oolong tea")
+            async with http_client(f"{address}/mcp/{quote(user, safe='')}", key) as client:
+                await call_tool(client, "save_memory", content="Likes oolong tea")
             listed = await service.memories.page(Owner(tenant, user), ListFilters())
             assert [each.content for each in listed.items] == ["Likes oolong tea"]
 
 
-async def test_a_request_without_a_user_or_a_key_that_reaches_it_is_refused(
+async def test_a_request_without_a_user_or_an_authorized_key_is_rejected(
     service: GraphMemory, settings: Settings, keys: Keys
 ) -> None:
     bound, wide, two = await keys(users=["mara"]), await keys(), await keys(users=["mara", "anna"])
-    async with with_tools(service, settings) as address, httpx.AsyncClient(base_url=address) as http:
+    async with serve_tools(service, settings) as address, httpx.AsyncClient(base_url=address) as http:
         for key, path, status in (
             ("", "/mcp", 401),
             ("gm_nothing", "/mcp", 401),
@@ -68,26 +68,28 @@ async def test_a_request_without_a_user_or_a_key_that_reaches_it_is_refused(
         assert (await http.get("/mcp", headers=ACCEPT)).status_code == 405
 
 
-async def test_an_analyst_reads_and_does_not_write(
+async def test_an_analyst_reads_but_cannot_write(
     service: GraphMemory, settings: Settings, keys: Keys, tenant: str
 ) -> None:
     key = await keys("analyst", ["mara"])
-    async with with_tools(service, settings) as address, connected(f"{address}/mcp", key) as client:
-        assert "hint" in await answer(client, "search_memory", query="tea")
+    async with serve_tools(service, settings) as address, http_client(f"{address}/mcp", key) as client:
+        assert "hint" in await call_tool(client, "search_memory", query="tea")
         owner = Owner(tenant, "mara")
         [saved] = await service.memories.save(owner, [MemoryIn(content="Mara likes tea")])
-        assert (await answer(client, "search_memory", query="tea"))["memories"]
-        assert (await answer(client, "lookup_entity", text="mara"))["entities"]
-        assert "likes tea" in (await answer(client, "get_context", question="Which tea?"))["preamble"]
+        assert (await call_tool(client, "search_memory", query="tea"))["memories"]
+        assert (await call_tool(client, "lookup_entity", text="mara"))["entities"]
+        assert "likes tea" in (await call_tool(client, "get_context", question="Which tea?"))["preamble"]
         await service.retrieval.flush()
         assert saved.memory
         assert (await service.memories.get(owner, saved.memory.id)).access_count == 0
-        assert "analyst" in await refused(client, "save_memory", content="Mara likes tea")
+        assert "analyst" in await call_tool_error(client, "save_memory", content="Mara likes tea")
 
 
-async def test_a_revoked_key_is_out_at_once(service: GraphMemory, settings: Settings, keys: Keys, tenant: str) -> None:
+async def test_a_revoked_key_is_rejected_at_once(
+    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
+) -> None:
     key = await keys(users=["mara"])
-    async with with_tools(service, settings) as address, httpx.AsyncClient(base_url=address) as http:
+    async with serve_tools(service, settings) as address, httpx.AsyncClient(base_url=address) as http:
         headers = ACCEPT | {"Authorization": f"Bearer {key}"}
         assert (await http.post("/mcp", json=PING, headers=headers)).status_code == 200
         [made] = await service.keys.list(tenant)
@@ -95,18 +97,18 @@ async def test_a_revoked_key_is_out_at_once(service: GraphMemory, settings: Sett
         assert (await http.post("/mcp", json=PING, headers=headers)).status_code == 401
 
 
-async def test_writes_are_noted_under_the_key(
+async def test_writes_record_the_key_as_actor(
     service: GraphMemory, settings: Settings, keys: Keys, tenant: str
 ) -> None:
     key = await keys(users=["mara"])
-    async with with_tools(service, settings) as address, connected(f"{address}/mcp", key) as client:
-        saved = await answer(client, "save_memory", content="Mara likes oolong tea")
+    async with serve_tools(service, settings) as address, http_client(f"{address}/mcp", key) as client:
+        saved = await call_tool(client, "save_memory", content="Mara likes oolong tea")
     [made] = await service.keys.list(tenant)
     rows = await service.memories.history(Owner(tenant, "mara"), saved["memory_id"])
     assert [row.actor for row in rows] == [made.id]
 
 
-async def test_after_the_mount_the_application_is_as_before(service: GraphMemory, settings: Settings) -> None:
+async def test_leaving_the_mount_removes_its_routes(service: GraphMemory, settings: Settings) -> None:
     from graphmem_api.app import create_app
 
     from graphmem.mcp import mount
@@ -118,15 +120,17 @@ async def test_after_the_mount_the_application_is_as_before(service: GraphMemory
     assert app.router.routes == before
 
 
-async def test_the_tools_are_served_alone(service: GraphMemory, settings: Settings, keys: Keys) -> None:
+async def test_the_tools_are_served_as_a_standalone_application(
+    service: GraphMemory, settings: Settings, keys: Keys
+) -> None:
     app = make_app(service, settings)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, lifespan="on", log_config=None))
     task = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - a flag is all uvicorn offers
         await asyncio.sleep(0.01)
     address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    async with connected(f"{address}/mcp/a%2Fb", await keys(users=["a/b"])) as client:
-        await keep_and_find(client)
+    async with http_client(f"{address}/mcp/a%2Fb", await keys(users=["a/b"])) as client:
+        await run_memory_lifecycle(client)
     async with httpx.AsyncClient(base_url=address) as http:
         nobody = await http.post("/mcp", json=PING)
         assert (nobody.status_code, nobody.headers["content-type"]) == (401, "application/problem+json")

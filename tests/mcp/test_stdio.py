@@ -10,10 +10,10 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 
 from graphmem.settings import Settings
-from tests.mcp.conftest import answer, keep_and_find, refused
+from tests.mcp.conftest import call_tool, call_tool_error, run_memory_lifecycle
 from tests.model_server import ModelServer
 
-SERVE = """
+SERVER_SCRIPT = """
 import asyncio, sys
 from graphmem.logs import configure_logs
 from graphmem.mcp import run_stdio
@@ -22,17 +22,17 @@ configure_logs()
 asyncio.run(run_stdio(Settings(), sys.argv[1], sys.argv[2]))
 """
 
-NOISE = """
+NOISY_SCRIPT = """
 import graphmem.bootstrap
-quiet = graphmem.bootstrap.open_parts
+quiet = graphmem.bootstrap.open_components
 def noisy(*given, **options):
     print("noise", flush=True)
     return quiet(*given, **options)
-graphmem.bootstrap.open_parts = noisy
+graphmem.bootstrap.open_components = noisy
 """
 
 
-def environment(database: Settings, models: ModelServer, folder: Path, **changes: str) -> dict[str, str]:
+def server_environment(database: Settings, models: ModelServer, folder: Path, **changes: str) -> dict[str, str]:
     assert database.neo4j_uri
     assert database.neo4j_password
     return {
@@ -47,45 +47,47 @@ def environment(database: Settings, models: ModelServer, folder: Path, **changes
     }
 
 
-def serving(tenant: str, env: dict[str, str], folder: Path) -> StdioServerParameters:
-    return StdioServerParameters(command=sys.executable, args=["-c", SERVE, "mara", tenant], env=env, cwd=folder)
+def server_parameters(tenant: str, env: dict[str, str], folder: Path) -> StdioServerParameters:
+    return StdioServerParameters(
+        command=sys.executable, args=["-c", SERVER_SCRIPT, "mara", tenant], env=env, cwd=folder
+    )
 
 
-async def test_what_one_session_keeps_the_next_one_finds(
+async def test_a_memory_saved_in_one_session_is_found_in_the_next(
     database: Settings, models: ModelServer, tenant: str, tmp_path: Path
 ) -> None:
-    env = environment(database, models, tmp_path)
-    async with Client(serving(tenant, env, tmp_path)) as client:
-        await keep_and_find(client)
-        await answer(client, "save_memory", content="Mara is allergic to peanuts")
-    async with Client(serving(tenant, env, tmp_path)) as client:
-        found = await answer(client, "search_memory", query="what must she not eat?")
+    env = server_environment(database, models, tmp_path)
+    async with Client(server_parameters(tenant, env, tmp_path)) as client:
+        await run_memory_lifecycle(client)
+        await call_tool(client, "save_memory", content="Mara is allergic to peanuts")
+    async with Client(server_parameters(tenant, env, tmp_path)) as client:
+        found = await call_tool(client, "search_memory", query="what must she not eat?")
     assert [each["content"] for each in found["memories"]] == ["Mara is allergic to peanuts"]
 
 
-async def test_standard_output_carries_the_protocol_alone(
+async def test_standard_output_carries_only_the_protocol(
     database: Settings, models: ModelServer, tenant: str, tmp_path: Path
 ) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
-        NOISE + SERVE,
+        NOISY_SCRIPT + SERVER_SCRIPT,
         "mara",
         tenant,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=environment(database, models, tmp_path),
+        env=server_environment(database, models, tmp_path),
         cwd=tmp_path,
     )
     assert process.stdin
     assert process.stdout
     for message in (
-        _request(
+        _jsonrpc_request(
             1, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"}
         ),
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        _request(2, "tools/call", name="save_memory", arguments={"content": "Mara likes oolong tea"}),
+        _jsonrpc_request(2, "tools/call", name="save_memory", arguments={"content": "Mara likes oolong tea"}),
     ):
         process.stdin.write(json.dumps(message).encode() + b"\n")
     lines = [await process.stdout.readline(), await process.stdout.readline()]
@@ -98,31 +100,29 @@ async def test_standard_output_carries_the_protocol_alone(
     assert process.returncode == 0
 
 
-async def test_a_database_that_is_away_is_told_by_the_tools(
+async def test_tools_report_an_unavailable_database(
     database: Settings, models: ModelServer, tenant: str, tmp_path: Path
 ) -> None:
-    env = environment(database, models, tmp_path, GRAPHMEM_NEO4J_URI="bolt://127.0.0.1:9")
-    async with Client(serving(tenant, env, tmp_path)) as client:
+    env = server_environment(database, models, tmp_path, GRAPHMEM_NEO4J_URI="bolt://127.0.0.1:9")
+    async with Client(server_parameters(tenant, env, tmp_path)) as client:
         assert len((await client.list_tools()).tools) == 8
         for _ in range(2):
-            assert "Neo4j" in await refused(client, "search_memory", query="tea")
+            assert "Neo4j" in await call_tool_error(client, "search_memory", query="tea")
 
 
-def _request(number: int, method: str, **params: Any) -> dict[str, Any]:
+def _jsonrpc_request(number: int, method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 
-async def test_a_user_that_cannot_be_one_ends_the_server(
-    database: Settings, models: ModelServer, tmp_path: Path
-) -> None:
+async def test_an_invalid_user_id_ends_the_server(database: Settings, models: ModelServer, tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
-        SERVE,
+        SERVER_SCRIPT,
         " mara",
         "default",
         stderr=asyncio.subprocess.PIPE,
-        env=environment(database, models, tmp_path),
+        env=server_environment(database, models, tmp_path),
         cwd=tmp_path,
     )
     _, stderr = await process.communicate()

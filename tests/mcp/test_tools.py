@@ -6,7 +6,7 @@ from graphmem.bootstrap import GraphMemory
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn, Scope
-from tests.mcp.conftest import answer, keep_and_find, refused, talking
+from tests.mcp.conftest import call_tool, call_tool_error, in_process_client, run_memory_lifecycle
 
 TOOLS = {
     "search_memory",
@@ -20,14 +20,14 @@ TOOLS = {
 }
 
 
-async def test_a_session_keeps_finds_corrects_looks_back_and_ends(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
-        await keep_and_find(client)
+async def test_a_session_saves_searches_updates_reads_history_and_deletes(service: GraphMemory, owner: Owner) -> None:
+    async with in_process_client(service, owner) as client:
+        await run_memory_lifecycle(client)
 
 
 @pytest.mark.req("QUINN-35")
-async def test_the_tools_say_when_to_use_them(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
+async def test_tool_descriptions_say_when_to_use_them(service: GraphMemory, owner: Owner) -> None:
+    async with in_process_client(service, owner) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == TOOLS
         assert client.instructions is not None
@@ -40,20 +40,20 @@ async def test_the_tools_say_when_to_use_them(service: GraphMemory, owner: Owner
 
 
 async def test_no_tool_takes_a_user(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
+    async with in_process_client(service, owner) as client:
         for tool in (await client.list_tools()).tools:
             assert not {"user", "user_id", "tenant", "owner"} & set(tool.input_schema["properties"])
-        await answer(client, "save_memory", content="Mara likes tea", user_id="anna", tenant="other")
+        await call_tool(client, "save_memory", content="Mara likes tea", user_id="anna", tenant="other")
     assert (await service.memories.page(owner, ListFilters())).items
     assert not (await service.memories.page(Owner(owner.tenant, "anna"), ListFilters())).items
 
 
 @pytest.mark.req("CASH-08")
 async def test_two_calls_of_upsert_memories_make_two_memories(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
+    async with in_process_client(service, owner) as client:
         first = {"type": "USER_PREFERENCE", "content": "Mara prefers index funds", "confidence": 0.9}
-        await answer(client, "upsert_memories", **first, topic_tags=["RISK_TOLERANCE"])
-        await answer(
+        await call_tool(client, "upsert_memories", **first, topic_tags=["RISK_TOLERANCE"])
+        await call_tool(
             client,
             "upsert_memories",
             type="fact",
@@ -62,7 +62,7 @@ async def test_two_calls_of_upsert_memories_make_two_memories(service: GraphMemo
             topic_tags=["household_and_context"],
             about=["Tom"],
         )
-        again = await answer(client, "upsert_memories", **first, topic_tags=["RISK_TOLERANCE"])
+        again = await call_tool(client, "upsert_memories", **first, topic_tags=["RISK_TOLERANCE"])
     assert again["action"] == "reinforce"
     rows = {each.content: each for each in (await service.memories.page(owner, ListFilters())).items}
     assert set(rows) == {"Mara prefers index funds", "Mara and Tom have two children"}
@@ -71,10 +71,10 @@ async def test_two_calls_of_upsert_memories_make_two_memories(service: GraphMemo
     assert {each.source.kind for each in rows.values()} == {"mcp"}
 
 
-async def test_a_statement_replaces_the_one_it_names(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
-        old = await answer(client, "upsert_memories", type="plan", content="Mara wants a cat", confidence=0.9)
-        new = await answer(
+async def test_a_memory_supersedes_the_one_it_names(service: GraphMemory, owner: Owner) -> None:
+    async with in_process_client(service, owner) as client:
+        old = await call_tool(client, "upsert_memories", type="plan", content="Mara wants a cat", confidence=0.9)
+        new = await call_tool(
             client,
             "upsert_memories",
             type="plan",
@@ -83,16 +83,16 @@ async def test_a_statement_replaces_the_one_it_names(service: GraphMemory, owner
             supersedes=[old["memory_id"]],
         )
         assert (new["action"], new["superseded"]) == ("supersede", [old["memory_id"]])
-        found = await answer(client, "search_memory", query="pet", filters={"types": ["plan"]})
+        found = await call_tool(client, "search_memory", query="pet", filters={"types": ["plan"]})
         assert [each["id"] for each in found["memories"]] == [new["memory_id"]]
-        past = await answer(client, "search_memory", query="pet", filters={"include_superseded": True})
+        past = await call_tool(client, "search_memory", query="pet", filters={"include_superseded": True})
         assert {each["id"] for each in past["memories"]} == {old["memory_id"], new["memory_id"]}
 
 
 @pytest.mark.req("QUINN-09")
 async def test_remember_is_saved_in_its_scope_and_confirmed(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
-        saved = await answer(client, "save_memory", content="Mara cooks without garlic", domain="Cooking")
+    async with in_process_client(service, owner) as client:
+        saved = await call_tool(client, "save_memory", content="Mara cooks without garlic", domain="Cooking")
         assert saved["confirmation"].startswith("Noted, I'll remember")
         stored = await service.memories.get(owner, saved["memory_id"])
         assert (stored.scope, stored.domain, stored.importance, stored.confidence) == (
@@ -101,14 +101,14 @@ async def test_remember_is_saved_in_its_scope_and_confirmed(service: GraphMemory
             0.8,
             1.0,
         )
-        profile = await answer(client, "save_memory", content="Mara is called Mimi by friends", scope="profile")
+        profile = await call_tool(client, "save_memory", content="Mara is called Mimi by friends", scope="profile")
         assert (await service.memories.get(owner, profile["memory_id"])).scope is Scope.PROFILE
 
 
 @pytest.mark.req("QUINN-09")
-async def test_what_was_not_saved_is_not_confirmed(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
-        skipped = await answer(client, "save_memory", content="Mara's card is 4111 1111 1111 1111")
+async def test_a_skipped_memory_is_not_confirmed(service: GraphMemory, owner: Owner) -> None:
+    async with in_process_client(service, owner) as client:
+        skipped = await call_tool(client, "save_memory", content="Mara's card is 4111 1111 1111 1111")
     assert skipped["action"] == "skip"
     assert skipped["reason"]
     assert "confirmation" not in skipped
@@ -116,53 +116,53 @@ async def test_what_was_not_saved_is_not_confirmed(service: GraphMemory, owner: 
 
 @pytest.mark.req("QUINN-36")
 async def test_an_attribute_has_one_value_at_a_time(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
-        old = await answer(client, "update_memory", key="server_os", value="Ubuntu 20")
-        new = await answer(client, "update_memory", key="server_os", value="Ubuntu 22")
+    async with in_process_client(service, owner) as client:
+        old = await call_tool(client, "update_memory", key="server_os", value="Ubuntu 20")
+        new = await call_tool(client, "update_memory", key="server_os", value="Ubuntu 22")
         assert new["superseded"] == [old["memory_id"]]
-        found = await answer(client, "search_memory", query="which operating system runs on the server?")
+        found = await call_tool(client, "search_memory", query="which operating system runs on the server?")
         assert [each["content"] for each in found["memories"]] == ["server os: Ubuntu 22"]
 
 
 @pytest.mark.req("QUINN-38")
-async def test_memory_says_when_it_has_nothing_and_where_it_points_to(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
-        assert "other sources" in (await answer(client, "search_memory", query="printer trouble"))["hint"]
-        assert "other sources" in (await answer(client, "lookup_entity", text="Zanzibar"))["hint"]
+async def test_empty_results_give_a_hint_and_metadata_is_returned(service: GraphMemory, owner: Owner) -> None:
+    async with in_process_client(service, owner) as client:
+        assert "other sources" in (await call_tool(client, "search_memory", query="printer trouble"))["hint"]
+        assert "other sources" in (await call_tool(client, "lookup_entity", text="Zanzibar"))["hint"]
         pointing = MemoryIn(content="Printer trouble was solved as described", metadata={"kb_article": "42"})
         await service.memories.save(owner, [pointing])
-        found = await answer(client, "search_memory", query="printer trouble")
+        found = await call_tool(client, "search_memory", query="printer trouble")
         assert found["memories"][0]["metadata"] == {"kb_article": "42"}
         assert "hint" not in found
 
 
 async def test_entities_are_looked_up_by_name(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
-        await answer(
+    async with in_process_client(service, owner) as client:
+        await call_tool(
             client, "upsert_memories", type="fact", content="Anna is Mara's sister", confidence=0.9, about=["Anna"]
         )
-        known = (await answer(client, "lookup_entity", text="When did I last see Anna?"))["entities"]
+        known = (await call_tool(client, "lookup_entity", text="When did I last see Anna?"))["entities"]
     assert [(each["name"], [memory["content"] for memory in each["memories"]]) for each in known] == [
         ("Anna", ["Anna is Mara's sister"])
     ]
 
 
-async def test_context_is_one_text_before_the_answer(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
-        await answer(client, "save_memory", content="Mara is allergic to peanuts")
-        told = await answer(client, "get_context", question="What may I cook for Mara?", token_budget=500)
+async def test_get_context_returns_one_text_within_the_budget(service: GraphMemory, owner: Owner) -> None:
+    async with in_process_client(service, owner) as client:
+        await call_tool(client, "save_memory", content="Mara is allergic to peanuts")
+        told = await call_tool(client, "get_context", question="What may I cook for Mara?", token_budget=500)
     assert "allergic to peanuts" in told["preamble"]
     assert 0 < told["token_count"] <= 500
 
 
-async def test_what_goes_wrong_is_told_with_the_next_step(service: GraphMemory, owner: Owner) -> None:
-    async with talking(service, owner) as client:
-        assert "confidence" in await refused(
+async def test_tool_errors_say_what_is_wrong(service: GraphMemory, owner: Owner) -> None:
+    async with in_process_client(service, owner) as client:
+        assert "confidence" in await call_tool_error(
             client, "upsert_memories", type="fact", content="x y", confidence=3, topic_tags=[]
         )
-        assert "Not found" in await refused(client, "memory_history", memory_id="nothing")
-        assert "empty" in await refused(client, "search_memory", query="  ")
-        assert "invalid_at lies before" in await refused(
+        assert "Not found" in await call_tool_error(client, "memory_history", memory_id="nothing")
+        assert "empty" in await call_tool_error(client, "search_memory", query="  ")
+        assert "invalid_at lies before" in await call_tool_error(
             client,
             "upsert_memories",
             type="fact",
@@ -171,42 +171,44 @@ async def test_what_goes_wrong_is_told_with_the_next_step(service: GraphMemory, 
             valid_at="2026-05-02T00:00:00Z",
             invalid_at="2026-05-01T00:00:00Z",
         )
-        assert "offset" in await refused(client, "search_memory", query="x", filters={"valid_as_of": "2026-05-02"})
-        assert "memory_id" in await refused(client, "update_memory", content="x")
-        assert "Latin letter" in await refused(client, "update_memory", key="42", value="x")
+        assert "offset" in await call_tool_error(
+            client, "search_memory", query="x", filters={"valid_as_of": "2026-05-02"}
+        )
+        assert "memory_id" in await call_tool_error(client, "update_memory", content="x")
+        assert "Latin letter" in await call_tool_error(client, "update_memory", key="42", value="x")
 
 
-async def test_an_immutable_memory_and_one_that_all_read_are_not_changed(service: GraphMemory, owner: Owner) -> None:
+async def test_immutable_and_global_memories_cannot_be_changed(service: GraphMemory, owner: Owner) -> None:
     shared = MemoryIn(content="The office closes at six", scope=Scope.GLOBAL)
     fixed = MemoryIn(content="Mara was born in Rome", immutable=True)
     saved = [each.memory for each in await service.memories.save(owner, [shared, fixed])]
-    async with talking(service, owner) as client:
+    async with in_process_client(service, owner) as client:
         for memory, reason in zip(saved, ("administrator", "Immutable"), strict=True):
             assert memory
-            assert reason in await refused(client, "update_memory", memory_id=memory.id, content="x y")
-            assert reason in await refused(client, "delete_memory", memory_id=memory.id)
+            assert reason in await call_tool_error(client, "update_memory", memory_id=memory.id, content="x y")
+            assert reason in await call_tool_error(client, "delete_memory", memory_id=memory.id)
 
 
-async def test_a_connection_that_only_reads_writes_nothing(service: GraphMemory, owner: Owner) -> None:
+async def test_a_read_only_connection_writes_nothing(service: GraphMemory, owner: Owner) -> None:
     [saved] = await service.memories.save(owner, [MemoryIn(content="Mara likes tea")])
     assert saved.memory
-    async with talking(service, owner, may_write=False) as client:
-        assert (await answer(client, "search_memory", query="tea"))["memories"]
+    async with in_process_client(service, owner, can_write=False) as client:
+        assert (await call_tool(client, "search_memory", query="tea"))["memories"]
         for tool, arguments in (
             ("save_memory", {"content": "x y"}),
             ("upsert_memories", {"type": "fact", "content": "x y", "confidence": 1}),
             ("update_memory", {"memory_id": saved.memory.id, "content": "x y"}),
             ("delete_memory", {"memory_id": saved.memory.id}),
         ):
-            assert "Forbidden" in await refused(client, tool, **arguments)
+            assert "Forbidden" in await call_tool_error(client, tool, **arguments)
     await service.retrieval.flush()
     assert (await service.memories.get(owner, saved.memory.id)).access_count == 0
 
 
-async def test_another_users_memory_does_not_exist(service: GraphMemory, owner: Owner) -> None:
+async def test_another_users_memory_is_not_found(service: GraphMemory, owner: Owner) -> None:
     [saved] = await service.memories.save(Owner(owner.tenant, "anna"), [MemoryIn(content="Anna likes coffee")])
     assert saved.memory
-    async with talking(service, owner) as client:
+    async with in_process_client(service, owner) as client:
         for tool in ("delete_memory", "memory_history"):
-            assert "Not found" in await refused(client, tool, memory_id=saved.memory.id)
-        assert (await answer(client, "search_memory", query="coffee")).get("memories", []) == []
+            assert "Not found" in await call_tool_error(client, tool, memory_id=saved.memory.id)
+        assert (await call_tool(client, "search_memory", query="coffee")).get("memories", []) == []

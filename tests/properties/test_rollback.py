@@ -11,31 +11,31 @@ from hypothesis import HealthCheck, event, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from graphmem.consolidation.attempt import Limits
-from graphmem.consolidation.execute import Executor
-from graphmem.consolidation.rollback import Rollbacks
+from graphmem.consolidation.execution import RunExecutor
+from graphmem.consolidation.rollback import RunRollback
+from graphmem.consolidation.run_transaction import LossLimits
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn, SourceIn
+from graphmem.domain.memory import MemoryIn, MemorySourceIn
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.session import MessageIn, Role
+from graphmem.domain.session import MessageIn, MessageRole
 from graphmem.embedding import Embedder
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
-from graphmem.store.episode_rows import Turn
+from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.episodes import EpisodeStore
+from graphmem.store.fact_mapping import to_epoch_pair
 from graphmem.store.facts import FactStore
-from graphmem.store.rows import seconds_of
 from graphmem.store.runs import RunStore
 from graphmem.store.snapshots import SnapshotStore
 from tests.conftest import FakeClock
-from tests.consolidation.conftest import Bench
+from tests.consolidation.conftest import ConsolidationHarness
 
-_NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 THINGS = ["tea", "jazz", "chess", "rain", "bread", "maps", "rowing", "salt", "moths", "clay"]
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> list[dict[str, Any]]:
+def memory_specs(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Memories of a small world: about the user or a person, some naming others, some resting on messages."""
     size = draw(st.integers(3, 9))
     things = draw(st.permutations(THINGS))[:size]
@@ -45,7 +45,7 @@ def worlds(draw: st.DrawFn) -> list[dict[str, Any]]:
             "subject": draw(st.sampled_from([None, "Fred", "Frederick", "Ines"])),
             "object": draw(st.booleans()),
             "mentions": draw(st.lists(st.sampled_from(["Fred", "Ines", "Tomasz"]), max_size=1)),
-            "told": draw(st.booleans()),
+            "has_message": draw(st.booleans()),
         }
         for thing in things
     ]
@@ -71,88 +71,94 @@ runs = st.lists(
 @hypothesis_settings(
     max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
 )
-@given(world=worlds(), plan=runs, read=st.booleans())
-async def test_runs_undone_in_turn_leave_everything_as_it_was(
-    graph: Graph, embedder: Embedder, world: list[dict[str, Any]], plan: list[list[tuple[str, int, int]]], read: bool
+@given(specs=memory_specs(), plan=runs, read=st.booleans())
+async def test_rolling_back_runs_in_reverse_restores_the_graph(
+    graph: Graph, embedder: Embedder, specs: list[dict[str, Any]], plan: list[list[tuple[str, int, int]]], read: bool
 ) -> None:
-    bench = _bench(graph, embedder)
-    await _fill(bench, world)
-    states, run_ids = [await bench.everything()], []
+    harness = _make_bench(graph, embedder)
+    await _save_memories(harness, specs)
+    states, run_ids = [await harness.graph_state()], []
     for steps in plan:
-        run = await bench.execute(*await _proposals(bench, steps))
+        run = await harness.execute(*await _proposals(harness, steps))
         for judged in run.proposals:
             event(f"{judged.proposal.action} {judged.verdict.value}")
         if run.change_count:
             run_ids.append(run.id)
-            states.append(await bench.everything())
+            states.append(await harness.graph_state())
     if read:
-        hits = [{"memory_id": key, "times": 2, "at": seconds_of(bench.clock())} for key in await _current(bench)]
-        await graph.execute("facts.reinforce", group_ids=[bench.owner.group_id], hits=hits)
+        hits = [{"memory_id": key, "times": 2, "at": to_epoch_pair(harness.clock())} for key in await _current(harness)]
+        await graph.execute("facts.reinforce", group_ids=[harness.owner.group_id], hits=hits)
     last = states.pop()
     rollback_id = None
     for run_id in reversed(run_ids):
-        rollback_id = (await bench.undo(run_id)).rollback_id
-        assert _comparable(await bench.everything(), read) == _comparable(states.pop(), read)
+        rollback_id = (await harness.roll_back(run_id)).rollback_id
+        assert _without_read_counters(await harness.graph_state(), read) == _without_read_counters(states.pop(), read)
         if len(run_ids) == 1:
-            await bench.undo(rollback_id)
-            assert _comparable(await bench.everything(), read) == _comparable(last, read)
+            await harness.roll_back(rollback_id)
+            assert _without_read_counters(await harness.graph_state(), read) == _without_read_counters(last, read)
 
 
-def _bench(graph: Graph, embedder: Embedder) -> Bench:
-    clock = FakeClock(_NOON)
+def _make_bench(graph: Graph, embedder: Embedder) -> ConsolidationHarness:
+    clock = FakeClock(NOON)
     entities = EntityStore(graph)
     facts = FactStore(graph, entities, clock)
     snapshots = SnapshotStore()
     stored = RunStore(graph, snapshots)
-    limits = Limits(max_ended=1.0, min_text=0.0)
-    executor = Executor(graph, facts, entities, snapshots, stored, embedder, SecretPolicy([]), limits)
-    rollbacks = Rollbacks(graph, facts, snapshots, stored, clock, days=30)
+    limits = LossLimits(max_ended_share=1.0, min_text_share=0.0)
+    executor = RunExecutor(graph, facts, entities, snapshots, stored, embedder, SecretPolicy([]), limits)
+    rollbacks = RunRollback(graph, facts, snapshots, stored, clock, days=30)
     owner = Owner("property", uuid.uuid4().hex)
-    return Bench(graph, owner, clock, embedder, entities, facts, snapshots, stored, executor, rollbacks)
+    return ConsolidationHarness(graph, owner, clock, embedder, entities, facts, snapshots, stored, executor, rollbacks)
 
 
-async def _fill(bench: Bench, world: list[dict[str, Any]]) -> None:
+async def _save_memories(harness: ConsolidationHarness, specs: list[dict[str, Any]]) -> None:
     turns = [
-        Turn(MessageIn(id=f"m-{each['thing']}", role=Role.USER, content=f"On {each['thing']}"), [0.1] * 384)
-        for each in world
-        if each["told"]
+        PreparedMessage(
+            MessageIn(id=f"m-{each['thing']}", role=MessageRole.USER, content=f"On {each['thing']}"), [0.1] * 384
+        )
+        for each in specs
+        if each["has_message"]
     ]
     if turns:
-        await EpisodeStore(bench.graph, bench.clock).append(bench.owner, "s", turns, job_id=None)
-    await bench.save_all(
+        await EpisodeStore(harness.graph, harness.clock).append(harness.owner, "s", turns, job_id=None)
+    await harness.save_all(
         [
             MemoryIn(
                 content=f"likes {each['thing']} and Berlin",
                 subject={"name": each["subject"], "type": "Person"} if each["subject"] else None,
                 object={"name": each["thing"], "type": "Interest"} if each["object"] else None,
                 entities=[{"name": name, "type": "Person"} for name in each["mentions"] if name != each["subject"]],
-                source=SourceIn(message_ids=[f"m-{each['thing']}"]) if each["told"] else None,
+                source=MemorySourceIn(message_ids=[f"m-{each['thing']}"]) if each["has_message"] else None,
                 tags=[each["thing"]],
             )
-            for each in world
+            for each in specs
         ]
     )
 
 
-async def _current(bench: Bench) -> list[str]:
-    rows = await bench.graph.fetch("consolidation.candidates", group_id=bench.owner.group_id, now=bench.clock())
+async def _current(harness: ConsolidationHarness) -> list[str]:
+    rows = await harness.graph.fetch(
+        "consolidation.fetch_discovery_candidates", group_id=harness.owner.group_id, now=harness.clock()
+    )
     return sorted(row["memory_id"] for row in rows)
 
 
-async def _proposals(bench: Bench, steps: list[tuple[str, int, int]]) -> list[dict[str, Any]]:
-    rows = await bench.graph.fetch("consolidation.candidates", group_id=bench.owner.group_id, now=bench.clock())
+async def _proposals(harness: ConsolidationHarness, steps: list[tuple[str, int, int]]) -> list[dict[str, Any]]:
+    rows = await harness.graph.fetch(
+        "consolidation.fetch_discovery_candidates", group_id=harness.owner.group_id, now=harness.clock()
+    )
     rows.sort(key=lambda row: (row["subject_id"], row["memory_id"]))
-    page, _ = await bench.entities.page(bench.owner, text=None, type=None, after=None, limit=100)
+    page, _ = await harness.entities.list_page(harness.owner, text=None, type=None, after=None, limit=100)
     entities = sorted(page, key=lambda each: each.name)
     found: list[dict[str, Any]] = []
     for action, one, other in steps:
         first = rows[one % len(rows)]
-        beside = [row for row in rows if row["subject_id"] == first["subject_id"] and row != first]
-        second = beside[other % len(beside)] if beside else first
+        same_subject = [row for row in rows if row["subject_id"] == first["subject_id"] and row != first]
+        second = same_subject[other % len(same_subject)] if same_subject else first
         entity, another = entities[one % len(entities)], entities[other % len(entities)]
         ids = [first["memory_id"], second["memory_id"]]
         if action == "MERGE":
-            texts = [(await bench.facts.get(bench.owner, key)).content for key in ids]
+            texts = [(await harness.facts.get(harness.owner, key)).content for key in ids]
             given = {"memory_ids": ids, "content": "; ".join(texts)}
         elif action == "ASSOCIATE":
             given = {"memory_ids": ids}
@@ -170,11 +176,11 @@ async def _proposals(bench: Bench, steps: list[tuple[str, int, int]]) -> list[di
         if action == "LINK_ENTITIES" and given["keep_id"] == given["merge_id"]:
             continue
         found.append({"action": action, **given})
-    unheard_of = {"action": "CREATE_ENTITY", "name": "Atlantis", "type": "City", "memory_ids": [rows[0]["memory_id"]]}
-    return found or [unheard_of]
+    fallback = {"action": "CREATE_ENTITY", "name": "Atlantis", "type": "City", "memory_ids": [rows[0]["memory_id"]]}
+    return found or [fallback]
 
 
-def _comparable(everything: dict[str, Any], read: bool) -> dict[str, Any]:
+def _without_read_counters(everything: dict[str, Any], read: bool) -> dict[str, Any]:
     """Leave out what reading changes, when there was a reader."""
     if not read:
         return everything

@@ -1,7 +1,7 @@
 """Random saves, corrections, late arrivals, deletes and reverts, against a plain model, on a real Neo4j.
 
-The model knows nothing of versions: it keeps the whole world as it was believed after every write, and answers
-"what held at V, as known at K" by looking into the world of K.
+The model knows nothing of versions: it keeps the whole state as it was believed after every write, and answers
+"what expected at V, as known at K" by looking into the state of K.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
-from graphmem.domain.times import LATEST
-from graphmem.errors import Conflict, EndedMemory
+from graphmem.domain.times import AS_OF_NOW
+from graphmem.errors import Conflict, MemoryDeleted
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
-from graphmem.store.statements import Statement
+from graphmem.store.new_memory import NewMemory
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 YEARS = [datetime(year, 1, 1, tzinfo=UTC) for year in range(2018, 2031)]
-PAST_AND_FUTURE = st.none() | st.sampled_from(YEARS)
+OPTIONAL_YEAR = st.none() | st.sampled_from(YEARS)
 VECTOR = [1.0] + [0.0] * 383
 NO_END = datetime(9999, 12, 31, tzinfo=UTC)
 NO_START = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass
-class Held:
+class ExpectedMemory:
     """What the model believes of one memory."""
 
     content: str
@@ -45,67 +45,71 @@ class Held:
     start: datetime | None
     end: datetime | None
     claimed_end: datetime | None
-    told: datetime
+    first_known: datetime
     replaced_by: str | None = None
-    hidden: bool = False
+    retired: bool = False
 
-    def holds(self, moment: datetime) -> bool:
-        return not self.hidden and (self.start or NO_START) <= moment < (self.end or NO_END)
+    def is_valid_at(self, instant: datetime) -> bool:
+        return not self.retired and (self.start or NO_START) <= instant < (self.end or NO_END)
 
-    def empty(self) -> bool:
-        return self.hidden or (self.start or NO_START) >= (self.end or NO_END)
+    def is_never_valid(self) -> bool:
+        return self.retired or (self.start or NO_START) >= (self.end or NO_END)
 
-    def order(self) -> datetime:
-        return self.start or self.told
+    def effective_start(self) -> datetime:
+        return self.start or self.first_known
 
 
-class World:
+class ReferenceModel:
     """The plain model: memories by id, and a copy of them for every write."""
 
     def __init__(self) -> None:
-        self.now: dict[str, Held] = {}
-        self.past: list[tuple[datetime, dict[str, Held]]] = []
+        self.memories: dict[str, ExpectedMemory] = {}
+        self.states: list[tuple[datetime, dict[str, ExpectedMemory]]] = []
 
-    def remember(self, at: datetime) -> None:
-        self.past.append((at, copy.deepcopy(self.now)))
+    def record_state(self, at: datetime) -> None:
+        self.states.append((at, copy.deepcopy(self.memories)))
 
-    def answer(self, valid: datetime, known: datetime) -> set[str]:
-        world: dict[str, Held] = {}
-        for at, snapshot in self.past:
+    def contents_at(self, valid: datetime, known: datetime) -> set[str]:
+        state: dict[str, ExpectedMemory] = {}
+        for at, snapshot in self.states:
             if at <= known:
-                world = snapshot
-        return {held.content for held in world.values() if held.holds(valid)}
+                state = snapshot
+        return {expected.content for expected in state.values() if expected.is_valid_at(valid)}
 
-    def save(self, key: str, content: str, single: bool, start: datetime | None, told: datetime) -> None:
-        rivals = self.rivals(single, content)
-        if start is None and rivals:
-            start = told
+    def save(self, key: str, content: str, single: bool, start: datetime | None, first_known: datetime) -> None:
+        competing = self.competing(single, content)
+        if start is None and competing:
+            start = first_known
         end = None
-        later = [held for held in rivals if held.order() > (start or NO_START)]
+        later = [expected for expected in competing if expected.effective_start() > (start or NO_START)]
         replaced_by = None
         if later:
-            follower = min(later, key=Held.order)
-            follower.start = end = follower.order()
-            replaced_by = next(name for name, held in self.now.items() if held is follower)
-        for held in rivals:
+            follower = min(later, key=ExpectedMemory.effective_start)
+            follower.start = end = follower.effective_start()
+            replaced_by = next(name for name, expected in self.memories.items() if expected is follower)
+        for expected in competing:
             at = start or NO_START
-            if held.order() <= at < (held.end or NO_END) or held.order() == at:
-                held.end, held.replaced_by = max(at, held.start or NO_START), key
-        self.now[key] = Held(content, single, start, end, None, told, replaced_by)
+            if expected.effective_start() <= at < (expected.end or NO_END) or expected.effective_start() == at:
+                expected.end, expected.replaced_by = max(at, expected.start or NO_START), key
+        self.memories[key] = ExpectedMemory(content, single, start, end, None, first_known, replaced_by)
 
-    def rivals(self, single: bool, content: str) -> list[Held]:
+    def competing(self, single: bool, content: str) -> list[ExpectedMemory]:
         return [
-            held
-            for held in self.now.values()
-            if not held.empty() and (held.content == content or (single and held.single))
+            expected
+            for expected in self.memories.values()
+            if not expected.is_never_valid() and (expected.content == content or (single and expected.single))
         ]
 
-    def known_duplicate(self, content: str, start: datetime | None, at: datetime) -> bool:
-        same = [held for held in self.now.values() if held.content == content and not held.empty()]
-        return any(held.holds(at) or (start is not None and held.start == start) for held in same)
+    def has_duplicate(self, content: str, start: datetime | None, at: datetime) -> bool:
+        same = [
+            expected
+            for expected in self.memories.values()
+            if expected.content == content and not expected.is_never_valid()
+        ]
+        return any(expected.is_valid_at(at) or (start is not None and expected.start == start) for expected in same)
 
 
-class TimeTravel(RuleBasedStateMachine):
+class AsOfStateMachine(RuleBasedStateMachine):
     """The service beside the model; at the end every as-of answer on a grid of both axes is compared."""
 
     runner: asyncio.Runner
@@ -114,99 +118,99 @@ class TimeTravel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.owner = Owner("property", uuid.uuid4().hex)
-        self.world = World()
-        self.clock_now = EPOCH
+        self.model = ReferenceModel()
+        self.clock_time = EPOCH
         self.ids: list[str] = []
 
-    def tick(self) -> datetime:
-        self.clock_now += timedelta(days=37)
-        type(self).store._clock = lambda: self.clock_now
-        return self.clock_now
+    def advance_clock(self) -> datetime:
+        self.clock_time += timedelta(days=37)
+        type(self).store._clock = lambda: self.clock_time
+        return self.clock_time
 
-    def wait(self, work):
+    def run_async(self, work):
         return type(self).runner.run(work)
 
-    @rule(name=st.sampled_from("abcde"), single=st.booleans(), start=PAST_AND_FUTURE)
+    @rule(name=st.sampled_from("abcde"), single=st.booleans(), start=OPTIONAL_YEAR)
     def save(self, name: str, single: bool, start: datetime | None) -> None:
-        at = self.tick() + timedelta(microseconds=1)
+        at = self.advance_clock() + timedelta(microseconds=1)
         content = f"{'lives in' if single else 'likes'} {name}"
         memory = MemoryIn(
             content=content, predicate="LIVES_IN" if single else "LIKES", single_valued=single, valid_at=start
         )
-        result = self.wait(self.store.save(self.owner, [Statement(memory, VECTOR)], {}, None))[0]
-        if self.world.known_duplicate(content, start, at):
+        result = self.run_async(self.store.save(self.owner, [NewMemory(memory, VECTOR)], {}, None))[0]
+        if self.model.has_duplicate(content, start, at):
             assert result.action == "reinforce"
         else:
             assert result.action in {"insert", "supersede"}
-            self.world.save(result.memory.id, content, single, start, at)
+            self.model.save(result.memory.id, content, single, start, at)
             self.ids.append(result.memory.id)
-        self.remember()
+        self.record_state()
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data(), importance=st.floats(0, 1))
     def correct(self, data: st.DataObject, importance: float) -> None:
         key = data.draw(st.sampled_from(self.ids))
-        self.change(key, lambda ledger: ledger.amend(key, {"importance": importance}))
-        self.remember()
+        self.apply_change(key, lambda ledger: ledger.amend(key, {"importance": importance}))
+        self.record_state()
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(self.ids))
-        if self.change(key, lambda ledger: ledger.delete(key)):
-            self.world.now.pop(key)
-        self.remember()
+        if self.apply_change(key, lambda ledger: ledger.delete(key)):
+            self.model.memories.pop(key)
+        self.record_state()
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data())
     def revert(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(self.ids))
-        held = self.world.now.get(key)
-        if not self.change(key, lambda ledger: ledger.revert(key)):
-            self.remember()
+        expected = self.model.memories.get(key)
+        if not self.apply_change(key, lambda ledger: ledger.revert(key)):
+            self.record_state()
             return
-        assert held
-        assert held.replaced_by
-        replacer = self.world.now.get(held.replaced_by)
-        if replacer and not replacer.hidden:
+        assert expected
+        assert expected.replaced_by
+        replacer = self.model.memories.get(expected.replaced_by)
+        if replacer and not replacer.retired:
             assert replacer.replaced_by is None
-            replacer.hidden, replacer.replaced_by = True, key
-        held.end, held.replaced_by, held.hidden = held.claimed_end, None, False
+            replacer.retired, replacer.replaced_by = True, key
+        expected.end, expected.replaced_by, expected.retired = expected.claimed_end, None, False
         later = [
             each
-            for each in self.world.rivals(held.single, held.content)
-            if each is not held and each.order() > (held.start or NO_START)
+            for each in self.model.competing(expected.single, expected.content)
+            if each is not expected and each.effective_start() > (expected.start or NO_START)
         ]
         if later:
-            follower = min(later, key=Held.order)
-            follower.start = held.end = follower.order()
-            held.replaced_by = next(name for name, each in self.world.now.items() if each is follower)
-        self.remember()
+            follower = min(later, key=ExpectedMemory.effective_start)
+            follower.start = expected.end = follower.effective_start()
+            expected.replaced_by = next(name for name, each in self.model.memories.items() if each is follower)
+        self.record_state()
 
-    def change(self, key: str, act) -> Fact | None:
+    def apply_change(self, key: str, change) -> Fact | None:
         """Apply a change; return None where the rules refuse it, which must leave everything as it was."""
-        self.tick()
+        self.advance_clock()
         try:
-            return self.wait(self.store.change(self.owner, key, act, related=True))
-        except (Conflict, EndedMemory):
+            return self.run_async(self.store.update_memory(self.owner, key, change, related=True))
+        except (Conflict, MemoryDeleted):
             return None
 
-    def remember(self) -> None:
-        self.world.remember(self.clock_now + timedelta(seconds=1))
+    def record_state(self) -> None:
+        self.model.record_state(self.clock_time + timedelta(seconds=1))
 
     def teardown(self) -> None:
         grid = [
             (valid, known)
-            for valid in [*YEARS[::4], self.clock_now + timedelta(days=1)]
-            for known in [*(at for at, _ in self.world.past), LATEST]
+            for valid in [*YEARS[::4], self.clock_time + timedelta(days=1)]
+            for known in [*(at for at, _ in self.model.states), AS_OF_NOW]
         ]
-        for moment, contents in zip(grid, self.wait(self.answers(grid)), strict=True):
+        for instant, contents in zip(grid, self.run_async(self.contents_on_grid(grid)), strict=True):
             assert len(contents) == len(set(contents)), "one current fact a statement"
-            assert set(contents) == self.world.answer(*moment), moment
+            assert set(contents) == self.model.contents_at(*instant), instant
 
-    async def answers(self, grid: list[tuple[datetime, datetime]]) -> list[list[str]]:
+    async def contents_on_grid(self, grid: list[tuple[datetime, datetime]]) -> list[list[str]]:
         async def one(valid: datetime, known: datetime) -> list[str]:
-            items, _, _ = await self.store.page(
+            items, _, _ = await self.store.list_page(
                 self.owner, valid_at=valid, known_at=known, any_validity=False, types=None, tags=[], not_tags=[],
                 domain=None, scope=None, entity_ids=None, keyword=None, session_id=None, min_importance=None,
                 min_confidence=None, created_after=None, created_before=None, sort="created_at", direction=1,
@@ -214,12 +218,12 @@ class TimeTravel(RuleBasedStateMachine):
             )  # fmt: skip
             return [item.content for item in items]
 
-        return await asyncio.gather(*(one(*moment) for moment in grid))
+        return await asyncio.gather(*(one(*instant) for instant in grid))
 
 
 @pytest.mark.timeout(400)
 @pytest.mark.req("QUINN-23", "QUINN-24", "QUINN-27", "UMB-18", "QUINN-25")
-def test_every_as_of_answer_equals_that_of_a_plain_model(database: Settings, graph: Graph) -> None:
+def test_every_as_of_answer_equals_the_reference_model(database: Settings, graph: Graph) -> None:
     with asyncio.Runner() as runner:
 
         async def connect() -> Graph:
@@ -227,12 +231,12 @@ def test_every_as_of_answer_equals_that_of_a_plain_model(database: Settings, gra
             assert database.neo4j_password
             return Graph(database.neo4j_uri, database.neo4j_user, database.neo4j_password.get_secret_value())
 
-        own = runner.run(connect())
-        TimeTravel.runner = runner
-        TimeTravel.store = FactStore(own, EntityStore(own), lambda: EPOCH)
+        neo4j = runner.run(connect())
+        AsOfStateMachine.runner = runner
+        AsOfStateMachine.store = FactStore(neo4j, EntityStore(neo4j), lambda: EPOCH)
         try:
             run_state_machine_as_test(
-                TimeTravel,
+                AsOfStateMachine,
                 settings=settings(
                     max_examples=200,
                     stateful_step_count=8,
@@ -242,4 +246,4 @@ def test_every_as_of_answer_equals_that_of_a_plain_model(database: Settings, gra
                 ),
             )
         finally:
-            runner.run(own.close())
+            runner.run(neo4j.close())

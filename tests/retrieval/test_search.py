@@ -11,11 +11,11 @@ import pytest
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
-from graphmem.domain.recall import Filters, MessageQuery, SearchQuery
+from graphmem.domain.search_models import FactFilters, MessageSearchQuery, SearchQuery
 from graphmem.domain.session import MessagesIn
 from graphmem.errors import InvalidInput
-from graphmem.store.search import REACH, SearchStore
-from graphmem.store.statements import Statement
+from graphmem.store.new_memory import NewMemory
+from graphmem.store.search import ANN_CANDIDATES, SearchStore
 
 
 async def save(memory: GraphMemory, owner: Owner, *given: dict[str, Any]) -> list[str]:
@@ -51,12 +51,15 @@ GARDEN: Sequence[dict[str, Any]] = (
 )
 
 
-async def test_a_vector_of_whole_numbers_is_one_of_numbers(memory: GraphMemory, owner: Owner) -> None:
+async def test_a_vector_of_integers_is_accepted(memory: GraphMemory, owner: Owner) -> None:
     """JSON may write 1.0 as 1, and servers of embeddings do."""
     await save(memory, owner, *GARDEN)
-    vector = [1, *[0] * (memory.parts.embedder.dimension - 1)]
-    for filters in (Filters(valid_at=datetime.now(UTC)), Filters(valid_at=datetime.now(UTC), min_importance=0.0)):
-        near = await SearchStore(memory.parts.graph).facts_by_vector(owner, vector, filters, 10)
+    vector = [1, *[0] * (memory.components.embedder.dimension - 1)]
+    for filters in (
+        FactFilters(valid_at=datetime.now(UTC)),
+        FactFilters(valid_at=datetime.now(UTC), min_importance=0.0),
+    ):
+        near = await SearchStore(memory.components.graph).find_facts_by_vector(owner, vector, filters, 10)
         assert {fact.content for fact in near} == {each["content"] for each in GARDEN}
 
 
@@ -72,7 +75,7 @@ async def test_a_memory_is_found_by_meaning_alone_and_by_a_rare_word_alone(memor
 
 
 @pytest.mark.req("QUINN-31")
-async def test_what_lies_around_a_named_entity_is_found(memory: GraphMemory, owner: Owner) -> None:
+async def test_facts_around_a_named_entity_are_found(memory: GraphMemory, owner: Owner) -> None:
     await save(memory, owner, *GARDEN)
     near = await found(memory, owner, "what about Bob?", semantic=False, keyword=False)
     assert {"Bob plays the cello", "Bob is married to Ines"} <= set(near)
@@ -98,7 +101,7 @@ async def test_every_filter_holds_in_every_channel(memory: GraphMemory, owner: O
 
 
 @pytest.mark.req("QUINN-24", "TRUE-19")
-async def test_sixty_superseded_twins_do_not_starve_the_one_that_answers(memory: GraphMemory, owner: Owner) -> None:
+async def test_sixty_superseded_versions_do_not_crowd_out_the_current_one(memory: GraphMemory, owner: Owner) -> None:
     start = datetime(2019, 1, 1, tzinfo=UTC)
     moves = [
         {
@@ -122,15 +125,16 @@ async def test_sixty_superseded_twins_do_not_starve_the_one_that_answers(memory:
 
 
 @pytest.mark.req("QUINN-28")
-async def test_what_is_nearer_in_another_domain_does_not_starve_the_one_asked_for(
+async def test_nearer_facts_of_another_domain_do_not_crowd_out_the_filtered_one(
     memory: GraphMemory, owner: Owner
 ) -> None:
     near = "Mara waters the basil on the balcony"
-    (vector,) = await memory.parts.embedder.embed([near])
+    (vector,) = await memory.components.embedder.embed([near])
     nearer = [
-        Statement(MemoryIn(content=f"{near} (note {number})", domain="kitchen"), vector) for number in range(REACH + 20)
+        NewMemory(MemoryIn(content=f"{near} (note {number})", domain="kitchen"), vector)
+        for number in range(ANN_CANDIDATES + 20)
     ]
-    await memory.parts.facts.save(owner, nearer, {}, None)
+    await memory.components.facts.save(owner, nearer, {}, None)
     await save(memory, owner, {"content": "Mara prunes the lemon tree", "domain": "garden"})
     asked = {"keyword": False, "graph": False}
     assert "Mara prunes the lemon tree" not in await found(memory, owner, near, **asked)
@@ -145,7 +149,7 @@ async def test_no_other_users_memory_is_ever_a_candidate(memory: GraphMemory, ow
 
 
 @pytest.mark.req("UMB-08")
-async def test_both_paths_reinforce_what_they_return_behind_the_read(memory: GraphMemory, owner: Owner) -> None:
+async def test_search_and_lookup_reinforce_returned_memories_asynchronously(memory: GraphMemory, owner: Owner) -> None:
     (key,) = await save(
         memory, owner, {"content": "Bob plays the cello", "subject": {"name": "Bob"}, "confidence": 0.9}
     )
@@ -221,14 +225,14 @@ async def test_messages_are_found_with_scores_and_evidence_names_their_sources(
     await memory.messages.add(owner, MessagesIn.model_validate({"messages": turns, "extract": False}))
     source = {"message_ids": ["m1"]}
     (key,) = await save(memory, owner, {"content": "Mara plays the cello", "source": source})
-    answer = await memory.retrieval.search_messages(owner, MessageQuery(query="cello", limit=5))
+    answer = await memory.retrieval.search_messages(owner, MessageSearchQuery(query="cello", limit=5))
     assert answer.results[0].message.id == "m1"
     searched = await memory.retrieval.search(owner, SearchQuery(query="who plays the cello?", include_messages=True))
     assert searched.messages[0].message.id == "m1"
     assert searched.evidence[0].message_id == "m1"
     assert key in searched.evidence[0].via
     assert len(searched.evidence) <= 50
-    nobody = await memory.retrieval.search_messages(Owner(owner.tenant, "nobody"), MessageQuery(query="cello"))
+    nobody = await memory.retrieval.search_messages(Owner(owner.tenant, "nobody"), MessageSearchQuery(query="cello"))
     assert nobody.results == []
 
 
@@ -244,11 +248,13 @@ async def test_lookup_finds_entities_by_name_alias_and_typo_without_a_vector(mem
         answer = await memory.retrieval.lookup(owner, text)
         assert name in [each.entity.name for each in answer.entities], text
     assert (await memory.retrieval.lookup(owner, "the weather in Paris")).entities == []
-    assert [each.content for each in await memory.retrieval.core(owner)] == ["Mara is allergic to hazelnuts"]
+    assert [each.content for each in await memory.retrieval.list_core_memories(owner)] == [
+        "Mara is allergic to hazelnuts"
+    ]
 
 
 @pytest.mark.req("QUINN-31", "UMB-06")
-async def test_an_entity_told_since_the_last_search_is_found_by_its_name(memory: GraphMemory, owner: Owner) -> None:
+async def test_an_entity_saved_since_the_last_search_is_found_by_its_name(memory: GraphMemory, owner: Owner) -> None:
     for name, town in (("Tilda", "Lund"), ("Ove", "Gävle"), ("Siri", "Falun")):
         said = f"{name} moved to {town}"
         await save(memory, owner, {"content": said, "subject": {"name": name, "type": "Person"}})
@@ -256,7 +262,7 @@ async def test_an_entity_told_since_the_last_search_is_found_by_its_name(memory:
 
 
 @pytest.mark.req("QUINN-28")
-async def test_what_has_just_been_written_is_found_by_its_words_at_once(memory: GraphMemory, owner: Owner) -> None:
+async def test_a_memory_is_found_by_keyword_right_after_the_write(memory: GraphMemory, owner: Owner) -> None:
     words = ["amber", "birch", "cedar", "dahlia", "elder", "fern", "gorse", "hazel", "iris", "juniper"]
     for word in words:
         said = f"Somebody plants {word}"
@@ -288,11 +294,11 @@ async def test_a_birthday_is_found_when_a_special_date_is_asked_for(memory: Grap
 
 
 @pytest.mark.req("UMB-09", "QUINN-11")
-async def test_what_nobody_asked_for_ranks_below_its_equal(memory: GraphMemory, owner: Owner) -> None:
-    from graphmem.domain.decay import strength_at
+async def test_strength_decays_with_time_since_access(memory: GraphMemory, owner: Owner) -> None:
+    from graphmem.domain.decay import decayed_strength
 
     now = datetime(2026, 6, 1, tzinfo=UTC)
-    ages = [strength_at(0.8, 0.03, now - timedelta(days=days), now) for days in (0, 1, 30, 365)]
+    ages = [decayed_strength(0.8, 0.03, now - timedelta(days=days), now) for days in (0, 1, 30, 365)]
     assert ages == sorted(ages, reverse=True)
     assert ages[0] == 0.8
-    assert strength_at(0.8, 0.03, now + timedelta(days=1), now) == 0.8
+    assert decayed_strength(0.8, 0.03, now + timedelta(days=1), now) == 0.8

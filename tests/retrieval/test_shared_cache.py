@@ -39,13 +39,13 @@ async def redis(tmp_path: Path) -> AsyncIterator[str]:
     await process.wait()
 
 
-def opened(url: str | None, seconds: float = 60) -> Cache[list[str]]:
+def make_cache(url: str | None, seconds: float = 60) -> Cache[list[str]]:
     return open_cache(url, "test", TypeAdapter(list[str]), utc_now, seconds)
 
 
 @pytest.mark.req("UMB-06", "GO-12")
-async def test_what_one_process_keeps_another_finds_until_its_time_is_over(redis: str) -> None:
-    one, other = opened(redis, 0.3), opened(redis)
+async def test_a_cached_value_is_shared_between_processes_until_it_expires(redis: str) -> None:
+    one, other = make_cache(redis, 0.3), make_cache(redis)
     await one.set("mara@7", ["tea"])
     assert await other.get("mara@7") == ["tea"]
     assert await other.get("mara@8") is None
@@ -55,12 +55,12 @@ async def test_what_one_process_keeps_another_finds_until_its_time_is_over(redis
     await other.close()
 
 
-async def test_a_redis_that_is_away_only_means_that_nothing_is_found() -> None:
-    cache = opened("redis://127.0.0.1:9")
+async def test_an_unavailable_redis_is_a_cache_miss() -> None:
+    cache = make_cache("redis://127.0.0.1:9")
     await cache.set("key", ["tea"])
     assert await cache.get("key") is None
     await cache.close()
 
 
 def test_without_an_address_the_cache_is_in_memory() -> None:
-    assert isinstance(opened(None), LocalCache)
+    assert isinstance(make_cache(None), LocalCache)

@@ -12,12 +12,12 @@ import pytest
 
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn, SaveResult
-from graphmem.domain.times import LATEST, utc_now
+from graphmem.domain.times import AS_OF_NOW, utc_now
 from graphmem.errors import Conflict, NotFound
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
-from graphmem.store.statements import Statement
+from graphmem.store.new_memory import NewMemory
 
 VECTOR = [0.6, 0.8] + [0.0] * 382
 
@@ -28,22 +28,22 @@ def facts(graph: Graph) -> FactStore:
 
 
 async def save(facts: FactStore, owner: Owner, *given: dict[str, Any]) -> list[SaveResult]:
-    return await facts.save(owner, [Statement(MemoryIn(**each), VECTOR) for each in given], {}, "test")
+    return await facts.save(owner, [NewMemory(MemoryIn(**each), VECTOR) for each in given], {}, "test")
 
 
-async def current(facts: FactStore, owner: Owner, **filters: Any) -> list[str]:
+async def list_current(facts: FactStore, owner: Owner, **filters: Any) -> list[str]:
     wanted: dict[str, Any] = {
-        "valid_at": utc_now() + timedelta(seconds=1), "known_at": LATEST, "any_validity": False, "types": None,
+        "valid_at": utc_now() + timedelta(seconds=1), "known_at": AS_OF_NOW, "any_validity": False, "types": None,
         "tags": [], "not_tags": [], "domain": None, "scope": None, "entity_ids": None, "keyword": None,
         "session_id": None, "min_importance": None, "min_confidence": None, "created_after": None,
         "created_before": None, "sort": "created_at", "direction": 1, "after_key": None, "after_id": None, "limit": 200,
     }  # fmt: skip
-    items, _, _ = await facts.page(owner, **(wanted | filters))
+    items, _, _ = await facts.list_page(owner, **(wanted | filters))
     return [item.content for item in items]
 
 
 @pytest.mark.req("UMB-19", "UMB-03")
-async def test_a_memory_is_linked_to_its_entities_and_found_at_them(facts: FactStore, owner: Owner) -> None:
+async def test_a_memory_is_linked_to_and_found_by_its_entities(facts: FactStore, owner: Owner) -> None:
     result = await save(
         facts,
         owner,
@@ -57,15 +57,13 @@ async def test_a_memory_is_linked_to_its_entities_and_found_at_them(facts: FactS
     assert memory
     assert {entity.name for entity in memory.entities} == {"mara", "Kullaberg", "Bob"}
     for entity in memory.entities:
-        found = await facts.of_entity(
-            owner, entity.id, valid_at=utc_now(), known_at=LATEST, any_validity=False, limit=10
+        found = await facts.list_entity_facts(
+            owner, entity.id, valid_at=utc_now(), known_at=AS_OF_NOW, any_validity=False, limit=10
         )
         assert [each.id for each in found] == [memory.id], entity.name
 
 
-async def test_32_writers_at_once_on_5_entities_leave_5_nodes_and_lose_nothing(
-    facts: FactStore, graph: Graph, owner: Owner
-) -> None:
+async def test_32_concurrent_writers_on_5_entities_create_5_nodes(facts: FactStore, graph: Graph, owner: Owner) -> None:
     names = ["Zoë", "BOB", "bob", "Straße", "STRASSE", "Ｌｕｎｄ", "lund", "Nils  Holm", "nils holm", "ZOË"]
     await asyncio.gather(
         *(
@@ -73,13 +71,13 @@ async def test_32_writers_at_once_on_5_entities_leave_5_nodes_and_lose_nothing(
             for i in range(32)
         )
     )
-    entities, _ = await EntityStore(graph).page(owner, text=None, type=None, after=None, limit=200)
+    entities, _ = await EntityStore(graph).list_page(owner, text=None, type=None, after=None, limit=200)
     assert sorted(entity.name.casefold() for entity in entities if not entity.is_user) != []
     assert len([entity for entity in entities if not entity.is_user]) == 5
-    assert len(await current(facts, owner)) == 32
+    assert len(await list_current(facts, owner)) == 32
 
 
-async def test_20_writers_superseding_one_fact_leave_one_current(facts: FactStore, owner: Owner) -> None:
+async def test_20_concurrent_supersessions_leave_one_current(facts: FactStore, owner: Owner) -> None:
     first = (await save(facts, owner, {"content": "works at Acme", "predicate": "WORKS_AT"}))[0].memory
     assert first
 
@@ -95,97 +93,93 @@ async def test_20_writers_superseding_one_fact_leave_one_current(facts: FactStor
         return True
 
     assert sum(await asyncio.gather(*(replace(number) for number in range(20)))) == 1
-    assert len(await current(facts, owner)) == 1
+    assert len(await list_current(facts, owner)) == 1
 
 
-async def test_20_single_valued_writers_leave_one_current_and_a_chain_without_gaps(
-    facts: FactStore, owner: Owner
-) -> None:
+async def test_20_concurrent_single_valued_writers_leave_one_current(facts: FactStore, owner: Owner) -> None:
     given = [
         {"content": f"lives in {i}", "predicate": "LIVES_IN", "single_valued": True, "object": {"name": f"City {i}"}}
         for i in range(20)
     ]
     await asyncio.gather(*(save(facts, owner, each) for each in given))
-    assert len(await current(facts, owner)) == 1
-    assert len(await current(facts, owner, any_validity=True)) == 20
+    assert len(await list_current(facts, owner)) == 1
+    assert len(await list_current(facts, owner, any_validity=True)) == 20
 
 
-async def test_the_same_statement_from_many_writers_is_one_fact(facts: FactStore, owner: Owner) -> None:
+async def test_concurrent_duplicates_become_one_fact(facts: FactStore, owner: Owner) -> None:
     results = await asyncio.gather(*(save(facts, owner, {"content": "Likes  tea."}) for _ in range(10)))
     assert sorted(result[0].action for result in results) == ["insert"] + ["reinforce"] * 9
-    assert len(await current(facts, owner)) == 1
+    assert len(await list_current(facts, owner)) == 1
 
 
-async def test_a_list_is_saved_whole_or_not_at_all(facts: FactStore, owner: Owner) -> None:
+async def test_a_batch_is_saved_atomically(facts: FactStore, owner: Owner) -> None:
     with pytest.raises(NotFound):
         await save(facts, owner, {"content": "good"}, {"content": "bad", "supersedes": ["no-such-id"]})
-    assert await current(facts, owner) == []
+    assert await list_current(facts, owner) == []
 
 
-async def test_statements_of_one_list_may_follow_one_another(facts: FactStore, owner: Owner) -> None:
+async def test_memories_of_one_batch_can_supersede_each_other(facts: FactStore, owner: Owner) -> None:
     years = [datetime(year, 1, 1, tzinfo=UTC) for year in (2024, 2020, 2022)]
     given = [
         {"content": f"lives in {at.year}", "predicate": "LIVES_IN", "single_valued": True, "valid_at": at}
         for at in years
     ]
     await save(facts, owner, *given)
-    assert await current(facts, owner, valid_at=datetime(2023, 1, 1, tzinfo=UTC)) == ["lives in 2022"]
-    assert await current(facts, owner) == ["lives in 2024"]
+    assert await list_current(facts, owner, valid_at=datetime(2023, 1, 1, tzinfo=UTC)) == ["lives in 2022"]
+    assert await list_current(facts, owner) == ["lives in 2024"]
 
 
 @pytest.mark.req("QUINN-05")
-async def test_what_is_global_is_read_by_every_user_of_the_tenant_and_by_no_other(
-    facts: FactStore, owner: Owner
-) -> None:
+async def test_global_memories_are_visible_to_their_tenant_only(facts: FactStore, owner: Owner) -> None:
     await save(facts, owner, {"content": "the office closes at six", "scope": "global"})
-    assert await current(facts, Owner(owner.tenant, "somebody else")) == ["the office closes at six"]
-    assert await current(facts, Owner("another", "somebody else")) == []
+    assert await list_current(facts, Owner(owner.tenant, "somebody else")) == ["the office closes at six"]
+    assert await list_current(facts, Owner("another", "somebody else")) == []
 
 
 @pytest.mark.req("QUINN-41", "CASH-16")
-async def test_users_whose_ids_look_alike_never_meet(facts: FactStore, tenant: str) -> None:
+async def test_users_with_similar_ids_are_isolated(facts: FactStore, tenant: str) -> None:
     owners = [Owner(tenant, name) for name in ("mara", "Mara", "mara:1", "mara 1", "ma*", "mära")]
     for number, each in enumerate(owners):
         await save(facts, each, {"content": f"secret number {number}"})
     for number, each in enumerate(owners):
-        assert await current(facts, each) == [f"secret number {number}"]
+        assert await list_current(facts, each) == [f"secret number {number}"]
 
 
-async def test_an_erased_memory_leaves_no_version_and_no_pointer(facts: FactStore, owner: Owner) -> None:
+async def test_an_erased_memory_leaves_no_version_and_no_reference(facts: FactStore, owner: Owner) -> None:
     old = (await save(facts, owner, {"content": "works at Acme", "predicate": "WORKS_AT", "single_valued": True}))[0]
     new = (await save(facts, owner, {"content": "works at NewCo", "predicate": "WORKS_AT", "single_valued": True}))[0]
     assert old.memory
     assert new.memory
-    assert await facts.erase(owner, old.memory.id) == 2
+    assert await facts.erase_memory(owner, old.memory.id) == 2
     with pytest.raises(NotFound):
         await facts.get(owner, old.memory.id)
     assert (await facts.get(owner, new.memory.id)).supersedes == []
 
 
-async def test_a_feeling_fades_after_two_weeks(facts: FactStore, owner: Owner) -> None:
+async def test_a_feeling_expires_after_two_weeks(facts: FactStore, owner: Owner) -> None:
     memory = (await save(facts, owner, {"content": "is stressed about the deadline", "type": "feeling"}))[0].memory
     assert memory
     assert memory.expires_at
-    assert await current(facts, owner, valid_at=memory.expires_at - timedelta(seconds=1)) != []
-    assert await current(facts, owner, valid_at=memory.expires_at) == []
+    assert await list_current(facts, owner, valid_at=memory.expires_at - timedelta(seconds=1)) != []
+    assert await list_current(facts, owner, valid_at=memory.expires_at) == []
 
 
-async def test_correcting_many_at_once_never_loses_one(facts: FactStore, owner: Owner) -> None:
+async def test_concurrent_corrections_lose_none(facts: FactStore, owner: Owner) -> None:
     memory = (await save(facts, owner, {"content": "likes tea"}))[0].memory
     assert memory
     key = memory.id
 
     async def correct(number: int) -> None:
-        await facts.change(owner, key, lambda ledger: ledger.amend(key, {"importance": number / 20}))
+        await facts.update_memory(owner, key, lambda ledger: ledger.amend(key, {"importance": number / 20}))
 
     await asyncio.gather(*(correct(number) for number in range(20)))
-    history = await facts.history(owner, key)
+    history = await facts.get_history(owner, key)
     assert [row.version for row in history] == list(range(1, 22))
     assert sorted(row.importance for row in history[1:]) == [number / 20 for number in range(20)]
     assert all(before.expired_at == after.created_at for before, after in pairwise(history))
 
 
-async def test_a_correction_to_what_another_memory_says_is_refused(facts: FactStore, owner: Owner) -> None:
+async def test_a_correction_that_duplicates_another_memory_is_refused(facts: FactStore, owner: Owner) -> None:
     from graphmem.domain.text import content_hash
 
     tea, coffee = await save(facts, owner, {"content": "likes tea"}, {"content": "likes coffee"})
@@ -194,12 +188,12 @@ async def test_a_correction_to_what_another_memory_says_is_refused(facts: FactSt
     key = coffee.memory.id
     changes = {"content": "likes tea", "content_hash": content_hash("likes tea")}
     with pytest.raises(Conflict, match="already current"):
-        await facts.change(owner, key, lambda ledger: ledger.amend(key, changes), vector=VECTOR)
+        await facts.update_memory(owner, key, lambda ledger: ledger.amend(key, changes), vector=VECTOR)
     assert (await facts.get(owner, key)).content == "likes coffee"
 
 
-async def test_times_of_any_zone_reach_the_graph_as_the_same_instant(facts: FactStore, owner: Owner) -> None:
+async def test_times_of_any_zone_are_stored_as_the_same_instant(facts: FactStore, owner: Owner) -> None:
     tokyo = datetime(2026, 1, 1, 9, tzinfo=ZoneInfo("Asia/Tokyo"))
     await save(facts, owner, {"content": "likes tea", "valid_at": datetime(2026, 1, 1, tzinfo=UTC)})
-    assert await current(facts, owner, valid_at=tokyo) == ["likes tea"]
-    assert await current(facts, owner, valid_at=tokyo - timedelta(seconds=1)) == []
+    assert await list_current(facts, owner, valid_at=tokyo) == ["likes tea"]
+    assert await list_current(facts, owner, valid_at=tokyo - timedelta(seconds=1)) == []

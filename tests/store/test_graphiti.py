@@ -7,13 +7,13 @@ import pytest
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
-from graphmem.service.graphiti import facts_of, open_graphiti
+from graphmem.service.graphiti import build_user_filter, open_graphiti
 from graphmem.settings import Settings
 
 pytest.importorskip("graphiti_core", reason="the extra `graphiti` is not installed")
 
 
-async def test_graphitis_own_search_finds_the_current_facts_of_one_user(
+async def test_graphiti_search_finds_the_current_facts_of_one_user(
     memory: GraphMemory, database: Settings, owner: Owner
 ) -> None:
     for place in ("Lund", "Malmö"):
@@ -29,16 +29,18 @@ async def test_graphitis_own_search_finds_the_current_facts_of_one_user(
             ],
         )
     await memory.memories.save(Owner(owner.tenant, "other"), [MemoryIn(content="Otto lives in Oslo")])
-    parts = memory.parts
+    parts = memory.components
     await parts.graph.fetch("schema.await_indexes")
     assert database.neo4j_uri
     assert database.neo4j_password
     password = database.neo4j_password.get_secret_value()
     async with open_graphiti(parts.settings, database.neo4j_uri, password, parts.embedder) as graphiti:
-        scope = await facts_of(parts.graph, owner)
+        scope = await build_user_filter(parts.graph, owner)
         found = await graphiti.search("where does Mara live?", search_filter=scope)
         assert [edge.fact for edge in found] == ["Mara lives in Malmö"]
-        history = await graphiti.search("Lund", search_filter=await facts_of(parts.graph, owner, current=False))
+        history = await graphiti.search(
+            "Lund", search_filter=await build_user_filter(parts.graph, owner, current=False)
+        )
         assert {edge.fact for edge in history} == {"Mara lives in Lund", "Mara lives in Malmö"}
         assert found[0].name == "LIVES_IN"
         assert found[0].valid_at is not None

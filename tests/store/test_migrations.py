@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from graphmem.embedding import Embedder
-from graphmem.errors import SetupError
+from graphmem.errors import ConfigurationError
 from graphmem.store.driver import Graph
-from graphmem.store.migrations import load, migrate, pending
+from graphmem.store.migrations import load_migrations, migrate, pending_migrations
 
 
 async def test_a_second_run_changes_nothing(graph: Graph, embedder: Embedder) -> None:
@@ -20,12 +20,12 @@ async def test_a_second_run_changes_nothing(graph: Graph, embedder: Embedder) ->
 
 
 async def test_every_statement_may_be_replayed(graph: Graph, embedder: Embedder) -> None:
-    for migration in load():
+    for migration in load_migrations():
         for statement in migration.statements(embedder.dimension):
             await graph.apply_schema(statement)
 
 
-async def test_processes_that_start_at_once_make_the_schema_together(graph: Graph) -> None:
+async def test_concurrent_processes_can_create_the_schema(graph: Graph) -> None:
     label = f"Race{uuid.uuid4().hex}"
     made = f"CREATE INDEX {label} IF NOT EXISTS FOR (n:{label}) ON (n.place)"
     try:
@@ -35,32 +35,32 @@ async def test_processes_that_start_at_once_make_the_schema_together(graph: Grap
 
 
 @pytest.mark.parametrize(("model", "dimension"), [("another-model", 384), ("all-MiniLM-L6-v2", 1536)])
-async def test_another_embedder_is_refused_with_what_to_do(graph: Graph, model: str, dimension: int) -> None:
-    with pytest.raises(SetupError, match="GRAPHMEM_EMBEDDING_MODEL"):
+async def test_another_embedder_is_refused_with_a_remedy(graph: Graph, model: str, dimension: int) -> None:
+    with pytest.raises(ConfigurationError, match="GRAPHMEM_EMBEDDING_MODEL"):
         await migrate(graph, model, dimension)
 
 
 def test_a_changed_migration_is_refused() -> None:
-    first = load()[0]
-    with pytest.raises(SetupError, match="differs from the one"):
-        pending([replace(first, checksum="other")], {1: first.checksum})
+    first = load_migrations()[0]
+    with pytest.raises(ConfigurationError, match="differs from the one"):
+        pending_migrations([replace(first, checksum="other")], {1: first.checksum})
 
 
 def test_a_database_of_a_newer_version_is_refused() -> None:
-    with pytest.raises(SetupError, match="upgrade"):
-        pending(load(), {999: "x"})
+    with pytest.raises(ConfigurationError, match="upgrade"):
+        pending_migrations(load_migrations(), {999: "x"})
 
 
 def test_a_misnamed_migration_is_refused(tmp_path: Path) -> None:
     (tmp_path / "first.cypher").write_text("RETURN 1;")
-    with pytest.raises(SetupError, match=r"V0001__"):
-        load(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"V0001__"):
+        load_migrations(tmp_path)
 
 
-async def test_a_vector_filter_that_nothing_passes_is_answered_after_deletions(graph: Graph) -> None:
+async def test_vector_search_with_an_empty_filter_works_after_deletions(graph: Graph) -> None:
     # Written in one transaction and then thinned out, the index is one segment with deletions.
     kind, index = f"SCRATCH_{uuid.uuid4().hex}", f"scratch_{uuid.uuid4().hex}"
-    made = next(each for m in reversed(load()) for each in m.statements(8) if "ON r.fact_embedding" in each)
+    made = next(each for m in reversed(load_migrations()) for each in m.statements(8) if "ON r.fact_embedding" in each)
     made = made.replace("RELATES_TO", kind).replace("graphmem_fact_embedding", index)
     vectors = [[float((i * j) % 7 + 1) for j in range(1, 9)] for i in range(300)]
     fill = f"""CREATE (a:Scratch {{kind: $kind}}) WITH a UNWIND range(0, 299) AS i

@@ -9,13 +9,13 @@ import pytest
 
 from graphmem.resources import cypher_root
 from graphmem.store.driver import Graph
-from graphmem.store.queries import BadQueryFile, Query, catalogue, parse, parse_fragments
+from graphmem.store.queries import Query, QueryFileError, load_queries, parse_fragments, parse_queries
 
 PACKAGE = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("query", catalogue().values(), ids=lambda query: query.name)
-async def test_neo4j_understands_every_query(graph: Graph, query: Query) -> None:
+@pytest.mark.parametrize("query", load_queries().values(), ids=lambda query: query.name)
+async def test_neo4j_accepts_every_query(graph: Graph, query: Query) -> None:
     async with graph._driver.session() as session:
         prefix, text = (
             ("CYPHER 25 ", query.text.removeprefix("CYPHER 25 "))
@@ -27,8 +27,10 @@ async def test_neo4j_understands_every_query(graph: Graph, query: Query) -> None
 
 
 def test_every_query_is_used() -> None:
-    code = "\n".join(path.read_text("utf-8") for room in ("graphmem", "api") for path in (PACKAGE / room).rglob("*.py"))
-    unused = [name for name in catalogue() if f'"{name}"' not in code]
+    code = "\n".join(
+        path.read_text("utf-8") for module in ("graphmem", "api") for path in (PACKAGE / module).rglob("*.py")
+    )
+    unused = [name for name in load_queries() if f'"{name}"' not in code]
     assert unused == []
 
 
@@ -36,22 +38,22 @@ def test_no_cypher_in_python() -> None:
     cypher = re.compile(r"\b(MATCH|MERGE|CREATE)\s*\(|\bDETACH DELETE\b|\bUNWIND \$")
     found = [
         str(path.relative_to(PACKAGE))
-        for room in ("graphmem", "api")
-        for path in (PACKAGE / room).rglob("*.py")
+        for module in ("graphmem", "api")
+        for path in (PACKAGE / module).rglob("*.py")
         if cypher.search(path.read_text("utf-8"))
     ]
     assert found == []
 
 
-def explored_with() -> dict[str, list[str]]:
+def load_explore_statements() -> dict[str, list[str]]:
     """Return the statements of each file for Neo4j Browser, without its comments and commands."""
     texts = {path.stem: path.read_text("utf-8") for path in sorted((cypher_root() / "explore").glob("*.cypher"))}
     bare = {name: re.sub(r"(?m)^\s*(//|:).*$", "", text) for name, text in texts.items()}
     return {name: [part.strip() for part in text.split(";") if part.strip()] for name, text in bare.items()}
 
 
-@pytest.mark.parametrize(("name", "statements"), explored_with().items(), ids=list(explored_with()))
-async def test_neo4j_understands_what_it_is_explored_with(graph: Graph, name: str, statements: list[str]) -> None:
+@pytest.mark.parametrize(("name", "statements"), load_explore_statements().items(), ids=list(load_explore_statements()))
+async def test_neo4j_accepts_every_explore_query(graph: Graph, name: str, statements: list[str]) -> None:
     assert statements
     async with graph._driver.session() as session:
         for statement in statements:
@@ -60,16 +62,16 @@ async def test_neo4j_understands_what_it_is_explored_with(graph: Graph, name: st
 
 
 def test_a_parameter_that_is_declared_but_not_used_is_refused() -> None:
-    with pytest.raises(BadQueryFile, match="declares"):
-        list(parse("room", "// name: one(group_id, limit)\n// Say what.\nRETURN $group_id"))
+    with pytest.raises(QueryFileError, match="declares"):
+        list(parse_queries("module", "// name: one(group_id, limit)\n// Say what.\nRETURN $group_id"))
 
 
-def test_a_fragment_stands_where_its_name_does() -> None:
+def test_a_placeholder_is_replaced_by_its_fragment() -> None:
     fragments = parse_fragments("// Said of all.\n\n// fragment: one\n// Say what.\nn {.name} AS one\n")
-    (query,) = parse("room", "// name: first()\n// Say what.\nMATCH (n) RETURN {{one}}", fragments)
+    (query,) = parse_queries("module", "// name: first()\n// Say what.\nMATCH (n) RETURN {{one}}", fragments)
     assert query.text == "MATCH (n) RETURN n {.name} AS one"
-    with pytest.raises(BadQueryFile, match="no fragment other"):
-        list(parse("room", "// name: first()\n// Say what.\nRETURN {{other}}", fragments))
+    with pytest.raises(QueryFileError, match="no fragment other"):
+        list(parse_queries("module", "// name: first()\n// Say what.\nRETURN {{other}}", fragments))
 
 
 def test_every_fragment_is_used() -> None:
@@ -79,6 +81,6 @@ def test_every_fragment_is_used() -> None:
     assert [name for name in fragments if f"{{{{{name}}}}}" not in files] == []
 
 
-def test_an_entry_without_a_purpose_is_refused() -> None:
-    with pytest.raises(BadQueryFile, match="what the query is for"):
-        list(parse("room", "// name: one()\nRETURN 1"))
+def test_an_entry_without_a_description_is_refused() -> None:
+    with pytest.raises(QueryFileError, match="what the query is for"):
+        list(parse_queries("module", "// name: one()\nRETURN 1"))

@@ -10,13 +10,13 @@ import pytest
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn, MemoryPatch
-from graphmem.domain.recall import SearchQuery
+from graphmem.domain.search_models import SearchQuery
 from graphmem.errors import InvalidInput
 
 LIVES = {"predicate": "LIVES_IN", "single_valued": True}
 
 
-async def tell_a_story(memory: GraphMemory, owner: Owner) -> list[str]:
+async def save_sample_memories(memory: GraphMemory, owner: Owner) -> list[str]:
     """Save, supersede, correct and delete; return the ids."""
     told = await memory.memories.save(
         owner,
@@ -35,26 +35,24 @@ async def tell_a_story(memory: GraphMemory, owner: Owner) -> list[str]:
 
 @pytest.mark.req("QUINN-15")
 @pytest.mark.parametrize("form", ["json", "yaml"])
-async def test_export_forget_import_export_is_equal_to_the_letter(memory: GraphMemory, owner: Owner, form: str) -> None:
-    ids = await tell_a_story(memory, owner)
+async def test_export_after_forget_and_import_is_identical(memory: GraphMemory, owner: Owner, form: str) -> None:
+    ids = await save_sample_memories(memory, owner)
     before = await memory.transfer.export(owner, form)
     assert (await memory.transfer.forget(owner)).residue == 0
-    brought = await memory.transfer.import_(owner, before)
-    assert brought.ids == {}
-    assert not brought.vectors_remade
+    result = await memory.transfer.import_(owner, before)
+    assert result.ids == {}
+    assert not result.vectors_remade
     assert await memory.transfer.export(owner, form) == before
     assert [row.status for row in await memory.memories.history(owner, ids[0])] == ["active", "superseded"]
 
 
-async def test_an_import_beside_the_original_gets_ids_of_its_own_and_the_same_answers(
-    memory: GraphMemory, owner: Owner
-) -> None:
-    ids = await tell_a_story(memory, owner)
+async def test_import_for_another_user_gets_new_ids_and_the_same_results(memory: GraphMemory, owner: Owner) -> None:
+    ids = await save_sample_memories(memory, owner)
     twin = Owner(owner.tenant, "twin")
-    brought = await memory.transfer.import_(twin, await memory.transfer.export(owner))
-    assert set(ids) <= set(brought.ids)
-    history = await memory.memories.history(twin, brought.ids[ids[0]])
-    assert history[-1].superseded_by == brought.ids[ids[1]]
+    result = await memory.transfer.import_(twin, await memory.transfer.export(owner))
+    assert set(ids) <= set(result.ids)
+    history = await memory.memories.history(twin, result.ids[ids[0]])
+    assert history[-1].superseded_by == result.ids[ids[1]]
     answer = await memory.retrieval.search(
         twin, SearchQuery(query="where did she live?", valid_as_of=datetime(2021, 1, 1, tzinfo=UTC))
     )
@@ -62,15 +60,15 @@ async def test_an_import_beside_the_original_gets_ids_of_its_own_and_the_same_an
 
 
 async def test_importing_the_same_export_twice_adds_nothing(memory: GraphMemory, owner: Owner) -> None:
-    await tell_a_story(memory, owner)
+    await save_sample_memories(memory, owner)
     before = await memory.transfer.export(owner)
     again = await memory.transfer.import_(owner, before)
     assert again.imported["versions"] == 0
     assert await memory.transfer.export(owner) == before
 
 
-async def test_vectors_of_another_model_are_made_anew(memory: GraphMemory, owner: Owner) -> None:
-    await tell_a_story(memory, owner)
+async def test_vectors_of_another_model_are_recomputed(memory: GraphMemory, owner: Owner) -> None:
+    await save_sample_memories(memory, owner)
     before = json.loads(await memory.transfer.export(owner))
     other = before | {"embedding": {"model": "another", "dimension": 2}}
     for version in other["memories"]:
@@ -81,8 +79,8 @@ async def test_vectors_of_another_model_are_made_anew(memory: GraphMemory, owner
     assert [len(version["vector"]) for version in again["memories"]] == [384] * len(before["memories"])
 
 
-async def test_a_broken_import_is_refused_and_leaves_nothing(memory: GraphMemory, owner: Owner) -> None:
-    await tell_a_story(memory, owner)
+async def test_a_broken_import_is_refused_and_writes_nothing(memory: GraphMemory, owner: Owner) -> None:
+    await save_sample_memories(memory, owner)
     export = json.loads(await memory.transfer.export(owner))
     other = Owner(owner.tenant, "other")
     del export["memories"][-1]["properties"]["fact"]
@@ -93,10 +91,10 @@ async def test_a_broken_import_is_refused_and_leaves_nothing(memory: GraphMemory
 
 
 @pytest.mark.req("QUINN-41")
-async def test_forgetting_one_user_leaves_the_others(memory: GraphMemory, owner: Owner) -> None:
+async def test_forgetting_one_user_keeps_the_others(memory: GraphMemory, owner: Owner) -> None:
     other = Owner(owner.tenant, "other")
-    await tell_a_story(memory, owner)
-    await tell_a_story(memory, other)
+    await save_sample_memories(memory, owner)
+    await save_sample_memories(memory, other)
     before = await memory.transfer.export(other)
     forgotten = await memory.transfer.forget(owner)
     assert forgotten.erased["Fact"] >= 5
@@ -104,31 +102,31 @@ async def test_forgetting_one_user_leaves_the_others(memory: GraphMemory, owner:
     assert await memory.transfer.export(other) == before
 
 
-def hostile(export: dict, how: str) -> dict:
+def corrupt_export(export: dict, corruption: str) -> dict:
     version, entity = export["memories"][0], export["entities"][0]
-    if how == "no time":
+    if corruption == "no time":
         version["properties"]["created_at"] = {"$time": "yesterday"}
-    elif how == "naive time":
+    elif corruption == "naive time":
         version["properties"]["created_at"] = {"$time": "2026-01-01T00:00:00"}
-    elif how == "no name":
+    elif corruption == "no name":
         entity["properties"]["name"] = None
-    elif how == "short vector":
+    elif corruption == "short vector":
         version["vector"] = [1.0]
-    elif how == "unknown subject":
+    elif corruption == "unknown subject":
         version["subject_id"] = "nobody"
-    elif how == "global":
+    elif corruption == "global":
         version["properties"]["scope"] = "global"
-    elif how == "map as property":
+    elif corruption == "map as property":
         entity["properties"]["summary"] = {"a": 1}
-    elif how == "wrong kind":
+    elif corruption == "wrong kind":
         version["properties"]["confidence"] = "much"
-    elif how == "foreign label":
+    elif corruption == "foreign label":
         entity["labels"] = ["Entity", "ApiKey"]
     return export
 
 
 @pytest.mark.parametrize(
-    "how",
+    "corruption",
     [
         "no time",
         "naive time",
@@ -141,9 +139,9 @@ def hostile(export: dict, how: str) -> dict:
         "foreign label",
     ],
 )
-async def test_a_hostile_import_is_refused_whole(memory: GraphMemory, owner: Owner, how: str) -> None:
-    await tell_a_story(memory, owner)
-    export = hostile(json.loads(await memory.transfer.export(owner)), how)
+async def test_a_malformed_import_is_rejected_entirely(memory: GraphMemory, owner: Owner, corruption: str) -> None:
+    await save_sample_memories(memory, owner)
+    export = corrupt_export(json.loads(await memory.transfer.export(owner)), corruption)
     other = Owner(owner.tenant, "other")
     with pytest.raises(InvalidInput):
         await memory.transfer.import_(other, json.dumps(export).encode())

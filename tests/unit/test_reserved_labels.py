@@ -10,7 +10,7 @@ from graphmem.domain.entity import RESERVED_LABELS, EntityIn
 from graphmem.resources import cypher_root
 
 
-def test_every_label_of_the_queries_is_reserved() -> None:
+def test_every_label_in_queries_is_reserved() -> None:
     texts = (path.read_text("utf-8") for path in cypher_root().rglob("*.cypher") if path.parent.name != "explore")
     used = {label for text in texts for label in re.findall(r"\(\w*:([A-Z]\w+)", text)}
     assert used <= RESERVED_LABELS
@@ -19,5 +19,5 @@ def test_every_label_of_the_queries_is_reserved() -> None:
 @pytest.mark.parametrize(
     ("given", "kept"), [("User", "Person"), ("api key", "Thing"), ("Session", "Thing"), ("pet", "Pet")]
 )
-def test_a_reserved_type_becomes_an_ordinary_one(given: str, kept: str) -> None:
+def test_reserved_entity_type_is_replaced(given: str, kept: str) -> None:
     assert EntityIn(name="x", type=given).type == kept

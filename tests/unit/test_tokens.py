@@ -30,27 +30,27 @@ def test_counts_are_those_of_cl100k_base(text: str, tokens: int) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=200), st.integers(0, 60))
-def test_a_truncated_text_is_a_beginning_that_fits(text: str, limit: int) -> None:
+def test_truncated_text_is_a_prefix_within_the_limit(text: str, limit: int) -> None:
     kept = truncate_to_tokens(text, limit)
     assert text.startswith(kept)
     assert count_tokens(kept) <= limit
     assert kept == text or count_tokens(text) > limit
 
 
-def test_truncation_uses_the_room_it_is_given() -> None:
+def test_truncation_fills_the_token_limit() -> None:
     text = "The quick brown fox jumps over the lazy dog. " * 50
     assert count_tokens(truncate_to_tokens(text, 100)) == 100
 
 
-def test_a_character_is_never_cut_in_half() -> None:
+def test_truncation_never_splits_a_character() -> None:
     assert all(set(truncate_to_tokens("🙂🚀" * 20, limit)) <= {"🙂", "🚀"} for limit in range(40))
 
 
-def test_half_a_character_is_counted_too() -> None:
+def test_lone_surrogate_is_counted() -> None:
     assert count_tokens("\ud800") == 1
 
 
-def test_counting_needs_neither_the_net_nor_the_local_extra() -> None:
+def test_counting_needs_neither_network_nor_local_extra() -> None:
     script = """
 import socket, sys
 

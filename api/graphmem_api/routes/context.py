@@ -6,39 +6,45 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from graphmem.domain.context import BehaviorPattern, Context, ContextItem, ContextRequest, LearnedPreference
+from graphmem.domain.context_models import (
+    BehaviorPattern,
+    ContextItem,
+    ContextRequest,
+    ContextResponse,
+    LearnedPreference,
+)
 from graphmem.domain.listing import Page
-from graphmem_api import guard
+from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
-from graphmem_api.facade import Memory as Facade
+from graphmem_api.dependencies import GraphMemoryDep
 
-router = APIRouter(route_class=guard.Reading, tags=["context"])
+router = APIRouter(route_class=route_classes.ReadRoute, tags=["context"])
 
-USER = "/v1/users/{user_id:segment}"
+USER_PATH = "/v1/users/{user_id:segment}"
 
 
-@router.post(USER + "/context", summary="What to put before the model", response_model=Context)
-async def build(owner: OwnerInPath, caller: Caller, memory: Facade, body: ContextRequest) -> Context:
+@router.post(USER_PATH + "/context", summary="What to put before the model", response_model=ContextResponse)
+async def build(owner: OwnerInPath, caller: Caller, memory: GraphMemoryDep, body: ContextRequest) -> ContextResponse:
     """Build the text to put before the model for a question, within a token budget."""
-    built: Context = await memory.contexts.build(owner, body, reinforce=caller.may_write)
+    built: ContextResponse = await memory.contexts.build(owner, body, reinforce=caller.can_write)
     return built
 
 
-@router.get(USER + "/preferences", summary="Learned preferences", response_model=Page[LearnedPreference])
-async def preferences(owner: OwnerInPath, memory: Facade) -> Page[LearnedPreference]:
+@router.get(USER_PATH + "/preferences", summary="Learned preferences", response_model=Page[LearnedPreference])
+async def preferences(owner: OwnerInPath, memory: GraphMemoryDep) -> Page[LearnedPreference]:
     """List the preferences learned from messages and feedback."""
-    return Page(items=await memory.contexts.preferences(owner))
+    return Page(items=await memory.contexts.list_preferences(owner))
 
 
-@router.get(USER + "/patterns", summary="Detected patterns", response_model=Page[BehaviorPattern])
-async def patterns(owner: OwnerInPath, memory: Facade) -> Page[BehaviorPattern]:
+@router.get(USER_PATH + "/patterns", summary="Detected patterns", response_model=Page[BehaviorPattern])
+async def patterns(owner: OwnerInPath, memory: GraphMemoryDep) -> Page[BehaviorPattern]:
     """List the behavioural patterns detected in messages."""
-    return Page(items=await memory.contexts.patterns(owner))
+    return Page(items=await memory.contexts.list_patterns(owner))
 
 
-@router.get(USER + "/contexts", summary="Live context items", response_model=Page[ContextItem])
+@router.get(USER_PATH + "/contexts", summary="Live context items", response_model=Page[ContextItem])
 async def contexts(
-    owner: OwnerInPath, memory: Facade, session_id: Annotated[str | None, Query(max_length=255)] = None
+    owner: OwnerInPath, memory: GraphMemoryDep, session_id: Annotated[str | None, Query(max_length=255)] = None
 ) -> Page[ContextItem]:
     """List the context items that have not expired, of one session or of all, the latest first."""
-    return Page(items=await memory.contexts.contexts(owner, session_id))
+    return Page(items=await memory.contexts.list_items(owner, session_id))

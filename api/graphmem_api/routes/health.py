@@ -6,31 +6,33 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
-from graphmem_api import guard, schemas
-from graphmem_api.facade import Memory as Facade
-from graphmem_api.openapi import Responses, problem_response
+from graphmem_api import route_classes, schemas
+from graphmem_api.dependencies import GraphMemoryDep
+from graphmem_api.openapi import Responses, openapi_problem
 
-open_to_all = APIRouter(tags=["health"])
-measures = APIRouter(route_class=guard.AdminReading, tags=["health"])
+public_router = APIRouter(tags=["health"])
+metrics_router = APIRouter(route_class=route_classes.AdminReadRoute, tags=["health"])
 
-AWAY: Responses = {503: problem_response("A part the service stands on is away.", retry=True)}
-TEXT: Responses = {200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}}
+UNAVAILABLE: Responses = {503: openapi_problem("A part the service stands on is away.", retry=True)}
+PROMETHEUS_TEXT: Responses = {
+    200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+}
 
 
-@open_to_all.get("/healthz", summary="Alive?", response_model=schemas.Health)
-async def healthz() -> schemas.Health:
+@public_router.get("/healthz", summary="Alive?", response_model=schemas.HealthOut)
+async def healthz() -> schemas.HealthOut:
     """Answer while the process lives."""
-    return schemas.Health()
+    return schemas.HealthOut()
 
 
-@open_to_all.get("/readyz", summary="Ready?", response_model=schemas.Readiness, responses=AWAY)
-async def readyz(memory: Facade) -> schemas.Readiness:
+@public_router.get("/readyz", summary="Ready?", response_model=schemas.ReadinessOut, responses=UNAVAILABLE)
+async def readyz(memory: GraphMemoryDep) -> schemas.ReadinessOut:
     """Answer when Neo4j and the job store do, else 503."""
-    return schemas.Readiness(parts=await memory.readiness.check())
+    return schemas.ReadinessOut(parts=await memory.readiness.check())
 
 
-@measures.get("/metrics", summary="Measures for Prometheus", responses=TEXT, response_class=Response)
-async def metrics(memory: Facade) -> Response:
+@metrics_router.get("/metrics", summary="Measures for Prometheus", responses=PROMETHEUS_TEXT, response_class=Response)
+async def metrics(memory: GraphMemoryDep) -> Response:
     """Write all measures of the process."""
-    await memory.contexts.measure()
+    await memory.contexts.measure_storage()
     return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)

@@ -8,52 +8,52 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response
 
+from graphmem.domain.api_key import ApiKey
 from graphmem.domain.identity import Owner
-from graphmem.domain.key import Key
 from graphmem.domain.listing import ListFilters, Page
-from graphmem.domain.memory import HistoryRow, Memory, MemoryPatch, Scope
+from graphmem.domain.memory import Memory, MemoryPatch, MemoryVersion, Scope
 from graphmem.errors import InvalidInput
-from graphmem_api import guard, schemas
+from graphmem_api import route_classes, schemas
 from graphmem_api.auth import Caller, OwnerInPath, require_admin
-from graphmem_api.facade import Memory as Facade
+from graphmem_api.dependencies import GraphMemoryDep
 
-reading = APIRouter(route_class=guard.Reading, tags=["memories"])
-writing = APIRouter(route_class=guard.Writing, tags=["memories"])
+read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["memories"])
+write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["memories"])
 
-MEMORIES = "/v1/users/{user_id:segment}/memories"
-ONE = MEMORIES + "/{memory_id:segment}"
+MEMORIES_PATH = "/v1/users/{user_id:segment}/memories"
+MEMORY_PATH = MEMORIES_PATH + "/{memory_id:segment}"
 
-_VERSION = re.compile(r'^(?:W/)?"?(\d{1,9})"?$')
+_ETAG_PATTERN = re.compile(r'^(?:W/)?"?(\d{1,9})"?$')
 
 
-@writing.post(MEMORIES, summary="Save memories without a language model", response_model=schemas.SaveOut)
-async def save(owner: OwnerInPath, caller: Caller, memory: Facade, body: schemas.SaveIn) -> schemas.SaveOut:
+@write_router.post(MEMORIES_PATH, summary="Save memories without a language model", response_model=schemas.SaveOut)
+async def save(owner: OwnerInPath, caller: Caller, memory: GraphMemoryDep, body: schemas.SaveIn) -> schemas.SaveOut:
     """Save a list of statements: all of it or nothing."""
     if any(each.scope is Scope.GLOBAL for each in body.memories):
         require_admin(caller, "Writing what all users of the tenant read (scope global)")
     return schemas.SaveOut(results=await memory.memories.save(owner, body.memories, actor=caller.id))
 
 
-@reading.get(MEMORIES, summary="List memories without ranking", response_model=Page[Memory])
-async def page(owner: OwnerInPath, memory: Facade, filters: Annotated[ListFilters, Query()]) -> Page[Memory]:
+@read_router.get(MEMORIES_PATH, summary="List memories without ranking", response_model=Page[Memory])
+async def page(owner: OwnerInPath, memory: GraphMemoryDep, filters: Annotated[ListFilters, Query()]) -> Page[Memory]:
     """List current memories by attributes, without ranking or embedding."""
     return await memory.memories.page(owner, filters)
 
 
-@reading.get(ONE, summary="Read a memory", response_model=Memory)
-async def get(owner: OwnerInPath, memory_id: str, memory: Facade, response: Response) -> Memory:
+@read_router.get(MEMORY_PATH, summary="Read a memory", response_model=Memory)
+async def get(owner: OwnerInPath, memory_id: str, memory: GraphMemoryDep, response: Response) -> Memory:
     """Read a memory as it is now, deleted or not; `ETag` is its version."""
     found = await memory.memories.get(owner, memory_id)
     response.headers["ETag"] = f'"{found.version}"'
     return found
 
 
-@writing.patch(ONE, summary="Make a new version of a memory", response_model=Memory)
+@write_router.patch(MEMORY_PATH, summary="Make a new version of a memory", response_model=Memory)
 async def patch(
     owner: OwnerInPath,
     memory_id: str,
     caller: Caller,
-    memory: Facade,
+    memory: GraphMemoryDep,
     body: MemoryPatch,
     response: Response,
     if_match: Annotated[
@@ -61,52 +61,52 @@ async def patch(
     ] = None,
 ) -> Memory:
     """Correct a memory: the fields given make a new version, the old one stays in history."""
-    version = _read_version(if_match)
-    await _check_global(memory, owner, caller, memory_id)
+    version = _parse_if_match(if_match)
+    await _require_admin_if_global(memory, owner, caller, memory_id)
     changed = await memory.memories.patch(owner, memory_id, body, if_version=version, actor=caller.id)
     response.headers["ETag"] = f'"{changed.version}"'
     return changed
 
 
-@writing.delete(ONE, summary="End or erase a memory", response_model=Memory | schemas.Erased)
+@write_router.delete(MEMORY_PATH, summary="End or erase a memory", response_model=Memory | schemas.ErasedMemory)
 async def delete(
     owner: OwnerInPath,
     memory_id: str,
     caller: Caller,
-    memory: Facade,
+    memory: GraphMemoryDep,
     hard: Annotated[bool, Query(description="Erase every version everywhere (admin).")] = False,
-) -> Memory | schemas.Erased:
+) -> Memory | schemas.ErasedMemory:
     """End a memory, which stays in history; with `hard=true` an admin erases it."""
     if hard:
         require_admin(caller, "Erasing a memory")
-        return schemas.Erased(id=memory_id, erased=await memory.memories.erase(owner, memory_id))
-    await _check_global(memory, owner, caller, memory_id)
+        return schemas.ErasedMemory(id=memory_id, erased=await memory.memories.erase(owner, memory_id))
+    await _require_admin_if_global(memory, owner, caller, memory_id)
     return await memory.memories.delete(owner, memory_id, actor=caller.id)
 
 
-@reading.get(ONE + "/history", summary="Every version of a memory", response_model=Page[HistoryRow])
-async def history(owner: OwnerInPath, memory_id: str, memory: Facade) -> Page[HistoryRow]:
+@read_router.get(MEMORY_PATH + "/history", summary="Every version of a memory", response_model=Page[MemoryVersion])
+async def history(owner: OwnerInPath, memory_id: str, memory: GraphMemoryDep) -> Page[MemoryVersion]:
     """List every version, oldest first, with why it ended and what replaced it."""
     return Page(items=await memory.memories.history(owner, memory_id))
 
 
-@writing.post(ONE + "/revert", summary="Undo one supersession", response_model=Memory)
-async def revert(owner: OwnerInPath, memory_id: str, caller: Caller, memory: Facade) -> Memory:
+@write_router.post(MEMORY_PATH + "/revert", summary="Undo one supersession", response_model=Memory)
+async def revert(owner: OwnerInPath, memory_id: str, caller: Caller, memory: GraphMemoryDep) -> Memory:
     """Reopen a superseded memory and close what replaced it."""
-    await _check_global(memory, owner, caller, memory_id)
+    await _require_admin_if_global(memory, owner, caller, memory_id)
     return await memory.memories.revert(owner, memory_id, actor=caller.id)
 
 
-async def _check_global(memory: Facade, owner: Owner, caller: Key, memory_id: str) -> None:
+async def _require_admin_if_global(memory: GraphMemoryDep, owner: Owner, caller: ApiKey, memory_id: str) -> None:
     """Keep what all users of the tenant read from being changed by anyone but admins."""
     if not caller.is_admin and (await memory.memories.get(owner, memory_id)).scope is Scope.GLOBAL:
         require_admin(caller, "Changing what all users of the tenant read (scope global)")
 
 
-def _read_version(given: str | None) -> int | None:
+def _parse_if_match(given: str | None) -> int | None:
     if given is None or given.strip() == "*":
         return None
-    match = _VERSION.match(given.strip())
+    match = _ETAG_PATTERN.match(given.strip())
     if match is None:
         raise InvalidInput(
             'If-Match takes the version as in ETag, for example "3".',

@@ -3,7 +3,7 @@
 const ROOT = new URL("../v1/", import.meta.url);
 
 /** An answer other than success: `status` (0 when there was none), `message` and the list `errors` of `{loc, msg}`. */
-export class Problem extends Error {
+export class ApiError extends Error {
   constructor(status, message, errors = []) {
     super(message);
     this.status = status;
@@ -11,7 +11,7 @@ export class Problem extends Error {
   }
 }
 
-export class Api {
+export class ApiClient {
   #key;
 
   constructor(key, user) {
@@ -20,12 +20,12 @@ export class Api {
   }
 
   /** Read something of the user: `path` lies below the user's own. */
-  ofUser(path, query = {}, signal = undefined) {
+  getUserData(path, query = {}, signal = undefined) {
     return this.#call("GET", `users/${encodeURIComponent(this.user)}/${path}`, query, undefined, signal);
   }
 
   /** Read something for admins. */
-  admin(path, query = {}, signal = undefined) {
+  getAdminData(path, query = {}, signal = undefined) {
     return this.#call("GET", `admin/${path}`, query, undefined, signal);
   }
 
@@ -46,16 +46,16 @@ export class Api {
       answer = await fetch(address, { method, headers, body: sent, signal, credentials: "omit", cache: "no-store" });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new Problem(0, "The service does not answer: see whether it runs, then try again.");
+      throw new ApiError(0, "The service does not answer: see whether it runs, then try again.");
     }
     const told = await answer.json().catch(() => null);
-    if (!answer.ok) throw new Problem(answer.status, told?.detail ?? `The service answered ${answer.status}.`, told?.errors);
+    if (!answer.ok) throw new ApiError(answer.status, told?.detail ?? `The service answered ${answer.status}.`, told?.errors);
     return told;
   }
 }
 
 /** Call `load(signal)` so that only the latest call counts: earlier ones are aborted and answer null. */
-export function latest(load) {
+export function latestOnly(load) {
   let running = null;
   return async (...given) => {
     running?.abort();

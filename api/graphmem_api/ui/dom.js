@@ -6,15 +6,15 @@ export const byId = (id) => document.getElementById(id);
 
 /** Return an element; `given` holds attributes, and listeners under `on<Event>`; children are elements or text. */
 export function element(tag, given = {}, ...children) {
-  return dressed(document.createElement(tag), given, children);
+  return applyAttributes(document.createElement(tag), given, children);
 }
 
 /** Return an SVG element. */
-export function shape(tag, given = {}, ...children) {
-  return dressed(document.createElementNS(SVG, tag), given, children);
+export function svgElement(tag, given = {}, ...children) {
+  return applyAttributes(document.createElementNS(SVG, tag), given, children);
 }
 
-function dressed(made, given, children) {
+function applyAttributes(made, given, children) {
   for (const [name, value] of Object.entries(given)) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === "function") made.addEventListener(name.slice(2).toLowerCase(), value);
@@ -25,15 +25,15 @@ function dressed(made, given, children) {
 }
 
 /** Return a number with its noun. */
-export const counted = (number, one, several = `${one}s`) => `${number} ${number === 1 ? one : several}`;
+export const pluralize = (number, one, several = `${one}s`) => `${number} ${number === 1 ? one : several}`;
 
 /** Say something politely, for eyes and for screen readers. */
-export function say(text) {
+export function announce(text) {
   byId("status").textContent = text;
 }
 
 /** Show what went wrong, or with null that nothing is wrong any more. */
-export function complain(error) {
+export function showError(error) {
   const place = byId("problem");
   place.hidden = error === null;
   place.textContent = error === null ? "" : error.message;

@@ -1,16 +1,16 @@
 // Consolidation runs: what each proposed and changed, and the way back.
 
-import { latest } from "./api.js";
-import { byId, complain, counted, element, say } from "./dom.js";
-import { told } from "./times.js";
+import { latestOnly } from "./api.js";
+import { byId, showError, pluralize, element, announce } from "./dom.js";
+import { formatTime } from "./time_axis.js";
 
-const BOOKKEEPING = new Set([
+const INTERNAL_FIELDS = new Set([
   "active_hash", "content_hash", "group_id", "group_key", "search_text", "alias_keys", "alias_text", "name_key",
   "valid_from", "valid_to", "known_from", "known_to", "memory_id", "uuid",
 ]);
 const TITLES = { fact: "Memory", entity: "Entity", episode: "Message", mention: "Mention" };
 
-export class Runs {
+export class RunsView {
   #api = null;
   #cursor = null;
   #run = null;
@@ -24,50 +24,50 @@ export class Runs {
   }
 
   /** Begin with an admin's key, or end with null. */
-  serve(api) {
+  setSession(api) {
     this.#api = api;
     this.#clear();
     byId("run-list").replaceChildren();
     byId("confirm").close();
   }
 
-  #load = latest((signal, cursor) => {
+  #loadRuns = latestOnly((signal, cursor) => {
     const user = byId("runs-all").checked ? null : this.#api.user;
-    return this.#api.admin("consolidations", { user_id: user, limit: 20, cursor }, signal);
+    return this.#api.getAdminData("consolidations", { user_id: user, limit: 20, cursor }, signal);
   });
 
   /** List runs, the latest first; with a cursor, more of them. */
   async list(cursor = null) {
-    await guarded(async () => {
-      const page = await this.#load(cursor);
+    await runReportingErrors(async () => {
+      const page = await this.#loadRuns(cursor);
       if (!page) return;
       this.#cursor = page.next_cursor;
       const rows = page.items.map((each) => element("li", {}, element("a", { class: "row", href: `#/runs/${encodeURIComponent(each.id)}`, "data-id": each.id },
-        element("span", { class: "name" }, told(each.created_at)), " ", badge(each),
-        element("span", { class: "hint" }, `${each.trigger} · ${each.user_id ?? "all users"} · ${counted(each.change_count, "change")}${each.dry_run ? " · dry run" : ""}`))));
+        element("span", { class: "name" }, formatTime(each.created_at)), " ", badge(each),
+        element("span", { class: "hint" }, `${each.trigger} · ${each.user_id ?? "all users"} · ${pluralize(each.change_count, "change")}${each.dry_run ? " · dry run" : ""}`))));
       if (cursor) byId("run-list").append(...rows);
       else byId("run-list").replaceChildren(...(rows.length ? rows : [element("li", { class: "hint" }, "There are no runs yet.")]));
       byId("more-runs").hidden = !page.next_cursor;
-      say(cursor ? `${rows.length} more.` : `${counted(rows.length, "run")}${page.next_cursor ? " and more" : ""}.`);
-      this.#mark();
+      announce(cursor ? `${rows.length} more.` : `${pluralize(rows.length, "run")}${page.next_cursor ? " and more" : ""}.`);
+      this.#markCurrent();
     });
   }
 
-  #read = latest((signal, runId) => this.#api.admin(`consolidations/${encodeURIComponent(runId)}`, {}, signal));
+  #loadRun = latestOnly((signal, runId) => this.#api.getAdminData(`consolidations/${encodeURIComponent(runId)}`, {}, signal));
 
   /** Show one run with its proposals and changes; null clears. */
-  async choose(runId) {
+  async showRun(runId) {
     if (runId === null) {
       this.#clear();
       return;
     }
-    await guarded(async () => {
-      const run = await this.#read(runId);
+    await runReportingErrors(async () => {
+      const run = await this.#loadRun(runId);
       if (!run) return;
       this.#run = run;
-      byId("run-title").textContent = `Run of ${told(run.created_at)}`;
-      byId("run-body").replaceChildren(...this.#body(run));
-      this.#mark();
+      byId("run-title").textContent = `Run of ${formatTime(run.created_at)}`;
+      byId("run-body").replaceChildren(...this.#runDetails(run));
+      this.#markCurrent();
       byId("run-title").focus();
     });
   }
@@ -76,14 +76,14 @@ export class Runs {
     this.#run = null;
     byId("run-title").textContent = "No run chosen";
     byId("run-body").replaceChildren(element("p", { class: "hint" }, "Choose one from the list."));
-    this.#mark();
+    this.#markCurrent();
   }
 
-  #mark() {
+  #markCurrent() {
     for (const row of byId("run-list").querySelectorAll("a")) row.toggleAttribute("aria-current", row.dataset.id === this.#run?.id);
   }
 
-  #body(run) {
+  #runDetails(run) {
     const summed = [badge(run), ` ${run.trigger}, ${run.user_id ?? "all users"}, ${run.executed} carried out, ${run.refused} refused`];
     const undoable = !run.dry_run && run.change_count > 0 && (run.status === "succeeded" || run.parts.length > 0) && run.status !== "rolled_back";
     return [
@@ -91,29 +91,29 @@ export class Runs {
       run.reason && element("p", { class: "hint" }, run.reason),
       run.undoes && element("p", { class: "hint" }, "This run took back another: ", element("a", { href: `#/runs/${encodeURIComponent(run.undoes)}` }, run.undoes)),
       run.undone_by && element("p", { class: "hint" }, "Rolled back by ", element("a", { href: `#/runs/${encodeURIComponent(run.undone_by)}` }, run.undone_by)),
-      undoable && element("button", { type: "button", class: "danger", id: "roll-back", onClick: () => this.#ask() }, "Roll back…"),
+      undoable && element("button", { type: "button", class: "danger", id: "roll-back", onClick: () => this.#askConfirmation() }, "Roll back…"),
       element("h3", {}, `Proposals (${run.proposals.length})`),
-      element("ol", { class: "plain" }, ...run.proposals.map(proposal)),
+      element("ol", { class: "plain" }, ...run.proposals.map(proposalItem)),
       element("h3", {}, `Changes (${run.changes.length})`),
       element("p", { class: "hint" }, "Hashes, search texts and other bookkeeping are left out."),
-      element("ol", { class: "plain changes" }, ...run.changes.map(change)),
+      element("ol", { class: "plain changes" }, ...run.changes.map(changeItem)),
     ].filter(Boolean);
   }
 
-  #ask(problem = null) {
+  #askConfirmation(problem = null) {
     this.#force = Boolean(problem);
     byId("confirm-title").textContent = problem ? "Later writes are in the way" : "Roll back this run?";
     byId("confirm-text").textContent = problem
       ? `${problem.message} Rolling back anyway overwrites them.`
-      : `${this.#run.change_count} things go back to what they were before the run of ${told(this.#run.created_at)}.`;
+      : `${this.#run.change_count} things go back to what they were before the run of ${formatTime(this.#run.created_at)}.`;
     byId("conflicts").hidden = !problem;
-    byId("conflicts").replaceChildren(...(problem?.errors ?? []).map((each) => element("li", {}, this.#conflict(each))));
+    byId("conflicts").replaceChildren(...(problem?.errors ?? []).map((each) => element("li", {}, this.#conflictText(each))));
     byId("confirm-yes").textContent = problem ? "Overwrite and roll back" : "Roll back";
     if (!byId("confirm").open) byId("confirm").showModal();
     byId("confirm-no").focus();
   }
 
-  #conflict({ loc, msg }) {
+  #conflictText({ loc, msg }) {
     const [kind, id] = loc;
     const found = this.#run.changes.find((each) => each.kind === kind && each.id === id);
     return `${found ? titleOf(found) : `${TITLES[kind] ?? kind} ${id}`}: ${msg}`;
@@ -125,13 +125,13 @@ export class Runs {
     try {
       const done = await this.#api.rollBack(runId, this.#force);
       byId("confirm").close();
-      await Promise.all([this.list(), this.choose(runId)]);
-      say(`Rolled back: ${done.restored} things are as they were${done.conflicts.length ? `, ${done.conflicts.length} later writes overwritten` : ""}.`);
+      await Promise.all([this.list(), this.showRun(runId)]);
+      announce(`Rolled back: ${done.restored} things are as they were${done.conflicts.length ? `, ${done.conflicts.length} later writes overwritten` : ""}.`);
     } catch (error) {
-      if (error.status === 409 && error.errors.length && !this.#force) this.#ask(error);
+      if (error.status === 409 && error.errors.length && !this.#force) this.#askConfirmation(error);
       else {
         byId("confirm").close();
-        complain(error);
+        showError(error);
       }
     } finally {
       byId("confirm-yes").disabled = false;
@@ -143,7 +143,7 @@ function badge(run) {
   return element("span", { class: `badge ${run.status}` }, run.status.replaceAll("_", " "));
 }
 
-function proposal({ proposal: given, verdict, reason }) {
+function proposalItem({ proposal: given, verdict, reason }) {
   const { action, reason: why, ...rest } = given;
   return element("li", {},
     element("span", { class: "name" }, `${action} · ${verdict}`),
@@ -157,32 +157,32 @@ function titleOf({ kind, id, before, after }) {
   return `${TITLES[kind] ?? kind}${which}: ${image.fact ?? image.name ?? image.content ?? id}`;
 }
 
-function change(each) {
+function changeItem(each) {
   const { before, after } = each;
-  const deed = before === null ? "made" : after === null ? "removed" : "changed";
+  const outcome = before === null ? "made" : after === null ? "removed" : "changed";
   const fields = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].sort()
-    .filter((name) => !BOOKKEEPING.has(name) && JSON.stringify(before?.[name] ?? null) !== JSON.stringify(after?.[name] ?? null));
+    .filter((name) => !INTERNAL_FIELDS.has(name) && JSON.stringify(before?.[name] ?? null) !== JSON.stringify(after?.[name] ?? null));
   const table = element("table", {},
     element("thead", {}, element("tr", {}, ...["Field", "Before", "After"].map((text) => element("th", { scope: "col" }, text)))),
     element("tbody", {}, ...fields.map((name) => element("tr", {},
       element("th", { scope: "row" }, name),
-      element("td", { class: "was", "data-label": "Before" }, valueOf(before?.[name])),
-      element("td", { class: "is", "data-label": "After" }, valueOf(after?.[name]))))));
+      element("td", { class: "was", "data-label": "Before" }, formatValue(before?.[name])),
+      element("td", { class: "is", "data-label": "After" }, formatValue(after?.[name]))))));
   return element("li", {},
-    element("details", { open: deed === "changed" },
-      element("summary", {}, element("span", { class: `badge ${deed}` }, deed), ` ${titleOf(each)}`), table));
+    element("details", { open: outcome === "changed" },
+      element("summary", {}, element("span", { class: `badge ${outcome}` }, outcome), ` ${titleOf(each)}`), table));
 }
 
-function valueOf(value) {
+function formatValue(value) {
   if (value === null || value === undefined) return "–";
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-async function guarded(work) {
+async function runReportingErrors(work) {
   try {
     await work();
-    complain(null);
+    showError(null);
   } catch (error) {
-    complain(error);
+    showError(error);
   }
 }

@@ -12,13 +12,13 @@ from pydantic import ValidationError
 
 from graphmem.errors import InvalidInput
 
-MAX_DEPTH = 64
+MAX_YAML_DEPTH = 64
 """Levels a document in YAML may be nested."""
 
-_MOST_ERRORS = 20
+_MAX_ERRORS = 20
 
 
-class Format(StrEnum):
+class ImportFormat(StrEnum):
     """Whose format a document has; `auto` tells it by its shape."""
 
     AUTO = "auto"
@@ -28,32 +28,32 @@ class Format(StrEnum):
     OPENAI = "openai"
 
 
-def read_document(raw: bytes, form: Format = Format.AUTO) -> tuple[Format, Any]:
+def parse_document(raw: bytes, form: ImportFormat = ImportFormat.AUTO) -> tuple[ImportFormat, Any]:
     """Return the format of a text and its value; raise InvalidInput where it has none."""
-    document = read_value(raw)
-    return (format_of(document) if form is Format.AUTO else form), document
+    document = parse_structured_text(raw)
+    return (detect_format(document) if form is ImportFormat.AUTO else form), document
 
 
-def read_value(raw: bytes) -> Any:
+def parse_structured_text(raw: bytes) -> Any:
     """Return the value of a text in JSON, JSONL (as a list) or YAML; raise InvalidInput where it is none of them."""
     try:
         text = raw.decode("utf-8-sig")
-        if lines := lines_of(raw):
+        if lines := split_jsonl(raw):
             return [json.loads(line) for line in lines]
-        return json.loads(text) if text.lstrip().startswith(("{", "[")) else _read_yaml(text)
+        return json.loads(text) if text.lstrip().startswith(("{", "[")) else _parse_yaml(text)
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise InvalidInput("The import is neither JSON nor JSONL nor YAML.") from error
 
 
-def read_format(name: str) -> Format:
+def parse_format_name(name: str) -> ImportFormat:
     """Return the format of a name; raise InvalidInput for an unknown one."""
     try:
-        return Format(name)
+        return ImportFormat(name)
     except ValueError:
-        raise InvalidInput(f"An import is of the format {', '.join(Format)}.") from None
+        raise InvalidInput(f"An import is of the format {', '.join(ImportFormat)}.") from None
 
 
-def lines_of(raw: bytes) -> list[bytes]:
+def split_jsonl(raw: bytes) -> list[bytes]:
     """Return the lines of a JSONL text; none for any other: there the first line is no object of its own."""
     first, _, rest = raw.strip().partition(b"\n")
     if not (first.startswith(b"{") and first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")):
@@ -61,43 +61,43 @@ def lines_of(raw: bytes) -> list[bytes]:
     return [line for line in raw.split(b"\n") if line.strip()]
 
 
-def format_of(document: Any) -> Format:
+def detect_format(document: Any) -> ImportFormat:
     """Return the format a document has by its shape; raise InvalidInput when it has none that is known."""
     if isinstance(document, dict):
         if document.get("format") == "graphmem-export":
-            return Format.GRAPHMEM
+            return ImportFormat.GRAPHMEM
         if "edges" in document:
-            return Format.GRAPHITI
+            return ImportFormat.GRAPHITI
         if "messages" in document or "role" in document:
-            return Format.OPENAI
+            return ImportFormat.OPENAI
         if "results" in document:
-            return Format.MEM0
+            return ImportFormat.MEM0
     if isinstance(document, list) and document and isinstance(document[0], dict):
         if "memory" in document[0]:
-            return Format.MEM0
+            return ImportFormat.MEM0
         if {"role", "messages"} & document[0].keys():
-            return Format.OPENAI
+            return ImportFormat.OPENAI
     raise InvalidInput(
         "The import is of no known format: give an export of graphmem (`format: graphmem-export`), of mem0 (`results`) "
         "or of Graphiti (`nodes` and `edges`), or a chat log (`role` and `content`)."
     )
 
 
-def refuse(error: ValidationError, place: Sequence[str | int], what: str) -> InvalidInput:
+def to_invalid_input(error: ValidationError, path: Sequence[str | int], what: str) -> InvalidInput:
     """Return what is wrong with a part of a document as an error of ours; values are not quoted."""
     errors: list[dict[str, object]] = [
-        {"loc": [*place, *each["loc"]], "msg": each["msg"].removeprefix("Value error, ")}
-        for each in error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_ERRORS]
+        {"loc": [*path, *each["loc"]], "msg": each["msg"].removeprefix("Value error, ")}
+        for each in error.errors(include_url=False, include_context=False, include_input=False)[:_MAX_ERRORS]
     ]
     return InvalidInput(f"The import does not have the form of {what}.", errors=errors)
 
 
-def _read_yaml(text: str) -> Any:
+def _parse_yaml(text: str) -> Any:
     """Read YAML of few levels and without aliases: either can make a small text too much for the reader."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     depth = 0
     for event in yaml.parse(text, loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH or isinstance(event, yaml.AliasEvent):
-            raise InvalidInput(f"The import has aliases or more than {MAX_DEPTH} levels.")
+        if depth > MAX_YAML_DEPTH or isinstance(event, yaml.AliasEvent):
+            raise InvalidInput(f"The import has aliases or more than {MAX_YAML_DEPTH} levels.")
     return yaml.load(text, loader)

@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from graphmem.domain.entity import read_entity_type
-from graphmem.domain.formats.document import Format, refuse
-from graphmem.domain.formats.told import Statements, Told
+from graphmem.domain.entity import parse_entity_type
+from graphmem.domain.formats.document import ImportFormat, to_invalid_input
+from graphmem.domain.formats.provenance import ImportProvenance, ParsedStatements
 from graphmem.domain.times import Instant
 
-_NO_NAME = re.compile(r"[^A-Z0-9]+")
+_NON_PREDICATE_CHARS = re.compile(r"[^A-Z0-9]+")
 
 
 class _Node(BaseModel):
@@ -40,7 +40,7 @@ class _Graph(BaseModel):
     edges: list[_Edge]
 
 
-def read_graphiti(document: Any) -> Statements:
+def parse_graphiti(document: Any) -> ParsedStatements:
     """Return the facts of an export of Graphiti with both their times; raise InvalidInput where it has not that form.
 
     A node comes with the facts at it. The episodes a fact rests on are kept as the ids of its messages.
@@ -48,26 +48,28 @@ def read_graphiti(document: Any) -> Statements:
     try:
         graph = _Graph.model_validate(document)
     except ValidationError as error:
-        raise refuse(error, (), "an export of Graphiti") from None
+        raise to_invalid_input(error, (), "an export of Graphiti") from None
     nodes = {node.uuid: node for node in graph.nodes}
-    statements = Statements()
+    statements = ParsedStatements()
     for index, edge in enumerate(graph.edges):
-        place = ("edges", index)
+        path = ("edges", index)
         if not {edge.source_node_uuid, edge.target_node_uuid} <= nodes.keys():
-            statements.refuse(place, edge.uuid, "it lies between nodes that the export does not hold")
+            statements.reject(path, edge.uuid, "it lies between nodes that the export does not hold")
             continue
-        told = Told(f"{Format.GRAPHITI}:{edge.uuid}", edge.created_at, edge.created_at, edge.expired_at)
-        statements.add(place, edge.uuid, told, _statement(edge, nodes))
+        provenance = ImportProvenance(
+            f"{ImportFormat.GRAPHITI}:{edge.uuid}", edge.created_at, edge.created_at, edge.expired_at
+        )
+        statements.add(path, edge.uuid, provenance, _to_memory_fields(edge, nodes))
     return statements
 
 
-def _statement(edge: _Edge, nodes: dict[str, _Node]) -> dict[str, Any]:
+def _to_memory_fields(edge: _Edge, nodes: dict[str, _Node]) -> dict[str, Any]:
     subject, target = nodes[edge.source_node_uuid], nodes[edge.target_node_uuid]
     return {
         "content": edge.fact,
-        "subject": _entity(subject),
-        "object": None if target is subject else _entity(target),
-        "predicate": _predicate(edge.name),
+        "subject": _to_entity_fields(subject),
+        "object": None if target is subject else _to_entity_fields(target),
+        "predicate": _to_predicate(edge.name),
         "valid_at": edge.valid_at,
         "invalid_at": edge.invalid_at,
         "metadata": edge.attributes or {},
@@ -75,16 +77,16 @@ def _statement(edge: _Edge, nodes: dict[str, _Node]) -> dict[str, Any]:
     }
 
 
-def _entity(node: _Node) -> dict[str, Any]:
+def _to_entity_fields(node: _Node) -> dict[str, Any]:
     kinds = [label for label in node.labels if label != "Entity"]
     try:
-        kind = read_entity_type(kinds[0]) if kinds else None
+        kind = parse_entity_type(kinds[0]) if kinds else None
     except ValueError:
         kind = None
     return {"name": node.name, "type": kind}
 
 
-def _predicate(name: str) -> str | None:
+def _to_predicate(name: str) -> str | None:
     """Return a relation's name as a predicate; None where nothing of it can be one."""
-    word = _NO_NAME.sub("_", name.upper()).strip("_0123456789")
+    word = _NON_PREDICATE_CHARS.sub("_", name.upper()).strip("_0123456789")
     return word[:64] or None

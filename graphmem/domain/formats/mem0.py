@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from graphmem.domain.formats.document import Format, refuse
-from graphmem.domain.formats.told import Statements, Told
+from graphmem.domain.formats.document import ImportFormat, to_invalid_input
+from graphmem.domain.formats.provenance import ImportProvenance, ParsedStatements
 from graphmem.domain.times import Instant
 
-_NO_TAG = re.compile(r"[^\w:./-]+")
+_NON_TAG_CHARS = re.compile(r"[^\w:./-]+")
 
 
-def _read_day(value: object) -> object:
+def _parse_expiration_date(value: object) -> object:
     """Return the end of a day in UTC; anything else as it is."""
     try:
         day = datetime.strptime(value, "%Y-%m-%d") if isinstance(value, str) else None
@@ -31,7 +31,7 @@ class _Memory(BaseModel):
     categories: list[str] | None = None
     created_at: Instant | None = None
     updated_at: Instant | None = None
-    expiration_date: Annotated[Instant | None, BeforeValidator(_read_day)] = None
+    expiration_date: Annotated[Instant | None, BeforeValidator(_parse_expiration_date)] = None
     user_id: str | None = None
     run_id: str | None = None
     immutable: bool | None = None
@@ -40,28 +40,28 @@ class _Memory(BaseModel):
 _MEMORIES: TypeAdapter[list[_Memory]] = TypeAdapter(list[_Memory])
 
 
-def read_mem0(document: Any, user_id: str) -> Statements:
+def parse_mem0(document: Any, user_id: str) -> ParsedStatements:
     """Return the memories of an export of mem0 for one user; raise InvalidInput where it has not that form.
 
     An export of several users gives the one of that id only: nothing crosses from one user to another.
     """
-    place: tuple[str | int, ...] = () if isinstance(document, list) else ("results",)
+    path: tuple[str | int, ...] = () if isinstance(document, list) else ("results",)
     try:
         memories = _MEMORIES.validate_python(document if isinstance(document, list) else _results(document))
     except ValidationError as error:
-        raise refuse(error, place, "an export of mem0") from None
-    statements = Statements()
+        raise to_invalid_input(error, path, "an export of mem0") from None
+    statements = ParsedStatements()
     users = {memory.user_id for memory in memories if memory.user_id is not None}
     for index, memory in enumerate(memories):
-        at = (*place, index)
+        at = (*path, index)
         if len(users) > 1 and memory.user_id != user_id:
-            statements.refuse(at, memory.id, "it is another user's")
+            statements.reject(at, memory.id, "it is another user's")
             continue
-        told = Told(f"{Format.MEM0}:{memory.id}", memory.created_at, memory.updated_at)
-        statements.add(at, memory.id, told, _statement(memory))
+        provenance = ImportProvenance(f"{ImportFormat.MEM0}:{memory.id}", memory.created_at, memory.updated_at)
+        statements.add(at, memory.id, provenance, _to_memory_fields(memory))
     relations = document.get("relations") if isinstance(document, dict) else None
     for index, _ in enumerate(relations if isinstance(relations, list) else []):
-        statements.refuse(("relations", index), None, "a relation has no sentence and no time; the memories tell it")
+        statements.reject(("relations", index), None, "a relation has no sentence and no time; the memories tell it")
     return statements
 
 
@@ -69,11 +69,11 @@ def _results(document: Any) -> Any:
     return document.get("results") if isinstance(document, dict) else document
 
 
-def _statement(memory: _Memory) -> dict[str, Any]:
+def _to_memory_fields(memory: _Memory) -> dict[str, Any]:
     statement: dict[str, Any] = {
         "content": memory.memory,
         "metadata": memory.metadata or {},
-        "tags": [tag for each in memory.categories or [] if (tag := _NO_TAG.sub("-", each).strip("-"))],
+        "tags": [tag for each in memory.categories or [] if (tag := _NON_TAG_CHARS.sub("-", each).strip("-"))],
         "expires_at": memory.expiration_date,
         "immutable": bool(memory.immutable),
     }

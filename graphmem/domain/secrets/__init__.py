@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from graphmem.domain.secrets.address import find_addresses
-from graphmem.domain.secrets.birth import find_birth_dates
-from graphmem.domain.secrets.contact import find_emails, find_phones
-from graphmem.domain.secrets.credentials import find_passwords
-from graphmem.domain.secrets.finding import SECRET_CLASSES, SecretClass, SecretFinding, Span
+from graphmem.domain.secrets.addresses import find_addresses
+from graphmem.domain.secrets.api_keys import find_api_keys
+from graphmem.domain.secrets.birth_dates import find_birth_dates
+from graphmem.domain.secrets.contacts import find_emails, find_phones
 from graphmem.domain.secrets.folding import fold
-from graphmem.domain.secrets.keys import find_api_keys
-from graphmem.domain.secrets.numbers import find_accounts, find_cards, find_ibans, find_ssns
+from graphmem.domain.secrets.id_numbers import find_accounts, find_cards, find_ibans, find_ssns
+from graphmem.domain.secrets.models import SECRET_CLASSES, SecretClass, SecretFinding, Span
+from graphmem.domain.secrets.passwords import find_passwords
 
 __all__ = ["JSON", "SECRET_CLASSES", "SecretClass", "SecretFinding", "find_secrets", "redact", "scan_value"]
 
@@ -30,14 +30,14 @@ def find_secrets(text: str, *, region: str | None = None) -> list[SecretFinding]
     """
     folded = fold(text)
     taken: list[tuple[SecretClass, Span]] = []
-    for cls, start, end in _detections(folded.text, region):
+    for cls, start, end in _run_detectors(folded.text, region):
         if not any(start >= other_start and end <= other_end for _, (other_start, other_end) in taken):
             taken.append((cls, (start, end)))
-    findings = [SecretFinding(cls, *folded.original(start, end)) for cls, (start, end) in taken]
+    findings = [SecretFinding(cls, *folded.original_span(start, end)) for cls, (start, end) in taken]
     return sorted(findings, key=lambda finding: (finding.start, finding.end))
 
 
-def _detections(text: str, region: str | None) -> Iterator[tuple[SecretClass, int, int]]:
+def _run_detectors(text: str, region: str | None) -> Iterator[tuple[SecretClass, int, int]]:
     digits = _HAS_DIGIT.search(text) is not None
     detectors: list[tuple[SecretClass, bool, Callable[[str], Iterable[Span]]]] = [
         ("card", digits, find_cards),
@@ -51,8 +51,8 @@ def _detections(text: str, region: str | None) -> Iterator[tuple[SecretClass, in
         ("phone", digits, partial(find_phones, region=region)),
         ("street_address", digits, find_addresses),
     ]
-    for cls, worthwhile, detector in detectors:
-        if worthwhile:
+    for cls, is_applicable, detector in detectors:
+        if is_applicable:
             for start, end in detector(text):
                 yield cls, start, end
 
@@ -74,21 +74,21 @@ def redact(text: str, *, region: str | None = None) -> str:
 def scan_value(value: JSON, *, region: str | None = None) -> set[SecretClass]:
     """Return the classes of secrets in the keys and values of a JSON value; a value is also read as told by its key."""
     found: set[SecretClass] = set()
-    waiting: list[tuple[str, JSON]] = [("", value)]
-    while waiting:
-        key, item = waiting.pop()
+    pending: list[tuple[str, JSON]] = [("", value)]
+    while pending:
+        key, item = pending.pop()
         if isinstance(item, dict):
             found.update(finding.cls for name in item for finding in find_secrets(str(name), region=region))
-            waiting += [(str(name), part) for name, part in item.items()]
+            pending += [(str(name), part) for name, part in item.items()]
         elif isinstance(item, list | tuple | set):
-            waiting += [(key, part) for part in item]
-        elif (text := _as_text(item)) is not None:
-            for told in (text, f"{_as_words(key)}: {text}") if key else (text,):
-                found.update(finding.cls for finding in find_secrets(told, region=region))
+            pending += [(key, part) for part in item]
+        elif (text := _scalar_to_text(item)) is not None:
+            for candidate in (text, f"{_split_key_words(key)}: {text}") if key else (text,):
+                found.update(finding.cls for finding in find_secrets(candidate, region=region))
     return found
 
 
-def _as_text(item: JSON) -> str | None:
+def _scalar_to_text(item: JSON) -> str | None:
     if isinstance(item, str):
         return item
     if isinstance(item, bool) or not isinstance(item, int | float):
@@ -96,5 +96,5 @@ def _as_text(item: JSON) -> str | None:
     return str(int(item)) if isinstance(item, int) or item.is_integer() else None
 
 
-def _as_words(key: str) -> str:
+def _split_key_words(key: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|[_\-.]+", " ", key)

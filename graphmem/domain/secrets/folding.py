@@ -18,24 +18,24 @@ _QUOTES = {"\u2018": "'", "\u2019": "'", "\u201a": "'", "\u201b": "'", "\u2032":
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedText:
     """Folded text with, for each of its characters, the range of the original it came from (None: the same)."""
 
     text: str
     starts: Sequence[int] | None = None
     ends: Sequence[int] | None = None
 
-    def original(self, start: int, end: int) -> tuple[int, int]:
+    def original_span(self, start: int, end: int) -> tuple[int, int]:
         """Return the range of the original text behind the non-empty folded range."""
         if self.starts is None or self.ends is None:
             return start, end
         return self.starts[start], self.ends[end - 1]
 
 
-def fold(text: str) -> Folded:
+def fold(text: str) -> FoldedText:
     """Return `text` in NFKC with ASCII digits, dashes and quotes, and without characters that do not show."""
     if text.isascii():
-        return Folded(text)
+        return FoldedText(text)
     parts: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -49,7 +49,7 @@ def fold(text: str) -> Folded:
             starts.append(at)
             ends.append(end)
         at = end
-    return Folded("".join(parts), starts, ends)
+    return FoldedText("".join(parts), starts, ends)
 
 
 @lru_cache(maxsize=8192)

@@ -1,0 +1,102 @@
+"""Around every request: its id, its log line, its measures, and the answer when something of ours breaks."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+
+from fastapi import Request
+from opentelemetry.trace import Span, SpanKind
+from prometheus_client import Counter, Histogram
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
+
+from graphmem.tracing import mark_failed, span
+from graphmem_api.path_encoding import keep_path_encoded
+from graphmem_api.problems import make_problem_response
+
+log = logging.getLogger(__name__)
+
+REQUEST_ID_HEADER = "X-Request-ID"
+REQUESTS = Counter("graphmem_http_requests", "Requests answered.", ["method", "route", "status"])
+SECONDS = Histogram("graphmem_http_request_seconds", "Time to an answer.", ["method", "route"])
+
+_REQUEST_ID_PATTERN = re.compile(r"^[A-Za-z0-9._:-]{1,128}$")
+_KNOWN_METHODS = frozenset({"GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS"})
+
+
+class RequestMiddleware:
+    """ASGI middleware, the outermost of ours."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request under its id."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        keep_path_encoded(scope)
+        given = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
+        request_id = given if _REQUEST_ID_PATTERN.match(given) else uuid.uuid4().hex
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID_HEADER] = request_id
+                headers.setdefault("Cache-Control", "no-store")
+                headers["X-Content-Type-Options"] = "nosniff"
+            await send(message)
+
+        started = time.perf_counter()
+        with (
+            bound_contextvars(request_id=request_id),
+            span(
+                "request", kind=SpanKind.SERVER, caller=Headers(scope=scope), graphmem__request_id=request_id
+            ) as current,
+        ):
+            try:
+                await self._app(scope, receive, send_with_id)
+            except ClientDisconnect:
+                log.info("the caller went away")
+            except Exception:
+                log.exception("a request failed")
+                if status:
+                    raise
+                await _internal_error(scope)(scope, receive, send_with_id)
+            finally:
+                _record_request(scope, status, time.perf_counter() - started, current)
+
+
+def _internal_error(scope: Scope) -> ASGIApp:
+    detail = "Something went wrong here; the log has it under this answer's X-Request-ID."
+    return make_problem_response(Request(scope).url.path, 500, "Internal error", detail)
+
+
+def _record_request(scope: Scope, status: int, seconds: float, current: Span) -> None:
+    route = getattr(scope.get("route"), "path_format", "unknown")
+    method = scope["method"] if scope["method"] in _KNOWN_METHODS else "other"
+    REQUESTS.labels(method, route, str(status)).inc()
+    SECONDS.labels(method, route).observe(seconds)
+    current.update_name(f"{method} {route}")
+    current.set_attributes({"http.request.method": method, "http.route": route, "http.response.status_code": status})
+    if status >= 500:
+        mark_failed(current, str(status))
+    caller = scope.get("state", {}).get("caller")
+    log.info(
+        "request",
+        extra={
+            "method": method,
+            "route": route,
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+            "key_id": getattr(caller, "id", None),
+        },
+    )

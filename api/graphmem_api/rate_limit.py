@@ -1,0 +1,33 @@
+"""How often a key may ask: a moving window a key, shared through Redis where there is one."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from limits import RateLimitItem, parse
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import MovingWindowRateLimiter
+from limits.storage import storage_from_string
+
+from graphmem.domain.api_key import ApiKey
+from graphmem.errors import RateLimited
+
+
+class RateLimiter:
+    """At most so many requests of a key in a moving window; without a rate, as many as come."""
+
+    def __init__(self, rate: str | None, cache_url: str | None) -> None:
+        self._rate: RateLimitItem | None = parse(rate) if rate else None
+        shared = cache_url and storage_from_string(f"async+{cache_url}", implementation="redispy")
+        self._limiter = MovingWindowRateLimiter(shared or MemoryStorage())
+
+    async def check(self, caller: ApiKey) -> None:
+        """Count a request; raise RateLimited with the seconds to wait when the window is full."""
+        if self._rate is None or await self._limiter.hit(self._rate, caller.tenant, caller.id):
+            return
+        until = (await self._limiter.get_window_stats(self._rate, caller.tenant, caller.id)).reset_time
+        raise RateLimited(
+            f"This key may ask {self._rate}: wait for the seconds that `Retry-After` says.",
+            retry_after=max(1, math.ceil(until - time.time())),
+        )

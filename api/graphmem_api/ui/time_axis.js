@@ -1,0 +1,116 @@
+// The two axes of time: a slider, a date and a way back to now for each. All times are UTC.
+
+import { element } from "./dom.js";
+
+const SECOND = 1000;
+const UNITS = [SECOND, 60 * SECOND, 3600 * SECOND, 86400 * SECOND];
+const MAX_STEPS = 2000;
+
+/** Return a time as people read it, `2026-06-01 12:00 UTC`, without the hour where it is midnight. */
+export function formatTime(moment) {
+  const text = new Date(moment).toISOString();
+  if (text.endsWith("T00:00:00.000Z")) return text.slice(0, 10);
+  const seconds = text.slice(17, 19) === "00" ? "" : text.slice(16, 19);
+  return `${text.slice(0, 10)} ${text.slice(11, 16)}${seconds} UTC`;
+}
+
+/** Return an interval, whose open ends are null, in words. */
+export function formatInterval(start, end, open) {
+  if (start === null && end === null) return open;
+  if (end === null) return `from ${formatTime(start)} on`;
+  return start === null ? `until ${formatTime(end)}` : `${formatTime(start)} to ${formatTime(end)}`;
+}
+
+/** Return the first millisecond at which a time with microseconds has come. */
+export const ceilToMillisecond = (time) => new Date(new Date(time).getTime() + (/\.\d{3}0*(Z|[+-])/.test(time) || !/\./.test(time) ? 0 : 1));
+
+export class TimeAxis {
+  /** The time looked at; null is now. */
+  value = null;
+
+  #changeTimes = [];
+  #start = 0;
+  #unit = SECOND;
+  #endsNow = true;
+  #debounceTimer = null;
+
+  /** `onChange` is called when the reader has chosen another time. */
+  constructor(name, title, hint, onChange) {
+    this.onChange = onChange;
+    this.slider = element("input", {
+      type: "range", id: `${name}-slider`, min: 0, max: 1, value: 1, "aria-label": `${title}, slider`,
+      onInput: () => this.#readSlider(),
+    });
+    this.date = element("input", {
+      type: "datetime-local", id: `${name}-date`, step: 1, "aria-label": `${title}, date and time`, "aria-describedby": `${name}-hint`, onChange: () => this.#readDateInput(),
+    });
+    this.label = element("output", { for: `${name}-slider ${name}-date`, id: `${name}-value` }, "now");
+    this.earlierButton = element("button", { type: "button", "aria-label": "Earlier change", onClick: () => this.#goToChange(-1) }, "◂ Earlier");
+    this.laterButton = element("button", { type: "button", "aria-label": "Later change", onClick: () => this.#goToChange(1) }, "Later ▸");
+    this.nowButton = element("button", { type: "button", id: `${name}-now`, onClick: () => this.setValue(null) }, "Now");
+    this.node = element("fieldset", { class: "axis" },
+      element("legend", {}, title),
+      element("p", { class: "hint" }, element("span", { id: `${name}-hint` }, hint), " ", this.label),
+      this.slider,
+      element("div", { class: "buttons" }, this.earlierButton, this.nowButton, this.laterButton, this.date));
+    this.setChangeTimes([]);
+  }
+
+  /** Take the times at which something changes: the slider reaches from before the first to now or the last. */
+  setChangeTimes(times) {
+    const now = Date.now();
+    this.#changeTimes = [...new Set(times.filter(Boolean).map((time) => ceilToMillisecond(time).getTime()))].sort((a, b) => a - b);
+    const first = Math.min(now - SECOND, ...this.#changeTimes);
+    const last = Math.max(now, ...this.#changeTimes);
+    const span = last - first;
+    this.#unit = UNITS.find((unit) => span / unit <= MAX_STEPS) ?? UNITS.at(-1);
+    this.#start = Math.floor((first - Math.max(this.#unit, span / 20)) / this.#unit) * this.#unit;
+    this.#endsNow = last <= now;
+    this.slider.max = Math.ceil((last - this.#start) / this.#unit);
+    this.#render();
+  }
+
+  /** Look at another time; null is now. */
+  setValue(value, silent = false) {
+    this.value = value;
+    this.#render();
+    if (!silent) this.onChange();
+  }
+
+  /** The time as a query parameter. */
+  get parameter() {
+    return this.value?.toISOString() ?? null;
+  }
+
+  #readSlider() {
+    const place = Number(this.slider.value);
+    const isLast = place === Number(this.slider.max);
+    this.value = isLast && this.#endsNow ? null : new Date(this.#start + place * this.#unit);
+    this.#render(true);
+    clearTimeout(this.#debounceTimer);
+    this.#debounceTimer = setTimeout(() => this.onChange(), 120);
+  }
+
+  #readDateInput() {
+    const chosen = new Date(`${this.date.value}Z`);
+    this.setValue(Number.isNaN(chosen.getTime()) ? null : chosen);
+  }
+
+  #goToChange(direction) {
+    const here = this.value?.getTime() ?? Date.now();
+    const sought = direction < 0 ? this.#changeTimes.findLast((each) => each < here) : this.#changeTimes.find((each) => each > here);
+    if (sought !== undefined) this.setValue(new Date(sought));
+    else if (direction < 0 && this.#changeTimes.length) this.setValue(new Date(this.#start));
+    else if (direction > 0) this.setValue(null);
+  }
+
+  #render(sliding = false) {
+    const text = this.value === null ? "now" : formatTime(this.value);
+    this.label.textContent = text;
+    const shown = this.value?.getTime() ?? (this.#endsNow ? Infinity : Date.now());
+    if (!sliding) this.slider.value = Math.min(Math.round((shown - this.#start) / this.#unit), Number(this.slider.max));
+    this.slider.setAttribute("aria-valuetext", text);
+    this.date.value = this.value === null ? "" : this.value.toISOString().slice(0, 19);
+    this.nowButton.disabled = this.value === null;
+  }
+}

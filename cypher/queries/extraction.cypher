@@ -1,0 +1,118 @@
+// What extraction looks up: names, related facts, interests noted once, and what has been applied.
+
+// name: list_known_names(group_id, name_limit, interest_limit)
+// List the entities a user's facts speak of most, the user's own first, and the interests the user has shown once.
+CALL () {
+  MATCH (e:Entity {group_id: $group_id})
+  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts
+  ORDER BY coalesce(e.is_user, false) DESC, facts DESC, e.name_key LIMIT $name_limit
+  RETURN collect(e {.uuid, .name, .type, .aliases, .is_user}) AS entities
+}
+CALL () {
+  MATCH (i:InterestCandidate {group_id: $group_id})
+  WITH i.name AS name ORDER BY name LIMIT $interest_limit
+  RETURN collect(name) AS interests
+}
+RETURN [entities, interests] AS known
+
+// name: find_entities_by_keys(group_id, keys)
+// Find entities by the keys of their names or aliases.
+MATCH (e:Entity {group_id: $group_id})
+WHERE e.name_key IN $keys OR any(key IN e.alias_keys WHERE key IN $keys)
+RETURN collect([e.uuid, e.name_key, e.alias_keys, coalesce(e.is_user, false)]) AS found
+
+// name: find_similar_entities(group_id, names)
+// Find entities whose names share words with new names or lie near them, with how near they are.
+CYPHER 25
+{{await_fulltext}}
+UNWIND $names AS name
+CALL (name) {
+  MATCH (e:Entity)
+  SEARCH e IN (VECTOR INDEX graphmem_entity_embedding FOR name.vector WHERE e.group_id = $group_id LIMIT 10) SCORE AS score
+  RETURN e
+  UNION
+  CALL db.index.fulltext.queryNodes('node_name_and_summary', name.words, {limit: 20}) YIELD node AS e
+  RETURN e
+}
+WITH DISTINCT name, e WHERE e.group_id = $group_id AND NOT coalesce(e.is_user, false)
+WITH name, e ORDER BY name.key, e.name_key
+RETURN collect([name.key, {id: e.uuid, name: e.name, type: e.type, aliases: e.aliases},
+                CASE WHEN e.name_embedding IS NULL THEN 0.0
+                     ELSE 2 * vector.similarity.cosine(e.name_embedding, name.vector) - 1 END]) AS found
+
+// name: find_related_facts(group_id, vectors, words, entity_ids, pairs, hashes, valid_after, known_at, limit)
+// Find believed facts near new statements: by meaning, by words, at the entities named, in the same place; with each one's nearness.
+CYPHER 25
+CALL () {
+  UNWIND $vectors AS vector
+  CALL (vector) {
+    MATCH ()-[r:RELATES_TO]->()
+    SEARCH r IN (VECTOR INDEX graphmem_fact_embedding FOR vector
+      WHERE r.group_id = $group_id AND r.valid_to > $valid_after AND r.known_to > $known_at LIMIT $limit) SCORE AS score
+    RETURN r
+  }
+  RETURN r
+  UNION
+  {{await_fulltext}}
+  CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words, {limit: $limit}) YIELD relationship AS r
+  RETURN r
+  UNION
+  UNWIND $entity_ids AS id
+  CALL (id) {
+    MATCH (:Entity {uuid: id})-[r:RELATES_TO]-() WHERE r.expired_at IS NULL
+    RETURN r ORDER BY r.known_from DESC LIMIT $limit
+  }
+  RETURN r
+  UNION
+  UNWIND $pairs AS pair
+  MATCH (:Entity {uuid: pair[0]})-[r:RELATES_TO {name: pair[1]}]->() RETURN r
+  UNION
+  UNWIND $hashes AS hash
+  MATCH ()-[r:RELATES_TO {group_id: $group_id, content_hash: hash}]->() RETURN r
+}
+WITH DISTINCT r
+WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid_to
+  AND (r.valid_to > $valid_after OR r.content_hash IN $hashes)
+WITH r, r.fact_embedding AS embedding
+RETURN collect([
+  r.memory_id, r.fact, r.content_hash, r.name, startNode(r).uuid,
+  CASE WHEN endNode(r) = startNode(r) THEN null ELSE endNode(r).uuid END, r.entity_ids, r.immutable,
+  [at IN [r.first_created_at, r.valid_at] | at.epochSeconds * 1000000 + at.microsecond],
+  [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1]
+]) AS found
+
+// name: rename_entity(group_id, entity_id, canonical_name, name_key, vector, now)
+// Give an entity its proper name.
+MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
+SET e.name = $canonical_name, e.name_key = $name_key, e.name_embedding = $vector, e.updated_at = $now
+
+// name: record_interest(group_id, key, topic, message_ids, now)
+// Count the messages that show an interest, keeping the interest as a candidate.
+MERGE (i:InterestCandidate {group_id: $group_id, key: $key})
+ON CREATE SET i.uuid = randomUUID(), i.name = $topic, i.message_ids = [], i.created_at = $now
+SET i.message_ids = i.message_ids + [id IN $message_ids WHERE NOT id IN i.message_ids]
+RETURN i.message_ids AS message_ids
+
+// name: delete_interest(group_id, key)
+// Remove an interest that has become a memory.
+MATCH (i:InterestCandidate {group_id: $group_id, key: $key}) DELETE i
+
+// name: get_extraction(group_id, extraction_id)
+// Fetch what a part of a job did, if it has been applied.
+MATCH (x:Extraction {group_id: $group_id, extraction_id: $extraction_id})
+RETURN x.actions AS actions
+
+// name: record_extraction(group_id, extraction_id, actions, links, message_ids, session_id, tags, at)
+// Record that a part of a job has been applied: what it changed, what it has read, what the session is about.
+CREATE (x:Extraction {group_id: $group_id, extraction_id: $extraction_id})
+SET x.uuid = randomUUID(), x.actions = $actions, x.links = $links, x.created_at = $at
+WITH x
+CALL () {
+  MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
+  SET m.extracted_at = $at
+  REMOVE m.pending_job
+}
+CALL () {
+  MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+  SET s.topic_tags = s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags]
+}

@@ -1,0 +1,234 @@
+"""A consolidation run as a durable job: discovery, analysis batch by batch, execution.
+
+The steps of a run are the same whoever takes it up again; what is done already is answered from the run's node, so that
+the three may also be three jobs of one night.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from graphmem.consolidation.analysis import ProposalAnalyser
+from graphmem.consolidation.discovery import Batch, Discovery
+from graphmem.consolidation.execution import RunExecutor
+from graphmem.domain.consolidation_models import (
+    ConsolidationRun,
+    ProposalVerdict,
+    ReviewedProposal,
+    RunPhase,
+    RunStatus,
+    RunTrigger,
+)
+from graphmem.domain.identity import Owner, make_owner
+from graphmem.domain.job import JobOutcome, JobStatus, Receipt
+from graphmem.domain.times import Clock
+from graphmem.errors import GraphmemError
+from graphmem.jobs import Steps
+from graphmem.store.driver import Graph
+from graphmem.store.runs import RunStore, changes_to_json
+
+CONSOLIDATION_JOB = "consolidate"
+RUN_WITHOUT_MODEL_REASON = (
+    "no language model is configured: what means nearly the same was associated, nothing was merged"
+)
+_NIGHTLY_RUN_NAMESPACE = uuid.UUID("6f1b7c52-6a61-4b0c-9a53-6f3c2d5b8f10")
+
+Enqueue = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
+"""Queue a job: kind, partition, payload, job id."""
+
+
+class Stage(StrEnum):
+    """How far one job takes its run; the night does one stage after the other."""
+
+    DISCOVERY = "discovery"
+    ANALYSIS = "analysis"
+    EXECUTION = "execution"
+
+
+class ConsolidationJob:
+    """Carries out runs; `enqueue` queues the runs of the users whom a night finds."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        runs: RunStore,
+        discovery: Discovery,
+        analyser: ProposalAnalyser,
+        executor: RunExecutor,
+        clock: Clock,
+        enqueue: Enqueue,
+    ) -> None:
+        self._graph = graph
+        self._runs = runs
+        self._discovery = discovery
+        self._analyser = analyser
+        self._executor = executor
+        self._clock = clock
+        self._enqueue = enqueue
+
+    async def handle(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        """Handle a job of kind `consolidate`: one run, up to a stage, or the tick of a night."""
+        stage = Stage(payload.get("stage", Stage.EXECUTION))
+        if "run_id" not in payload:
+            return await self._run_stage_of_all_users(payload, stage, steps)
+        owner, run_id = make_owner(payload["tenant"], payload["user_id"]), str(payload["run_id"])
+        try:
+            return await self._run(owner, run_id, stage, steps)
+        except GraphmemError as error:
+            # Not a step: a retried job goes on at the step that failed.
+            await self._mark_failed(run_id, error.detail)
+            raise
+
+    # One run
+
+    async def _run(self, owner: Owner, run_id: str, stage: Stage, steps: Steps) -> JobOutcome:
+        batches = await steps.run("discover", partial(self._discover, owner, run_id))
+        if stage is Stage.DISCOVERY:
+            return JobOutcome(actions=[{"action": "discover", "batches": len(batches)}])
+        answers = [
+            await steps.run(f"analyse {number}", partial(self._analyse, owner, run_id, Batch(**batch)))
+            for number, batch in enumerate(batches, 1)
+        ]
+        receipt = await steps.run("store proposals", partial(self._store_proposals, owner, run_id, answers))
+        if stage is Stage.ANALYSIS:
+            return JobOutcome(actions=[{"action": "analyse", "batches": len(batches)}], receipt=Receipt(**receipt))
+        done = await steps.run("execute", partial(self._execute, owner, run_id, batches))
+        status = JobStatus.SUCCEEDED if done["status"] != RunStatus.ABORTED else JobStatus.SKIPPED
+        return JobOutcome(status=status, reason=done["reason"], actions=[done], receipt=Receipt(**receipt))
+
+    async def _discover(self, owner: Owner, run_id: str) -> list[dict[str, Any]]:
+        run = await self._load_run(owner, run_id)
+        if run.phase is RunPhase.NEW:
+            found = await self._discovery.find_batches(owner, self._clock())
+            if found.isolated_ids and not run.dry_run:
+                parameters = {"group_id": owner.group_id, "run_id": run_id, "memory_ids": found.isolated_ids}
+                await self._graph.execute(
+                    "consolidation.mark_considered_for_compression", **parameters, now=self._clock()
+                )
+            await self._runs.save_batches(run_id, [asdict(batch) for batch in found.batches])
+        elif not run.status.is_final or run.status is RunStatus.FAILED:
+            await self._runs.update(run_id, status=RunStatus.RUNNING.value, reason=None)
+        return await self._runs.load_batches(run_id, owner.tenant)
+
+    async def _analyse(self, owner: Owner, run_id: str, batch: Batch) -> dict[str, Any] | None:
+        run = await self._load_run(owner, run_id)
+        if run.phase in (RunPhase.ANALYSED, RunPhase.DONE):
+            return None
+        analysed = await self._analyser.analyse(owner, batch.memory_ids, old=batch.old)
+        await self._runs.update(run_id, batches_done=run.batches_done + 1)
+        return {
+            "reviewed": [each.model_dump(mode="json") for each in analysed.reviewed],
+            "invalid_count": analysed.invalid_count,
+            "receipt": asdict(analysed.receipt),
+        }
+
+    async def _store_proposals(self, owner: Owner, run_id: str, answers: list[dict[str, Any] | None]) -> dict[str, Any]:
+        run = await self._load_run(owner, run_id)
+        answered = [answer for answer in answers if answer is not None]
+        if run.phase in (RunPhase.ANALYSED, RunPhase.DONE) or len(answered) < len(answers):
+            return run.receipt.model_dump()
+        reviewed = [ReviewedProposal.model_validate(each) for answer in answered for each in answer["reviewed"]]
+        receipt = Receipt(
+            llm_calls=sum(answer["receipt"]["calls"] for answer in answered),
+            prompt_tokens=sum(answer["receipt"]["prompt_tokens"] for answer in answered),
+            completion_tokens=sum(answer["receipt"]["completion_tokens"] for answer in answered),
+            seconds=sum(answer["receipt"]["seconds"] for answer in answered),
+        )
+        invalid_count = sum(answer["invalid_count"] for answer in answered)
+        reason = f"{invalid_count} proposals of the model made no sense" if invalid_count else None
+        await self._runs.update(
+            run_id,
+            phase=RunPhase.ANALYSED.value,
+            proposals=reviewed,
+            receipt=receipt,
+            batches_done=len(answers),
+            reason=reason if self._analyser.has_model else RUN_WITHOUT_MODEL_REASON,
+        )
+        return receipt.model_dump()
+
+    async def _execute(self, owner: Owner, run_id: str, batches: list[dict[str, Any]]) -> dict[str, Any]:
+        run = await self._load_run(owner, run_id)
+        if run.phase is not RunPhase.DONE:
+            executed = await self._executor.execute(
+                owner,
+                run_id,
+                run.proposals,
+                dry_run=run.dry_run,
+                curated=run.trigger is RunTrigger.CURATED,
+                actor=run.actor,
+                considered=[key for batch in batches for key in batch["memory_ids"]],
+                considered_for_compression=[key for batch in batches if batch["old"] for key in batch["memory_ids"]],
+            )
+            if run.dry_run or executed.status is not RunStatus.SUCCEEDED:
+                await self._runs.update(
+                    run_id,
+                    status=executed.status.value,
+                    phase=RunPhase.DONE.value,
+                    finished_at=self._clock(),
+                    proposals=_as_planned(executed.reviewed),
+                    reason=executed.reason or run.reason,
+                    change_count=executed.change_count if run.dry_run else 0,
+                    preview=changes_to_json(executed.deltas),
+                )
+            run = await self._load_run(owner, run_id)
+        counts = {"executed": run.executed, "refused": run.refused, "changes": run.change_count}
+        return {"action": "consolidate", "run_id": run_id, "status": run.status.value, "reason": run.reason, **counts}
+
+    async def _mark_failed(self, run_id: str, reason: str) -> None:
+        await self._runs.update(run_id, status=RunStatus.FAILED.value, reason=reason, finished_at=self._clock())
+
+    async def _load_run(self, owner: Owner, run_id: str) -> ConsolidationRun:
+        return await self._runs.get(owner.tenant, run_id, with_changes=False)
+
+    # A night
+
+    async def _run_stage_of_all_users(self, payload: dict[str, Any], stage: Stage, steps: Steps) -> JobOutcome:
+        """Queue the next stage of every run of the night, of one tenant or of all.
+
+        What an earlier night left undone comes along.
+        """
+        at, only = str(payload.get("scheduled_at") or steps.job_id), payload.get("tenant")
+        if stage is Stage.DISCOVERY:
+            groups = await steps.run("find users", partial(self._find_groups_with_work, only))
+            for group_id in groups:
+                await steps.run("create run", partial(self._create_run, _owner_of_group(group_id), at))
+        found = await steps.run("find runs", partial(self._find_runs, only))
+        for run_id, group_id in found:
+            owner = _owner_of_group(group_id)
+            job = {"run_id": run_id, "tenant": owner.tenant, "user_id": owner.user_id, "stage": stage.value}
+            await steps.run("queue", partial(self._queue, group_id, job, f"{run_id}:{stage.value}:{at}"))
+        return JobOutcome(actions=[{"action": stage.value, "runs": len(found)}])
+
+    async def _find_groups_with_work(self, tenant: str | None) -> list[str]:
+        return [owner.group_id for owner in await self._discovery.find_owners(tenant, self._clock())]
+
+    async def _find_runs(self, tenant: str | None) -> list[list[str]]:
+        rows = await self._graph.fetch("consolidation.list_unfinished_nightly_runs", tenant=tenant)
+        return [[row["id"], row["group_id"]] for row in rows]
+
+    async def _create_run(self, owner: Owner, at: str) -> None:
+        if not any(run.trigger is RunTrigger.NIGHTLY for run in await self._runs.list_unfinished(owner)):
+            run_id = str(uuid.uuid5(_NIGHTLY_RUN_NAMESPACE, f"{at}:{owner.group_id}"))
+            await self._runs.create(run_id, owner.tenant, owner, RunTrigger.NIGHTLY, self._clock())
+
+    async def _queue(self, partition: str, payload: dict[str, Any], job_id: str) -> None:
+        await self._enqueue(CONSOLIDATION_JOB, partition, payload, job_id)
+
+
+def _owner_of_group(group_id: str) -> Owner:
+    # Steps of a night keep groups, not users, in their records: by them forgetting a user finds the night's jobs.
+    return Owner(*group_id.split(":", 1))
+
+
+def _as_planned(reviewed: list[ReviewedProposal]) -> list[ReviewedProposal]:
+    return [
+        each.model_copy(update={"verdict": ProposalVerdict.PLANNED, "result_id": None})
+        if each.verdict is ProposalVerdict.EXECUTED
+        else each
+        for each in reviewed
+    ]

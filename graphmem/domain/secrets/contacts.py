@@ -1,0 +1,152 @@
+"""Ways to reach a person: e-mail addresses and telephone numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from phonenumbers import Leniency, PhoneNumberMatch, PhoneNumberMatcher, PhoneNumberType, number_type
+
+from graphmem.domain.secrets.models import Span
+
+_TOP_LEVEL = (
+    r"(?:com|net|org|edu|gov|io|dev|app|co|me|info|biz|ai|eu|uk|us|ca|au|de|at|ch|fr|es|it|nl|be|pt|pl|se|no|dk"
+    r"|fi|ie|in|jp|cn|br|mx|ru)"
+)
+_EMAIL = re.compile(
+    r"(?<![\w.+%\-@/])(?!git@[\w.\-]+:)[\w.+%'\-]{1,64}+[ ]?(?:@"
+    r"|＠)[ ]?[\w\-]{1,63}+(?:\.[\w\-]{1,63}+){1,6}+(?<=[^\W\d_]{2})"
+)
+_IMAGE_FILE_NAME = re.compile(r"@\dx\.\w+$")
+_SPELLED_EMAIL = re.compile(
+    r"(?<![\w.+\-])[\w.+\-]{1,64}+[ ]?(?:[\[({<][ ]?at[ ]?[\])}>]|[ ]at[ ](?=[\w\-]{1,40}(?:[ ]dot[ ])))[ ]?"
+    rf"[\w\-]{{1,63}}+(?:(?:\.|[ ]?[\[({{<][ ]?dot[ ]?[\])}}>][ ]?|[ ]dot[ ])[\w\-]{{1,40}}){{0,3}}?"
+    rf"(?:\.|[ ]?[\[({{<][ ]?dot[ ]?[\])}}>][ ]?|[ ]dot[ ]){_TOP_LEVEL}\b",
+    re.IGNORECASE,
+)
+
+
+def find_emails(text: str) -> Iterator[Span]:
+    """Yield e-mail addresses, also those spelled `name (at) host (dot) com`."""
+    for match in _EMAIL.finditer(text):
+        if not _IMAGE_FILE_NAME.search(match.group()):
+            yield match.span()
+    for match in _SPELLED_EMAIL.finditer(text):
+        yield match.span()
+
+
+DEFAULT_PHONE_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT")
+"""Where a number without a country code may come from, unless the caller knows better."""
+
+_TIME_OF_DAY = r"\d{1,2}:\d{2}(?::\d{2})?"
+_NOT_A_PHONE = re.compile(
+    r"(?<!\d)(?:19|20)\d\d([-/. ])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])(?![\d])(?:[T ]"
+    + _TIME_OF_DAY
+    + r")?"  # ISO dates
+    r"|(?<!\d)(?:0?[1-9]|[12]\d|3[01])([-/. ])(?:0?[1-9]|[12]\d|3[01])\2(?:19|20)\d\d(?!\d)"  # 31.12.2024, 12/31/2024
+    r"|(?<![\d+])" + _TIME_OF_DAY + r"(?!\d)"  # times of day
+    r"|(?<![\d+.])(?!1\.\d{3}\.\d{3}\.\d{4})(?:\d{1,5}\.){3}\d{1,5}(?![\d]|\.\d)"  # IPv4, four-part versions
+    r"|(?<![\w.])v\d+(?:\.\d+)+|(?<![\d+.])\d{1,2}\.\d{1,3}\.\d{1,3}(?![\d.])"  # versions
+    r"|(?<![\d+])97[89](?:[- ]?\d){10}(?!\d)"  # ISBN-13
+    r"|[$€£¥₹][ ]?\d[\d .,']*+|(?:\b(?:USD|EUR|GBP|CHF|JPY|Rs\.?)[ ]?)\d[\d .,']*+"  # prices
+    r"|\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"  # UUIDs
+    r"|(?<!\d)(?:19|20)\d\d[ ]?[-/][ ]?(?:19|20)\d\d(?!\d)"  # ranges of years
+    r"|\b(?:https?|ftp)://(?!wa\.me)\S++|\bwww\.\S++",  # addresses on the web
+    re.ASCII,
+)
+_PHONE_CANDIDATE = re.compile(
+    r"(?<![A-Za-z0-9_.,#\-/])(?:\+[ ]?)?\(?\d(?:[ ().\-/]{0,3}\d){6,}+(?![A-Za-z0-9_%°€$£]|[.,:]\d)"
+)
+_FORMATTED_NUMBER = re.compile(r"(?<!\d)(?:\(?[2-9]\d{2}\)?[ .\-][2-9]\d{2}[ .\-]\d{4}|0[1-9](?:[ .]\d{2}){4})(?!\d)")
+_MAX_DIGITS = 18
+"""Digits of the longest number: 15 (E.164) and an international prefix."""
+_UNIT_AFTER = re.compile(
+    r"[ ]?(?:euros?|dollars?|pounds?|usd|eur|gbp|chf|yen|people|users?|customers?|times|steps|miles|m|km|kg|g|mb"
+    r"|gb|tb|kb|bytes?|rows?|records?|"
+    r"items?|views?|followers?|subscribers?|inhabitants|residents|employees|units?|seconds|ms|hours|years"
+    r"|characters|words|tokens|points|"
+    r"lines|pieces|shares|votes|einwohner|leute|menschen|schritte|zeichen|habitants|personnes|habitantes|personas"
+    r"|abitanti|pasos|pas|passi)\b",
+    re.IGNORECASE,
+)
+_PHONE_WORD = re.compile(
+    r"\b(?:phones?|telephone|tele(?:f|ph)on\w{0,8}|tel|tfno|call(?:s|ed|ing)?|dial|ring|text|sms|fax|cell(?:phone)?"
+    r"|mobiles?|whats ?app|signal|viber|hotline|"
+    r"reach(?:ed|able)?|contact|landline|numbers? (?:is|are|was)|(?:my|his|her|their|new|private|work"
+    r"|home) numbers?|hit me up|handy(?:nummer)?|"
+    r"nummer|erreichbar|anrufen|ruf\w{0,4}|mobil\w{0,8}|festnetz|t[ée]l[ée]phon\w{1,5}|t[ée]l|portable"
+    r"|appel\w{1,4}|joindre|num[ée]ro|"
+    r"tel[ée]fonos?|m[óo]vil|celular|ll[aá]m\w{1,5}|n[úu]mero|cellulare|telefon\w{1,5}|chiam\w{1,5}|telem[óo]vel"
+    r"|ligar?|liga|telefoon|bellen|bel|"
+    r"тел\w{0,8}|звони\w{0,4}|wa\.me)(?!\w)|电话|手机|電話|携帯|전화|휴대폰",
+    re.IGNORECASE,
+)
+_REFERENCE_BEFORE = re.compile(
+    r"(?:\b(?:order|invoice|ticket|case|ref|reference|tracking|serial|model|part|sku|po|booking|reservation"
+    r"|confirmation|flight|item|product|"
+    r"version|build|issue|bug|pr|isbn|issn|doi|ean|upc|gtin|imei|article|artikel\w{0,8}|bestell\w{0,8}"
+    r"|auftrag\w{0,8}|rechnung\w{0,8}|"
+    r"sendung\w{0,8}|commande|facture|colis|pedido|factura|ordine|fattura|aktenzeichen|policy|contract|member"
+    r"|membership|customer|client|kunden\w{0,8}|"
+    r"student|employee|patient|user|transaction|timestamp|epoch|id|vin|patent|license|licence|account|acct"
+    r"|konto\w{0,8}|compte|cuenta|conto)\b"
+    r"(?:[ .]{0,2}(?:number|no|nr|num|nummer|num[ée]ro|n[úu]mero|numero|n°|id|code|is|was|ist|est|es|è|lautet|de"
+    r"|del|for|the))*\.?[ ]?[:=#]?|#|№)[ ]*$",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?][ ]+(?=[^\W\d_a-z])|\n")
+
+
+def find_phones(text: str, region: str | None = None) -> Iterator[Span]:
+    """Yield telephone numbers; `region` (ISO 3166, two letters) is asked first about those without a country code."""
+    masked = _NOT_A_PHONE.sub(lambda match: "\x1f" * len(match.group()), text)
+    for start, end in _find_phone_candidates(masked):
+        number = text[start:end]
+        leniency = None if _UNIT_AFTER.match(text, end) else _required_leniency(text, start, end, number)
+        if leniency is None:
+            continue
+        regions = [None] if number.startswith("+") else [*([region.upper()] if region else []), *DEFAULT_PHONE_REGIONS]
+        for candidate_region in regions:
+            found = next(iter(PhoneNumberMatcher(number, candidate_region, leniency=leniency)), None)
+            if found is not None and (leniency != Leniency.VALID or not number.isdigit() or _is_mobile(found)):
+                yield start + found.start, start + found.end
+                break
+
+
+def _is_mobile(found: PhoneNumberMatch) -> bool:
+    return number_type(found.number) in (PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE_OR_MOBILE)
+
+
+def _find_phone_candidates(text: str) -> Iterator[Span]:
+    for run in _PHONE_CANDIDATE.finditer(text):
+        if sum(char.isdigit() for char in run.group()) < _MAX_DIGITS:
+            yield run.span()
+        else:
+            yield from (match.span() for match in _FORMATTED_NUMBER.finditer(text, *run.span()))
+
+
+def _required_leniency(text: str, start: int, end: int, number: str) -> int | None:
+    """Return how strictly the number must be a valid one, or None when nothing says that it is a telephone number."""
+    if number.startswith("+"):
+        return Leniency.POSSIBLE
+    before = _SENTENCE_END.split(text[max(0, start - 50) : start])[-1]
+    if _REFERENCE_BEFORE.search(before):
+        return None
+    groups = [len(group) for group in re.findall(r"\d+", number)]
+    if _PHONE_WORD.search(before) or _PHONE_WORD.search(_SENTENCE_END.split(text[end : end + 30])[0]):
+        return Leniency.POSSIBLE
+    if re.fullmatch(r"\d{5}-\d{4}|[0 .\-]+", number):
+        return None
+    if (
+        re.match(r"\(?0(?:0[1-9]|[1-9])", number)
+        and 9 <= sum(groups) <= 14
+        and 2 <= len(groups) <= (7 if number.startswith("00") else 5)
+    ):
+        return Leniency.POSSIBLE
+    if "." in number and "-" in number:
+        return None
+    if groups in ([3, 3, 4], [1, 3, 3, 4]) or re.match(r"\(\d{2,5}\)", number):
+        return Leniency.VALID
+    if number.startswith("0") and len(groups) == 1 and 10 <= groups[0] <= 11:
+        return Leniency.VALID
+    return None

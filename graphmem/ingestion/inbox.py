@@ -1,0 +1,175 @@
+"""The way in for messages: stored at once, read in the background, each at most once."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from itertools import groupby
+
+from graphmem.domain.identity import Owner
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.session import (
+    Message,
+    MessagesAccepted,
+    MessagesIn,
+    Session,
+    SessionIn,
+    SessionKind,
+    embedding_text,
+)
+from graphmem.embedding import Embedder
+from graphmem.ingestion.extraction_job import EXTRACTION_JOB, TOOL_EXTRACTION_JOB, extraction_payload
+from graphmem.ingestion.secret_redaction import make_redactor
+from graphmem.ingestion.session_summary import (
+    CLOSING_JOB,
+    MIN_MESSAGES_FOR_CLOSING_SUMMARY,
+    RECENT_MESSAGES_NOT_SUMMARIZED,
+    SUMMARY_JOB,
+    needs_summary,
+)
+from graphmem.ingestion.transcript import is_dialogue, split_into_windows
+from graphmem.jobs import JobRunner
+from graphmem.metrics import MESSAGE_STORAGE_TIME
+from graphmem.store.episode_mapping import PreparedMessage
+from graphmem.store.episodes import EpisodeStore
+
+OBSERVATION_JOB = "observation"
+"""The kind of the job that learns from new messages without a model: what they mention, habits, manners."""
+
+
+class Inbox:
+    """Takes batches of messages and queues what is to be done with them; `summaries`: also of threads grown long."""
+
+    def __init__(
+        self,
+        episodes: EpisodeStore,
+        embedder: Embedder,
+        policy: SecretPolicy,
+        jobs: JobRunner,
+        *,
+        summaries: bool = False,
+    ) -> None:
+        self._episodes = episodes
+        self._embedder = embedder
+        self._policy = policy
+        self._jobs = jobs
+        self._summaries = summaries
+
+    async def add(self, owner: Owner, batch: MessagesIn, *, extract: bool) -> MessagesAccepted:
+        """Store what is new and queue one job for what nobody has read; a batch taken before changes nothing."""
+        redact = make_redactor(self._policy.allowed_classes(owner.tenant))
+        vectors = await self._embedder.embed([embedding_text(each.name, each.content) for each in batch.messages])
+        turns = [
+            PreparedMessage(message, vector, shown if (shown := redact(message.content)) != message.content else None)
+            for message, vector in zip(batch.messages, vectors, strict=True)
+        ]
+        # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
+        job_id = str(uuid.uuid4()) if extract else None
+        with MESSAGE_STORAGE_TIME.time():
+            stored = await self._episodes.append_messages(
+                owner, batch.session_id, turns, job_id=job_id, timezone=batch.timezone
+            )
+        if stored.new_ids:
+            # Before extraction, so that what was mentioned is known while a slow model still reads.
+            payload = {"tenant": owner.tenant, "user_id": owner.user_id, "message_ids": stored.new_ids}
+            await self._jobs.enqueue(OBSERVATION_JOB, owner.group_id, payload)
+        for waiting in stored.pending_jobs:
+            await self._ensure_enqueued(owner, waiting)
+        if job_id and stored.unextracted_ids:
+            await self._enqueue_extraction(
+                owner, await self._episodes.load_messages(owner, stored.unextracted_ids), job_id
+            )
+        else:
+            job_id = stored.pending_jobs[-1] if extract and stored.pending_jobs else None
+        if self._summaries and stored.new_ids:
+            await self._enqueue_summary_when_long(owner, stored.session_id)
+        return MessagesAccepted(
+            job_id=job_id, session_id=stored.session_id, message_ids=stored.message_ids, new_ids=stored.new_ids
+        )
+
+    async def extract_unread(self, owner: Owner, session_id: str) -> str | None:
+        """Queue a job for what nobody has read of a session; return its id, or None when all has been."""
+        messages = await self._episodes.list_unextracted(owner, session_id)
+        if not messages:
+            return None
+        job_id = str(uuid.uuid4())
+        await self._episodes.assign_to_job(owner, [message.id for message in messages], job_id)
+        return await self._enqueue_extraction(owner, messages, job_id)
+
+    async def extract_session(self, owner: Owner, source: Session) -> tuple[Session, str]:
+        """Open a session for an extraction run over a whole session, and queue it; return the session and the job's id.
+
+        The source stays as it is.
+        """
+        run = await self._episodes.open_session(
+            owner, SessionIn(), kind=SessionKind.EXTRACTION, source_session_id=source.session_id
+        )
+        messages = [message async for message in self._episodes.iter_session_messages(owner, source.session_id)]
+        windows = split_into_windows([message for message in messages if is_dialogue(message)])
+        payload = extraction_payload(owner, run.session_id, [message.id for message in messages], windows)
+        return run, await self._jobs.enqueue(TOOL_EXTRACTION_JOB, owner.group_id, payload)
+
+    async def summarize(self, owner: Owner, session: Session, *, through: int, task: str | None = None) -> str:
+        """Queue a summary of a session's messages up to a position; return the job's id.
+
+        One `task` is queued once between two summaries; without one, once for each position.
+        """
+        payload = {
+            "tenant": owner.tenant,
+            "user_id": owner.user_id,
+            "session_id": session.session_id,
+            "through": through,
+        }
+        return await self._jobs.enqueue(
+            SUMMARY_JOB, owner.group_id, payload, _session_job_id(session, task or f"summary {through}")
+        )
+
+    async def enqueue_closing(self, owner: Owner, session: Session) -> str:
+        """Queue what follows the end of a session; return the job's id."""
+        unsummarized = session.message_count - session.summarized_through
+        payload = {
+            "tenant": owner.tenant,
+            "user_id": owner.user_id,
+            "session_id": session.session_id,
+            "through": session.message_count,
+            "summarize": unsummarized >= MIN_MESSAGES_FOR_CLOSING_SUMMARY,
+        }
+        job_id = _session_job_id(session, f"closing {session.message_count}")
+        return await self._jobs.enqueue(CLOSING_JOB, owner.group_id, payload, job_id)
+
+    async def _enqueue_summary_when_long(self, owner: Owner, session_id: str) -> None:
+        """Sum up the older part of a session that has grown long."""
+        session = await self._episodes.get_session(owner, session_id)
+        if session.message_count - session.summarized_through <= RECENT_MESSAGES_NOT_SUMMARIZED:
+            return
+        unsummarized = await self._episodes.list_session_messages(owner, session_id, after=session.summarized_through)
+        if needs_summary(unsummarized):
+            await self.summarize(
+                owner, session, through=unsummarized[-RECENT_MESSAGES_NOT_SUMMARIZED].position - 1, task="thread"
+            )
+
+    async def requeue_unread(self) -> int:
+        """Queue the jobs that a crash kept from being queued; return how many there were."""
+        waiting = sorted(await self._episodes.list_pending(), key=lambda each: (each.owner.group_id, each.job_id))
+        resumed = 0
+        for (owner, job_id), parts in groupby(waiting, key=lambda each: (each.owner, each.job_id)):
+            if await self._jobs.get(job_id) is None:
+                ids = [message_id for part in parts for message_id in part.message_ids]
+                await self._enqueue_extraction(owner, await self._episodes.load_messages(owner, ids), job_id)
+                resumed += 1
+        return resumed
+
+    async def _ensure_enqueued(self, owner: Owner, job_id: str) -> None:
+        if await self._jobs.get(job_id) is None:
+            await self._enqueue_extraction(owner, await self._episodes.list_pending_of_job(owner, job_id), job_id)
+
+    async def _enqueue_extraction(self, owner: Owner, messages: Sequence[Message], job_id: str) -> str:
+        ids = [message.id for message in messages]
+        windows = split_into_windows([message for message in messages if is_dialogue(message)])
+        payload = extraction_payload(owner, messages[0].session_id, ids, windows)
+        return await self._jobs.enqueue(EXTRACTION_JOB, owner.group_id, payload, job_id)
+
+
+def _session_job_id(session: Session, task: str) -> str:
+    """Return the id of a session's job: asking twice for the same is the same job."""
+    return str(uuid.uuid5(uuid.UUID(session.id), f"{session.summarized_through} {task}"))

@@ -1,0 +1,106 @@
+"""The way into the store for every statement: policy first, then vectors, then one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from graphmem.domain.formats.provenance import ImportProvenance
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MIN_CONFIDENCE, MemoryIn, MemoryPatch, SaveAction, SaveResult
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.temporary_states import is_temporary_state
+from graphmem.domain.text import content_hash, name_key
+from graphmem.embedding import Embedder
+from graphmem.errors import InvalidInput
+from graphmem.store.facts import FactStore
+from graphmem.store.new_memory import NewMemory
+
+
+class MemoryWriter:
+    """Save statements under the policy; what is refused is told by class, never by value."""
+
+    def __init__(self, facts: FactStore, embedder: Embedder, policy: SecretPolicy) -> None:
+        self._facts = facts
+        self._embedder = embedder
+        self._policy = policy
+
+    async def save(
+        self,
+        owner: Owner,
+        memories: Sequence[MemoryIn],
+        *,
+        actor: str | None,
+        kind: str,
+        provenance: Sequence[ImportProvenance] | None = None,
+    ) -> list[SaveResult]:
+        """Save what the policy lets through, all of it or nothing; the results are in the order given.
+
+        `provenance` says of each when another memory knew it.
+        """
+        reasons = [self.rejection_reason(owner, memory) for memory in memories]
+        kept = [place for place, reason in enumerate(reasons) if reason is None]
+        statements, names = await self.prepare(owner, [memories[place] for place in kept], kind)
+        if provenance is not None:
+            statements = [
+                replace(each, provenance=provenance[place]) for each, place in zip(statements, kept, strict=True)
+            ]
+        saved = iter(await self._facts.save(owner, statements, names, actor) if statements else [])
+        return [
+            next(saved) if reason is None else SaveResult(action=SaveAction.SKIP, memory=None, reason=reason)
+            for reason in reasons
+        ]
+
+    def rejection_reason(self, owner: Owner, memory: MemoryIn) -> str | None:
+        """Return why a statement is not stored, or None."""
+        if memory.confidence < MIN_CONFIDENCE:
+            return f"confidence below {MIN_CONFIDENCE}"
+        classes = {
+            found for part in _checked_texts(memory) for found in self._policy.refused_classes(part, owner.tenant)
+        }
+        if classes:
+            return f"holds a secret: {', '.join(sorted(classes))}"
+        if is_temporary_state(memory.content):
+            return "a temporary state"
+        return None
+
+    async def prepare(
+        self, owner: Owner, memories: Sequence[MemoryIn], kind: str
+    ) -> tuple[list[NewMemory], dict[str, list[float]]]:
+        """Return statements with their vectors, and the vectors of the entities they name by name key."""
+        if not memories:
+            return [], {}
+        named = {name_key(name): name for memory in memories for name in _entity_names(memory)}
+        named.setdefault(name_key(owner.user_id or "everyone"), owner.user_id or "everyone")
+        vectors = await self._embedder.embed([memory.content for memory in memories] + list(named.values()))
+        statements = [NewMemory(memory, vector, kind) for memory, vector in zip(memories, vectors, strict=False)]
+        return statements, dict(zip(named, vectors[len(memories) :], strict=True))
+
+    async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> tuple[dict[str, Any], list[float] | None]:
+        """Return a patch as changes of a fact, and the vector of a new content; raise InvalidInput for a secret."""
+        changes: dict[str, Any] = {name: getattr(patch, name) for name in patch.model_fields_set}
+        classes = {
+            found
+            for part in (changes.get("content"), changes.get("tags"), changes.get("metadata"))
+            if part
+            for found in self._policy.refused_classes(part, owner.tenant)
+        }
+        if classes:
+            raise InvalidInput(f"The change holds a secret ({', '.join(sorted(classes))}), which is not stored.")
+        if "tags" in changes:
+            changes["tags"] = tuple(changes["tags"])
+        if patch.content is None:
+            return changes, None
+        if is_temporary_state(patch.content):
+            raise InvalidInput("The change is a temporary state, which is not stored.")
+        changes["content_hash"] = content_hash(patch.content)
+        return changes, (await self._embedder.embed([patch.content]))[0]
+
+
+def _entity_names(memory: MemoryIn) -> Iterable[str]:
+    return (each.name for each in (memory.subject, memory.object, *memory.entities) if each)
+
+
+def _checked_texts(memory: MemoryIn) -> list[Any]:
+    return [memory.content, *_entity_names(memory), memory.tags, memory.metadata, memory.domain or ""]

@@ -1,0 +1,130 @@
+"""Who works: a row for each worker process with its heartbeat, and a row for each job a worker has in hand."""
+
+from __future__ import annotations
+
+import os
+import platform
+import uuid
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import sqlalchemy as sa
+
+from graphmem.jobs.store import JobStore
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerProcess:
+    """One worker; `heartbeat` rises while it lives, `host`, `pid` and `started` tell whether it does on this machine."""
+
+    id: str
+    host: str
+    pid: int
+    started: float
+    heartbeat: int = 0
+
+    @classmethod
+    def current(cls) -> WorkerProcess:
+        """This process, under a name no other has had."""
+        pid = os.getpid()
+        started = psutil.Process(pid).create_time()
+        return cls(f"{platform.node()}-{pid}-{uuid.uuid4().hex[:8]}", _host_id(), pid, started)
+
+    def has_exited(self) -> bool:
+        """Whether it ran on this machine and no longer does; False where that cannot be told."""
+        if self.host != _host_id():
+            return False
+        try:
+            return bool(psutil.Process(self.pid).create_time() != self.started)
+        except psutil.NoSuchProcess:
+            return True
+
+
+def _host_id() -> str:
+    # Containers may share a name; their process numbers then belong to another namespace.
+    namespace = Path("/proc/self/ns/pid")
+    return f"{platform.node()}:{namespace.stat().st_ino if namespace.exists() else 0}"
+
+
+class WorkerRegistry:
+    """The two tables, beside DBOS's own in the job store; every method blocks."""
+
+    def __init__(self, store: JobStore) -> None:
+        self._store = store
+        tables = sa.MetaData(schema=store.schema)
+        self._workers = sa.Table(
+            "worker",
+            tables,
+            sa.Column("id", sa.Text, primary_key=True),
+            sa.Column("host", sa.Text, nullable=False),
+            sa.Column("pid", sa.Integer, nullable=False),
+            sa.Column("started", sa.Float(53), nullable=False),
+            sa.Column("heartbeat", sa.BigInteger, nullable=False),
+        )
+        self._claims = sa.Table(
+            "job_claim",
+            tables,
+            sa.Column("job_id", sa.Text, primary_key=True),
+            sa.Column("worker_id", sa.Text, primary_key=True),
+        )
+
+    def create_tables(self) -> None:
+        """Create the tables where they are missing."""
+        with self._store.translate_errors():
+            for table in (self._workers, self._claims):
+                try:
+                    self._create(table)
+                except sa.exc.IntegrityError:  # Postgres, when two processes create it at once
+                    self._create(table)
+
+    def _create(self, table: sa.Table) -> None:
+        with self._store.engine.begin() as connection:
+            connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
+
+    def heartbeat(self, worker: WorkerProcess) -> None:
+        """Show that the worker lives."""
+        workers = self._workers
+        with self._store.translate_errors(), self._store.engine.begin() as connection:
+            updated = connection.execute(
+                workers.update().where(workers.c.id == worker.id).values(heartbeat=workers.c.heartbeat + 1)
+            )
+            if updated.rowcount == 0:
+                connection.execute(
+                    workers.insert().values(
+                        id=worker.id, host=worker.host, pid=worker.pid, started=worker.started, heartbeat=0
+                    )
+                )
+
+    def list_workers(self) -> list[WorkerProcess]:
+        """Every worker that has not left."""
+        with self._store.translate_errors(), self._store.engine.connect() as connection:
+            return [WorkerProcess(**row) for row in connection.execute(sa.select(self._workers)).mappings()]
+
+    def remove(self, worker_ids: Collection[str]) -> None:
+        """Strike workers off, with what they had in hand."""
+        with self._store.translate_errors(), self._store.engine.begin() as connection:
+            connection.execute(self._claims.delete().where(self._claims.c.worker_id.in_(worker_ids)))
+            connection.execute(self._workers.delete().where(self._workers.c.id.in_(worker_ids)))
+
+    def claim(self, job_id: str, worker_id: str) -> None:
+        """Note that the worker's handler runs this job."""
+        with self._store.translate_errors(), self._store.engine.begin() as connection:
+            self._delete_claim(connection, job_id, worker_id)
+            connection.execute(self._claims.insert().values(job_id=job_id, worker_id=worker_id))
+
+    def release(self, job_id: str, worker_id: str) -> None:
+        """Note that it no longer does."""
+        with self._store.translate_errors(), self._store.engine.begin() as connection:
+            self._delete_claim(connection, job_id, worker_id)
+
+    def _delete_claim(self, connection: sa.Connection, job_id: str, worker_id: str) -> None:
+        row = self._claims.c
+        connection.execute(self._claims.delete().where(row.job_id == job_id, row.worker_id == worker_id))
+
+    def is_any_claimed(self, job_ids: Iterable[str]) -> bool:
+        """Whether any worker still runs one of these."""
+        jobs = self._claims.c.job_id
+        with self._store.translate_errors(), self._store.engine.connect() as connection:
+            return bool(connection.scalar(sa.select(sa.exists().where(jobs.in_(list(job_ids))))))

@@ -1,0 +1,149 @@
+"""Structured answers: the JSON schema a model is asked to fill, and reading what it answered. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from openai import pydantic_function_tool
+from pydantic import BaseModel, ValidationError
+
+JsonNode = Any
+T = TypeVar("T", bound=BaseModel)
+
+_UNSUPPORTED_KEYWORDS = {"title", "default", "examples", "discriminator", "minLength", "maxLength", "uniqueItems"}
+_THINKING = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
+_JSON_START = re.compile(r'\{\s*["}]|\[\s*\{')
+_SEPARATORS = re.compile(r"[\s_-]+")
+
+
+class UnusableAnswer(ValueError):
+    """The answer holds no JSON (`found_json` false) or none that fits the schema; the text never quotes the answer."""
+
+    def __init__(self, reason: str, *, found_json: bool) -> None:
+        super().__init__(reason)
+        self.found_json = found_json
+
+
+@lru_cache(maxsize=256)
+def response_schema(schema: type[BaseModel]) -> dict[str, JsonNode]:
+    """The strict JSON schema of `schema`: every property required, nothing additional, keywords of strict mode only.
+
+    Docstrings of classes are left out; descriptions of fields stay, they instruct the model.
+    """
+    plain = schema.model_json_schema()
+    docstrings = {node.get("description") for node in (plain, *plain.get("$defs", {}).values())}
+    function = pydantic_function_tool(schema)["function"]
+    cleaned: dict[str, JsonNode] = _to_strict_schema(function.get("parameters", {}), docstrings)
+    return cleaned
+
+
+def response_format(schema: type[BaseModel]) -> dict[str, JsonNode]:
+    """The `response_format` parameter that asks for an answer in exactly this schema."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", schema.__name__)[:64]
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": response_schema(schema)}}
+
+
+def read_answer(text: str, schema: type[T]) -> T:
+    """Read an answer leniently: thoughts, code fences and text around the object are ignored, the case of enums too.
+
+    Raises UnusableAnswer when no object of the text fits; an object that is cut is never completed by guessing.
+    """
+    root = schema.model_json_schema()
+    failure = UnusableAnswer("it holds no JSON", found_json=False)
+    for value in _find_json_values(_THINKING.sub("", text, count=1)):
+        if not isinstance(value, dict) or not value.keys() & root.get("properties", {}).keys():
+            failure = UnusableAnswer("its JSON is another object than the one asked for", found_json=True)
+            continue
+        try:
+            return schema.model_validate(_normalize_enum_values(value, root, root.get("$defs", {})))
+        except ValidationError as error:
+            failure = UnusableAnswer(_describe_errors(error, root), found_json=True)
+    raise failure
+
+
+def _to_strict_schema(node: JsonNode, docstrings: set[str | None]) -> JsonNode:
+    """Drop what strict mode refuses; keys under `properties` and `$defs` are names, not keywords."""
+    if isinstance(node, list):
+        return [_to_strict_schema(item, docstrings) for item in node]
+    if not isinstance(node, Mapping):
+        return node
+    cleaned: dict[str, JsonNode] = {}
+    for key, value in node.items():
+        if key in ("properties", "$defs"):
+            cleaned[key] = {name: _to_strict_schema(child, docstrings) for name, child in value.items()}
+        elif key == "description" and value in docstrings:
+            continue
+        elif key not in _UNSUPPORTED_KEYWORDS:
+            cleaned["anyOf" if key == "oneOf" else key] = _to_strict_schema(value, docstrings)
+    return cleaned
+
+
+def _find_json_values(text: str) -> Iterator[JsonNode]:
+    """The outermost JSON objects and lists of objects of the text, in order; a broken one ends the reading."""
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    position = 0
+    while match := _JSON_START.search(text, position):
+        try:
+            value, position = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            raise UnusableAnswer("its JSON is cut or malformed", found_json=True) from None
+        yield value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _normalize_enum_values(value: JsonNode, node: JsonNode, definitions: Mapping[str, JsonNode]) -> JsonNode:
+    """Give enum values the spelling of the schema, where only case, spaces, `-` and `_` differ."""
+    branches = list(_schema_branches(node, definitions))
+    if isinstance(value, str):
+        return _match_enum_value(value, [option for branch in branches for option in _enum_values(branch)])
+    if isinstance(value, list):
+        items = [branch["items"] for branch in branches if "items" in branch]
+        return [_normalize_enum_values(item, items[0], definitions) for item in value] if len(items) == 1 else value
+    objects = [branch["properties"] for branch in branches if "properties" in branch]
+    if isinstance(value, dict) and len(objects) == 1:
+        return {
+            key: _normalize_enum_values(child, objects[0].get(key, {}), definitions) for key, child in value.items()
+        }
+    return value
+
+
+def _schema_branches(node: JsonNode, definitions: Mapping[str, JsonNode]) -> Iterator[dict[str, JsonNode]]:
+    if "$ref" in node:
+        yield from _schema_branches(definitions[node["$ref"].rpartition("/")[2]], definitions)
+    for key in ("anyOf", "oneOf", "allOf"):
+        for child in node.get(key, ()):
+            yield from _schema_branches(child, definitions)
+    yield node
+
+
+def _enum_values(node: Mapping[str, JsonNode]) -> list[JsonNode]:
+    return [*node.get("enum", ()), *([node["const"]] if "const" in node else ())]
+
+
+def _match_enum_value(value: str, options: list[JsonNode]) -> str:
+    if value in options:
+        return value
+    same = {option for option in options if isinstance(option, str) and _spelling_key(option) == _spelling_key(value)}
+    return same.pop() if len(same) == 1 else value
+
+
+def _spelling_key(text: str) -> str:
+    return _SEPARATORS.sub("_", text.strip()).casefold()
+
+
+def _describe_errors(error: ValidationError, root: Mapping[str, JsonNode]) -> str:
+    """The first misfits as `place (kind)`; only positions and property names of the schema, nothing of the answer."""
+    declared = {name for node in (root, *root.get("$defs", {}).values()) for name in node.get("properties", ())}
+    places = []
+    for detail in error.errors(include_url=False, include_context=False, include_input=False)[:3]:
+        place = ".".join(str(part) for part in detail["loc"] if isinstance(part, int) or part in declared)
+        places.append(f"{place or 'the object'} ({detail['type']})")
+    more = error.error_count() - len(places)
+    return f"it does not fit at {', '.join(places)}" + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,328 @@
+"""Runs as durable jobs: on demand, night by night, through crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmem.consolidation.analysis import ProposalAnalyser
+from graphmem.consolidation.consolidation_job import (
+    CONSOLIDATION_JOB,
+    RUN_WITHOUT_MODEL_REASON,
+    ConsolidationJob,
+    Stage,
+)
+from graphmem.consolidation.discovery import Discovery
+from graphmem.domain.consolidation_models import ConsolidationRun, ProposalVerdict, RunPhase, RunStatus, RunTrigger
+from graphmem.domain.identity import Owner
+from graphmem.domain.job import Job, JobStatus
+from graphmem.errors import Conflict, InvalidInput, NotFound
+from graphmem.jobs import JobRunner
+from graphmem.llm.client import LanguageModel
+from graphmem.llm.prompts import load_prompts
+from graphmem.service.consolidations import ConsolidationService
+from graphmem.settings import Settings
+from tests.consolidation.conftest import ConsolidationHarness
+from tests.consolidation.test_analysis import action
+from tests.consolidation.test_execution import DIET, current, merge
+from tests.llm.scripted_server import ScriptedServer, Step, fails, replies
+from tests.model_server import ModelServer
+
+PATIENCE = 60
+
+
+class RunClient:
+    """A user's consolidation with its jobs."""
+
+    def __init__(self, harness: ConsolidationHarness, jobs: JobRunner, service: ConsolidationService) -> None:
+        self.harness = harness
+        self.jobs = jobs
+        self.service = service
+
+    async def start(self, **given: Any) -> ConsolidationRun:
+        started = await self.service.start(self.harness.owner.tenant, wait=True, **given)
+        assert isinstance(started, ConsolidationRun)
+        return started
+
+    async def tick(self, stage: Stage) -> Job:
+        at = self.harness.clock().isoformat()
+        payload = {"stage": stage.value, "tenant": self.harness.owner.tenant, "scheduled_at": at}
+        job = await self.jobs.wait(
+            await self.jobs.enqueue(CONSOLIDATION_JOB, f"system:{uuid.uuid4()}", payload), PATIENCE
+        )
+        assert job.status is JobStatus.SUCCEEDED, job.error
+        for each in await self.jobs.list(kind=CONSOLIDATION_JOB):
+            await self.jobs.wait(each.id, PATIENCE)
+        return job
+
+    async def runs(self) -> list[ConsolidationRun]:
+        page = await self.service.page(self.harness.owner.tenant)
+        return [await self.service.get(self.harness.owner.tenant, each.id) for each in page.items]
+
+
+@asynccontextmanager
+async def open_run_client(
+    harness: ConsolidationHarness, settings: Settings, model: LanguageModel | None = None
+) -> AsyncIterator[RunClient]:
+    held: list[JobRunner] = []
+
+    async def enqueue(kind: str, partition: str, payload: dict[str, Any], job_id: str) -> str:
+        return await held[0].enqueue(kind, partition, payload, job_id)
+
+    discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
+    analyser = ProposalAnalyser(harness.graph, model, load_prompts())
+    consolidation_job = ConsolidationJob(
+        harness.graph, harness.runs, discovery, analyser, harness.executor, harness.clock, enqueue
+    )
+    waits = (0.01,)
+    async with await JobRunner.open(
+        settings, {CONSOLIDATION_JOB: consolidation_job.handle}, retry_delays=waits
+    ) as jobs:
+        held.append(jobs)
+        service = ConsolidationService(
+            harness.graph, harness.runs, harness.executor, harness.rollbacks, jobs, harness.clock
+        )
+        yield RunClient(harness, jobs, service)
+
+
+@pytest.fixture
+async def run_client(harness: ConsolidationHarness, tmp_path: Path) -> AsyncIterator[RunClient]:
+    async with open_run_client(harness, Settings(data_dir=tmp_path)) as run_client:
+        yield run_client
+
+
+@asynccontextmanager
+async def open_run_client_with_model(
+    harness: ConsolidationHarness, tmp_path: Path, *steps: Step
+) -> AsyncIterator[tuple[RunClient, ScriptedServer]]:
+    with ScriptedServer(*steps) as server:
+        async with (
+            LanguageModel(base_url=server.base_url, attempts=1) as model,
+            open_run_client(harness, Settings(data_dir=tmp_path), model) as run_client,
+        ):
+            yield run_client, server
+
+
+def model_answers(*actions: dict[str, Any]) -> Step:
+    return replies(json.dumps({"steps": [], "actions": list(actions)}))
+
+
+async def test_curated_proposals_are_carried_out_by_a_job(run_client: RunClient) -> None:
+    memories = await run_client.harness.save("User is vegetarian", "User eats no dairy")
+    run = await run_client.start(
+        user_id=run_client.harness.owner.user_id, proposals=[merge(memories, DIET)], actor="key1"
+    )
+    assert (run.status, run.trigger, run.actor) == (RunStatus.SUCCEEDED, RunTrigger.CURATED, "key1")
+    assert [each.verdict for each in run.proposals] == [ProposalVerdict.EXECUTED]
+    assert run.changes
+    undone = await run_client.service.rollback(run_client.harness.owner.tenant, run.id)
+    assert undone.restored == run.change_count
+    assert set(await current(run_client.harness)) == {each.content for each in memories}
+
+
+async def test_proposals_need_a_user_and_a_known_action(run_client: RunClient) -> None:
+    with pytest.raises(InvalidInput):
+        await run_client.start(proposals=[{"action": "ASSOCIATE", "memory_ids": ["a", "b"]}])
+    with pytest.raises(InvalidInput):
+        await run_client.start(user_id="mara", proposals=[{"action": "FORGET", "memory_ids": ["a", "b"]}])
+
+
+async def test_a_dry_run_shows_the_difference_and_cannot_be_rolled_back(run_client: RunClient) -> None:
+    memories = await run_client.harness.save("User is vegetarian", "User eats no dairy")
+    before = await run_client.harness.graph_state()
+    run = await run_client.start(
+        user_id=run_client.harness.owner.user_id, proposals=[merge(memories, DIET)], dry_run=True
+    )
+    assert (run.status, run.dry_run) == (RunStatus.SUCCEEDED, True)
+    assert [each.verdict for each in run.proposals] == [ProposalVerdict.PLANNED]
+    assert DIET in {change.after["fact"] for change in run.changes if change.after and not change.before}
+    assert await run_client.harness.graph_state() == before
+    with pytest.raises(Conflict):
+        await run_client.service.rollback(run_client.harness.owner.tenant, run.id)
+
+
+async def test_an_aborted_run_says_why_and_changes_nothing(run_client: RunClient) -> None:
+    contents = [f"User likes {thing}" for thing in ("tea", "jazz", "maps", "rain", "salt", "clay")]
+    memories = await run_client.harness.save(*contents)
+    proposal = merge(memories, "User likes tea, jazz, maps, rain, salt and clay")
+    run = await run_client.start(user_id=run_client.harness.owner.user_id, proposals=[proposal])
+    assert run.status is RunStatus.ABORTED
+    assert "6 of 6" in (run.reason or "")
+    assert set(await current(run_client.harness)) == set(contents)
+
+
+async def test_runs_are_listed_by_tenant_and_user_page_by_page(run_client: RunClient) -> None:
+    harness = run_client.harness
+    for _ in range(3):
+        await run_client.start(user_id=harness.owner.user_id)
+    first = await run_client.service.page(harness.owner.tenant, user_id=harness.owner.user_id, limit=2)
+    rest = await run_client.service.page(
+        harness.owner.tenant, user_id=harness.owner.user_id, limit=2, cursor=first.next_cursor
+    )
+    assert len({each.id for each in (*first.items, *rest.items)}) == 3
+    assert (await run_client.service.page(harness.owner.tenant, user_id="noor")).items == []
+    with pytest.raises(NotFound):
+        await run_client.service.get("another", first.items[0].id)
+
+
+async def test_a_run_of_all_users_is_one_run_with_parts(run_client: RunClient) -> None:
+    harness = run_client.harness
+    other = replace(harness, owner=Owner(harness.owner.tenant, "noor"))
+    for each in (harness, other):
+        await each.save("User likes green tea", "User likes green tea a lot")
+    before = [await each.graph_state() for each in (harness, other)]
+    run = await run_client.start()
+    assert run.status is RunStatus.SUCCEEDED
+    assert (run.user_id, len(run.parts), run.executed) == (None, 2, 2)
+    assert run.change_count == len(run.changes) == 4
+    undone = await run_client.service.rollback(harness.owner.tenant, run.id)
+    assert undone.restored == 4
+    assert [await each.graph_state() for each in (harness, other)] == before
+    assert (await run_client.service.get(harness.owner.tenant, run.id)).status is RunStatus.ROLLED_BACK
+
+
+async def test_without_a_model_the_run_says_so(run_client: RunClient) -> None:
+    await run_client.harness.save("User likes green tea", "User likes green tea a lot", "User repairs bicycles")
+    run = await run_client.start(user_id=run_client.harness.owner.user_id)
+    assert run.reason == RUN_WITHOUT_MODEL_REASON
+    assert (run.candidates, run.batches, run.executed) == (3, 1, 1)
+
+
+@pytest.mark.req("UMB-10", "UMB-11", "UMB-12", "QUINN-10")
+async def test_a_nightly_run_discovers_then_analyses_then_executes(
+    harness: ConsolidationHarness, tmp_path: Path
+) -> None:
+    memories = await harness.save("User is vegetarian", "User eats no dairy")
+    proposed = action("MERGE", memories=[1, 2], content=DIET)
+    async with open_run_client_with_model(harness, tmp_path, model_answers(proposed)) as (run_client, server):
+        await run_client.tick(Stage.DISCOVERY)
+        (run,) = await run_client.runs()
+        assert (run.phase, run.trigger, run.candidates, server.requests) == (
+            RunPhase.DISCOVERED,
+            RunTrigger.NIGHTLY,
+            2,
+            [],
+        )
+        await run_client.tick(Stage.ANALYSIS)
+        (run,) = await run_client.runs()
+        assert (run.phase, len(run.proposals), len(server.requests)) == (RunPhase.ANALYSED, 1, 1)
+        assert set(await current(harness)) == {each.content for each in memories}
+        await run_client.tick(Stage.EXECUTION)
+        (run,) = await run_client.runs()
+        assert (run.phase, run.status, run.receipt.llm_calls) == (RunPhase.DONE, RunStatus.SUCCEEDED, 1)
+        assert list(await current(harness)) == [DIET]
+        await run_client.tick(Stage.DISCOVERY)
+        assert len(await run_client.runs()) == 1, "nothing is new"
+
+
+@pytest.mark.req("UMB-10")
+async def test_a_run_left_unfinished_is_finished_by_the_next_schedule(
+    harness: ConsolidationHarness, tmp_path: Path
+) -> None:
+    await harness.save("User is vegetarian", "User eats no dairy")
+    async with open_run_client_with_model(
+        harness, tmp_path, model_answers(action("MERGE", memories=[1, 2], content=DIET))
+    ) as (run_client, _):
+        await run_client.tick(Stage.DISCOVERY)
+        harness.clock.advance(timedelta(days=2))
+        await harness.save("User likes jazz")
+        for stage in Stage:
+            await run_client.tick(stage)
+        assert set(await current(harness)) == {DIET, "User likes jazz"}
+        harness.clock.advance(timedelta(days=1))
+        await run_client.tick(Stage.DISCOVERY)
+        runs = await run_client.runs()
+        assert [run.candidates for run in runs if run.phase is RunPhase.DISCOVERED] == [1], "what came meanwhile"
+
+
+@pytest.mark.req("UMB-11")
+async def test_a_model_that_fails_leaves_everything_and_the_run_can_be_retried(
+    harness: ConsolidationHarness, tmp_path: Path
+) -> None:
+    memories = await harness.save("User is vegetarian", "User eats no dairy")
+    steps = [fails(500), fails(500), model_answers(action("MERGE", memories=[1, 2], content=DIET))]
+    async with open_run_client_with_model(harness, tmp_path, *steps) as (run_client, _):
+        run = await run_client.start(user_id=harness.owner.user_id)
+        assert run.status is RunStatus.FAILED
+        assert set(await current(harness)) == {each.content for each in memories}
+        await run_client.jobs.retry(run.id)
+        await run_client.jobs.wait(run.id, PATIENCE)
+        assert (await run_client.service.get(harness.owner.tenant, run.id)).status is RunStatus.SUCCEEDED
+        assert list(await current(harness)) == [DIET]
+
+
+POINTS = [
+    ("snapshots.record_before", 1),
+    ("facts.commit_write", 1),
+    ("snapshots.record_after", 1),
+    ("consolidation.update_run", 1),
+    ("commit", 1),
+]
+
+
+@pytest.fixture
+def start_killed_worker(database: Settings, models: ModelServer, tmp_path: Path) -> Iterator[Any]:
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(query: str, times: int) -> subprocess.Popen[bytes]:
+        assert database.neo4j_password
+        environment = {
+            **os.environ,
+            **models.environment,
+            "KILLED_URI": str(database.neo4j_uri),
+            "KILLED_USER": database.neo4j_user,
+            "KILLED_PASSWORD": database.neo4j_password.get_secret_value(),
+        }
+        script = Path(__file__).with_name("killed_worker.py")
+        command = [sys.executable, str(script), str(tmp_path), query, str(times)]
+        processes.append(subprocess.Popen(command, env=environment, cwd=Path(__file__).parents[2]))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.req("UMB-12")
+async def test_a_run_killed_in_any_phase_is_atomic(
+    harness: ConsolidationHarness, tmp_path: Path, start_killed_worker: Any
+) -> None:
+    memories = await harness.save("User is vegetarian", "User eats no dairy", "User likes tea", "User likes jazz")
+    before = await harness.graph_state()
+    async with await JobRunner.open(Settings(data_dir=tmp_path), {}, worker=False) as jobs:
+        service = ConsolidationService(
+            harness.graph, harness.runs, harness.executor, harness.rollbacks, jobs, harness.clock
+        )
+        together = {"action": "ASSOCIATE", "memory_ids": [each.id for each in memories[2:]]}
+        proposals = [merge(memories[:2], DIET), together]
+        run_id = await service.start(harness.owner.tenant, user_id=harness.owner.user_id, proposals=proposals)
+        assert isinstance(run_id, str)
+        for query, times in POINTS:
+            process = start_killed_worker(query, times)
+            assert await asyncio.to_thread(process.wait, 90) == -signal.SIGKILL
+            found = await harness.graph_state()
+            done = (await harness.runs.get(harness.owner.tenant, run_id)).phase is RunPhase.DONE
+            assert done is (query == "commit")
+            assert (found == before) is not done
+        start_killed_worker("nothing", 0)
+        job = await jobs.wait(run_id, 90)
+    assert job.status is JobStatus.SUCCEEDED
+    assert await harness.graph_state() == found, "what was done is not done again"
+    assert set(await current(harness)) == {DIET, "User likes tea", "User likes jazz"}
+    await harness.roll_back(run_id)
+    assert await harness.graph_state() == before

@@ -1,0 +1,47 @@
+"""Context in the wired service: learned behind the reply, built from what was learned, gone when forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from graphmem.bootstrap import GraphMemory
+from graphmem.domain.context_models import ContextItem, ContextRequest
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryIn
+from graphmem.domain.session import MessageIn, MessagesIn
+
+
+async def wait_for_context_items(memory: GraphMemory, owner: Owner, count: int) -> list[ContextItem]:
+    """Return the context items once there are so many, or what there is after a while."""
+    items: list[ContextItem] = []
+    for _ in range(300):
+        items = await memory.contexts.list_items(owner)
+        if len(items) >= count:
+            break
+        await asyncio.sleep(0.1)
+    return items
+
+
+@pytest.mark.req("TRUE-01", "TRUE-07", "QUINN-36")
+async def test_a_message_is_observed_in_the_background_and_used_in_the_next_context(
+    memory: GraphMemory, owner: Owner
+) -> None:
+    told = MessageIn(role="user", content="My budget is $400", entities={"city": "Porto"})
+    await memory.messages.add(owner, MessagesIn(session_id="s", messages=[told], extract=False))
+    items = await wait_for_context_items(memory, owner, 2)
+    assert {each.context_type for each in items} == {"amount_reference", "entity_city"}
+    context = await memory.contexts.build(owner, ContextRequest(question="And now?", session_id="s"))
+    assert {each.id for each in context.active_contexts} == {each.id for each in items}
+    assert "[USER]: My budget is $400" in context.preamble
+
+
+async def test_a_forgotten_user_starts_with_an_empty_context(memory: GraphMemory, owner: Owner) -> None:
+    asked = ContextRequest(question="Who am I?", session_id="s")
+    await memory.memories.save(owner, [MemoryIn(content="Mara is vegetarian")])
+    assert "vegetarian" in (await memory.contexts.build(owner, asked)).preamble
+    await memory.transfer.forget(owner)
+    assert (await memory.contexts.build(owner, asked)).preamble == ""
+    await memory.memories.save(owner, [MemoryIn(content="Mara is a sailor")])
+    assert [each.content for each in (await memory.contexts.build(owner, asked)).memories] == ["Mara is a sailor"]

@@ -1,0 +1,322 @@
+"""The guard: whatever a model decides, only this is done."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphmem.domain.entity import EntityIn, EntityRef
+from graphmem.domain.fact import Fact
+from graphmem.domain.memory import MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, Scope
+from graphmem.domain.text import content_hash
+from graphmem.ingestion.action_plan import (
+    MAX_DELETIONS_PER_WINDOW,
+    MAX_SUPERSESSIONS_PER_WINDOW,
+    ActionPlan,
+    ActionPlanner,
+)
+from graphmem.ingestion.candidates import STATED_START_KEY, ValidatedCandidate
+from graphmem.ingestion.entity_linking import AmbiguousName, LinkingResult, PossibleEntity
+from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation, SameEntity
+from graphmem.ingestion.reconciliation import is_settled_by_rules
+from tests.ingestion.conftest import midnight
+
+NAMES = {
+    "me": EntityRef(id="me", name="user-7", type="Person"),
+    "bob": EntityRef(id="bob", name="Bob", type="Person"),
+    "trip": EntityRef(id="trip", name="trip to Rome", type="Event"),
+    "rome": EntityRef(id="rome", name="Rome", type="Place"),
+}
+
+
+def fact(memory_id: str, content: str = "Mara loves coffee", **fields: Any) -> Fact:
+    told = midnight("2026-01-01")
+    known: dict[str, Any] = {
+        "uuid": f"u-{memory_id}",
+        "memory_id": memory_id,
+        "version": 1,
+        "group_id": "default:mara",
+        "subject_id": "me",
+        "predicate": "LIKES",
+        "content": content,
+        "content_hash": content_hash(content),
+        "type": MemoryType.FACT,
+        "scope": Scope.PROFILE,
+        "created_at": told,
+        "first_created_at": told,
+        "updated_at": told,
+        "decay_rate": 0.01,
+        "entity_ids": ("me",),
+        **fields,
+    }
+    return Fact(**known)
+
+
+def candidate(content: str = "Mara hates coffee", told: str = "2026-05-01", **fields: Any) -> ValidatedCandidate:
+    is_dated = "valid_at" in fields
+    extra = {name: fields.pop(name) for name in ("user_message_ids", "retracts") if name in fields}
+    source = MemorySourceIn(session_id="s1", message_ids=["m1"])
+    memory = MemoryIn(**{"content": content, "predicate": "LIKES", "source": source, **fields})
+    return ValidatedCandidate(
+        **{
+            "memory": memory,
+            "sent_at": midnight(told),
+            "user_message_ids": ("m1",),
+            "retracts": False,
+            "is_dated": is_dated,
+        }
+        | extra
+    )
+
+
+def decide(new: int, action: str, *known: int, **fields: Any) -> Decision:
+    told: dict[str, Any] = {"ended_at": None, "reason": "so", **fields}
+    return Decision(new=new, action=ActionKind(action), known=list(known), **told)
+
+
+def plan(
+    candidates: list[ValidatedCandidate],
+    facts: list[Fact],
+    *decisions: Decision,
+    related_by_candidate: list[list[int]] | None = None,
+    **linking: Any,
+) -> ActionPlan:
+    entities = {"": "me", "bob": "bob", "trip to rome": "trip", "rome": "rome", **linking.pop("entities", {})}
+    found = LinkingResult(
+        entities=entities,
+        related=[each.memory_id for each in facts],
+        related_by_candidate=related_by_candidate
+        if related_by_candidate is not None
+        else [list(range(len(facts))) for _ in candidates],
+        **linking,
+    )
+    same = linking.pop("same", [])
+    answer = Reconciliation(decisions=list(decisions), same_entities=same) if decisions or same else None
+    return ActionPlanner(candidates, found, {each.memory_id: each for each in facts}, NAMES).plan(answer)
+
+
+def closed(made: ActionPlan) -> list[str]:
+    return [each for save in made.saves for each in save.memory.supersedes]
+
+
+def test_a_supersession_ends_the_fact_at_the_message_time() -> None:
+    made = plan([candidate()], [fact("f1")], decide(1, "supersede", 1))
+    (save,) = made.saves
+    assert (save.memory.supersedes, save.reason) == (["f1"], "superseded: so")
+    assert save.memory.valid_at == midnight("2026-05-01")
+
+
+def test_a_supersession_starts_at_the_stated_start_or_at_the_models_ended_at() -> None:
+    is_dated = plan(
+        [candidate(valid_at=midnight("2026-03-01"))], [fact("f1")], decide(1, "supersede", 1, ended_at="2026-02")
+    )
+    assert is_dated.saves[0].memory.valid_at == midnight("2026-03-01")
+    ended = plan([candidate()], [fact("f1")], decide(1, "supersede", 1, ended_at="2026-02"))
+    assert ended.saves[0].memory.valid_at == midnight("2026-02-01")
+    assert ended.saves[0].memory.metadata[STATED_START_KEY] == "2026-02"
+
+
+@pytest.mark.parametrize(
+    ("statement", "known", "reason"),
+    [
+        ({"subject": EntityIn(name="Bob")}, {}, "it is about another subject"),
+        ({"subject": EntityIn(name="Somebody new")}, {}, "it is about another subject"),
+        ({}, {"immutable": True}, "it is immutable"),
+        ({"user_message_ids": ()}, {}, "the assistant alone said so"),
+        ({"type": "feeling"}, {}, "a feeling does not end a fact"),
+        ({"type": "recommendation"}, {"type": MemoryType.PREFERENCE}, "a recommendation does not end a preference"),
+        ({}, {"status": MemoryStatus.SUPERSEDED, "superseded_by": "x"}, "it had ended already"),
+        ({"valid_at": midnight("2019-01-01")}, {"valid_at": midnight("2020-01-01")}, "it began later"),
+        (
+            {"valid_at": midnight("2015-01-01"), "invalid_at": midnight("2019-01-01")},
+            {"valid_at": midnight("2014-01-01"), "first_created_at": midnight("2014-01-01")},
+            None,
+        ),
+        (
+            {"invalid_at": midnight("2019-01-01")},
+            {"valid_at": midnight("2020-01-01")},
+            "the new statement ended before it",
+        ),
+    ],
+)
+def test_a_vetoed_supersession_saves_the_new_memory_beside_the_old_one(
+    statement: dict[str, Any], known: dict[str, Any], reason: str | None
+) -> None:
+    made = plan([candidate(**statement)], [fact("f1", **known)], decide(1, "supersede", 1))
+    assert [veto.reason for veto in made.vetoes] == ([reason] if reason else [])
+    assert closed(made) == ([] if reason else ["f1"])
+    assert len(made.saves) == 1
+
+
+def test_a_fact_about_another_person_is_not_superseded() -> None:
+    bobs = fact("f1", "Bob likes coffee", subject_id="bob", entity_ids=("bob",))
+    made = plan([candidate("Mara likes tea")], [bobs], decide(1, "supersede", 1))
+    assert closed(made) == []
+
+
+def test_a_fact_about_a_shared_thing_may_be_superseded() -> None:
+    trip = fact("f1", "The trip to Rome is in June", subject_id="trip", entity_ids=("trip",))
+    made = plan(
+        [candidate("Mara cancelled the trip", object=EntityIn(name="trip to Rome"))], [trip], decide(1, "supersede", 1)
+    )
+    assert closed(made) == ["f1"]
+
+
+def test_a_start_inferred_from_the_message_time_does_not_block_supersession() -> None:
+    known = fact("f1", valid_at=midnight("2026-01-06"), source_kind="extraction", metadata={"said_by": "user"})
+    made = plan([candidate(valid_at=midnight("2023-01-01"))], [known], decide(1, "supersede", 1))
+    assert closed(made) == ["f1"]
+    told = fact(
+        "f1", valid_at=midnight("2026-01-06"), source_kind="extraction", metadata={STATED_START_KEY: "2026-01-06"}
+    )
+    assert closed(plan([candidate(valid_at=midnight("2023-01-01"))], [told], decide(1, "supersede", 1))) == []
+
+
+def test_a_memory_is_superseded_once_and_at_most_the_limit_per_window() -> None:
+    made = plan([candidate("a"), candidate("b")], [fact("f1")], decide(1, "supersede", 1), decide(2, "supersede", 1))
+    assert closed(made) == ["f1"]
+    facts = [fact(f"f{n}", f"content {n}") for n in range(20)]
+    made = plan([candidate()], facts, decide(1, "supersede", *range(1, 21)))
+    assert len(closed(made)) == MAX_SUPERSESSIONS_PER_WINDOW
+
+
+def test_a_deletion_needs_a_retraction_by_the_user_of_a_related_fact() -> None:
+    facts = [fact(f"f{n}", f"content {n}") for n in range(6)]
+    back = candidate("Mara loves Marco", retracts=True)
+    made = plan([back], facts, decide(1, "delete", *range(1, 7)), related_by_candidate=[[0, 1, 2, 3, 4]])
+    assert [deletion.memory_id for deletion in made.deletions] == ["f0", "f1", "f2"][:MAX_DELETIONS_PER_WINDOW]
+    assert made.saves == []
+    assert {veto.reason for veto in made.vetoes} == {
+        "more than 3 memories at once",
+        "it is not related to what was taken back",
+    }
+    assert plan([candidate()], facts, decide(1, "delete", 1)).deletions == []
+    assert plan([candidate(retracts=True, user_message_ids=())], facts, decide(1, "delete", 1)).deletions == []
+    assert plan([back], [fact("f1", immutable=True)], decide(1, "delete", 1)).deletions == []
+    assert plan([back], facts).vetoes[0].reason == "nothing known says what was taken back"
+
+
+def test_a_reinforcement_saves_the_known_content_again() -> None:
+    made = plan(
+        [candidate("Mara is fond of coffee")], [fact("f1", valid_at=midnight("2020-01-01"))], decide(1, "reinforce", 1)
+    )
+    (save,) = made.saves
+    assert save.is_reinforcement
+    assert (save.memory.content, save.memory.valid_at) == ("Mara loves coffee", midnight("2020-01-01"))
+    assert save.memory.source
+    assert save.memory.source.message_ids == ["m1"]
+
+
+def test_only_active_mutable_facts_of_the_same_subject_are_reinforced() -> None:
+    for known in (fact("f1", subject_id="bob"), fact("f1", status=MemoryStatus.SUPERSEDED), fact("f1", immutable=True)):
+        (save,) = plan([candidate()], [known], decide(1, "reinforce", 1)).saves
+        assert save.memory.content == "Mara hates coffee"
+
+
+def test_a_superseded_fact_is_not_reinforced() -> None:
+    made = plan([candidate("again"), candidate()], [fact("f1")], decide(1, "reinforce", 1), decide(2, "supersede", 1))
+    assert [save.memory.content for save in made.saves] == ["Mara hates coffee"]
+    assert made.vetoes[0].reason == "another statement ends it"
+
+
+def test_single_valued_is_dropped_beside_immutable_facts_and_model_inserts() -> None:
+    home = {"predicate": "LIVES_IN", "single_valued": True}
+    known = fact("f1", "Mara lives in Rome", predicate="LIVES_IN", object_id="rome")
+    assert plan([candidate("Mara lives in Oslo", **home)], [known]).saves[0].memory.single_valued
+    assert (
+        not plan([candidate("Mara lives in Oslo", **home)], [known], decide(1, "insert")).saves[0].memory.single_valued
+    )
+    lasting = fact("f1", "Mara lives in Rome", predicate="LIVES_IN", immutable=True)
+    assert not plan([candidate("Mara lives in Oslo", **home)], [lasting]).saves[0].memory.single_valued
+    before = {**home, "valid_at": midnight("2010-01-01"), "invalid_at": midnight("2012-01-01")}
+    assert plan([candidate("Mara lived in Oslo", **before)], [known], decide(1, "insert")).saves[0].memory.single_valued
+
+
+def test_an_unclear_name_means_only_one_of_its_options() -> None:
+    jonas = [AmbiguousName(name="Jonas", type="Person", options=["bob"])]
+    known = [PossibleEntity(id="bob", name="Bob", type="Person"), PossibleEntity(id="trip", name="trip", type="Event")]
+    statement = candidate("Jonas has twins", subject=EntityIn(name="Jonas"))
+
+    def meant(*told: SameEntity) -> dict[str, str]:
+        found = LinkingResult(
+            entities={"": "me"}, ambiguous_names=jonas, known=known, related=[], related_by_candidate=[[]]
+        )
+        answer = Reconciliation(decisions=[], same_entities=list(told))
+        return ActionPlanner([statement], found, {}, NAMES).plan(answer).resolved_names
+
+    assert meant(SameEntity(name=1, known=1)) == {"jonas": "bob"}
+    assert meant(SameEntity(name=1, known=2)) == {}
+    assert meant(SameEntity(name=1, known=None), SameEntity(name=3, known=1), SameEntity(name=1, known=9)) == {}
+
+
+def test_rules_alone_settle_only_verbatim_repeats_and_later_single_values() -> None:
+    entities = {"": "me", "oslo": "oslo", "rome": "rome"}
+    home = {"predicate": "LIVES_IN", "single_valued": True, "object": EntityIn(name="Oslo")}
+    rome = fact("f1", "Mara lives in Rome", predicate="LIVES_IN", object_id="rome", valid_at=midnight("2020-01-01"))
+    assert is_settled_by_rules(candidate(), [], {"": "me"})
+    assert is_settled_by_rules(candidate("Mara loves COFFEE."), [fact("f1")], entities)
+    assert is_settled_by_rules(candidate("Mara lives in Oslo", **home), [rome], entities)
+    assert not is_settled_by_rules(
+        candidate("Mara lives in Oslo", **home, valid_at=midnight("2019-01-01")), [rome], entities
+    )
+    assert not is_settled_by_rules(candidate("Mara lives in Oslo", **home), [rome, fact("f2")], entities)
+    assert not is_settled_by_rules(
+        candidate("Mara has a flat in Rome", **{**home, "object": EntityIn(name="Rome")}), [rome], entities
+    )
+    assert not is_settled_by_rules(candidate(), [fact("f1")], entities)
+    assert not is_settled_by_rules(candidate(retracts=True), [fact("f1")], entities)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Decision,
+            new=st.integers(-1, 4),
+            action=st.sampled_from(ActionKind),
+            known=st.lists(st.integers(-2, 8), max_size=6),
+            ended_at=st.none() | st.just("2026-02") | st.text(max_size=8),
+            reason=st.text(max_size=300),
+        ),
+        max_size=8,
+    ),
+    st.lists(st.booleans(), min_size=3, max_size=3),
+)
+def test_no_decision_changes_immutable_unrelated_or_foreign_facts(
+    decisions: list[Decision], retracts: list[bool]
+) -> None:
+    facts = [
+        fact("mine", "a"),
+        fact("fixed", "b", immutable=True),
+        fact("bobs", "c", subject_id="bob", entity_ids=("bob",)),
+        fact("ended", "d", status=MemoryStatus.SUPERSEDED),
+        fact("far", "e"),
+    ]
+    candidates = [candidate(f"candidate {n}", retracts=taken) for n, taken in enumerate(retracts)]
+    made = plan(candidates, facts, *decisions, related_by_candidate=[[0, 1, 2, 3]] * 3)
+    ended = [*closed(made), *(deletion.memory_id for deletion in made.deletions)]
+    assert len(ended) == len(set(ended))
+    assert "fixed" not in ended
+    assert "bobs" not in closed(made)
+    assert "far" not in [deletion.memory_id for deletion in made.deletions]
+    done = [save.candidate_index for save in made.saves] + [
+        each.candidate_index for each in (*made.deletions, *made.vetoes)
+    ]
+    assert set(done) == {0, 1, 2}
+    assert all(len(save.reason) <= 220 for save in made.saves)
+
+
+def test_reasons_are_cut_and_on_one_line() -> None:
+    made = plan([candidate()], [fact("f1")], decide(1, "supersede", 1, reason="x\n" * 900))
+    assert "\n" not in made.saves[0].reason
+    assert len(made.saves[0].reason) <= 220
+
+
+def test_times_go_to_the_store_in_utc() -> None:
+    made = plan([candidate()], [fact("f1")], decide(1, "supersede", 1))
+    starts: datetime | None = made.saves[0].memory.valid_at
+    assert starts
+    assert str(starts.tzinfo) == "UTC"

@@ -1,0 +1,220 @@
+"""Messages as they arrive: validated, stored once, in order, never lost between the store and the queue."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from graphmem.domain.job import JobStatus
+from graphmem.domain.session import MessageIn, MessagesIn, SessionIn
+from graphmem.errors import Conflict, NotFound
+from graphmem.service.messages import MessageService
+from graphmem.store.episode_mapping import PreparedMessage
+from tests.ingestion.conftest import IngestionHarness, candidate, extraction, message_at
+
+
+@pytest.mark.req("GO-01")
+def test_the_role_model_is_read_as_assistant() -> None:
+    assert MessageIn.model_validate({"role": "Model", "content": "hi"}).role == "assistant"
+
+
+@pytest.mark.req("GO-01")
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "boss", "content": "hi"},
+        {"role": "user", "content": "  "},
+        {"role": "user"},
+        {"content": "hi"},
+        {"role": "user", "content": "hi", "timestamp": "2026-05-01T12:00:00"},
+        {"role": "user", "content": "hi", "timestamp": "yesterday"},
+        {"role": "user", "content": "x" * 100_001},
+        {"role": "user", "content": "a\x00b"},
+        {"role": "user", "content": "hi", "more": 1},
+        {"role": "user", "content": "hi", "confidence": 1.1},
+    ],
+)
+def test_an_invalid_message_is_rejected(message: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        MessageIn.model_validate(message)
+
+
+@pytest.mark.parametrize(
+    "batch", [{"messages": []}, {"messages": [{"role": "user", "content": "a"}], "timezone": "Mars"}]
+)
+def test_a_batch_needs_messages_and_a_zone_that_exists(batch: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        MessagesIn.model_validate(batch)
+
+
+def test_entities_of_a_message_are_one_value_or_several() -> None:
+    message = MessageIn.model_validate({"role": "user", "content": "hi", "entities": {"amount": 5, "city": ["a", "b"]}})
+    assert message.entities == {"amount": [5], "city": ["a", "b"]}
+
+
+@pytest.mark.req("TRUE-02")
+@pytest.mark.req("TRUE-03")
+async def test_messages_are_stored_in_order_with_all_their_fields(harness: IngestionHarness) -> None:
+    first = {
+        "role": "user",
+        "content": "what did I spend?",
+        "id": "m1",
+        "name": "Mara",
+        "timestamp": "2026-05-03T23:30:00+02:00",
+        "intent": "spending_analysis",
+        "entities": {"category": "food"},
+        "metadata": {"client": "app"},
+    }
+    second = {
+        "role": "assistant",
+        "content": "214 dollars",
+        "rich_content": {"chart": "bar"},
+        "confidence": 0.8,
+        "sql_executed": "SELECT 1",
+        "query_results": {"sum": 214},
+        "execution_time_ms": 12.5,
+    }
+    accepted = await harness.send(first, second, extract=False)
+    assert accepted.job_id is None
+    page = await harness.conversations.list_messages(harness.owner, "s1")
+    mine, answer = page.items
+    assert (mine.id, mine.name, mine.intent, mine.position) == ("m1", "Mara", "spending_analysis", 1)
+    assert mine.timestamp.isoformat() == "2026-05-03T21:30:00+00:00"
+    assert (mine.entities, mine.metadata) == ({"category": ["food"]}, {"client": "app"})
+    assert (answer.rich_content, answer.query_results) == ({"chart": "bar"}, {"sum": 214})
+    assert (answer.confidence, answer.execution_time_ms, answer.sql_executed) == (0.8, 12.5, "SELECT 1")
+    session = await harness.conversations.get_session(harness.owner, "s1")
+    assert (session.message_count, session.intent_sequence, session.is_active) == (2, ["spending_analysis"], True)
+    chain = await harness.graph.read(
+        lambda transaction: transaction.run_text(
+            "MATCH (:Session {group_id: $g})-[:HAS_EPISODE]->(a:Episodic)-[:NEXT_EPISODE]->(b) "
+            "RETURN a.message_id AS a, b.message_id AS b",
+            {"g": harness.owner.group_id},
+        )
+    )
+    assert chain == [{"a": "m1", "b": answer.id}]
+
+
+async def test_sessions_and_ids_are_made_where_none_are_given(harness: IngestionHarness) -> None:
+    accepted = await harness.send("hi", session=None, extract=False)
+    assert accepted.session_id
+    assert len(accepted.message_ids) == 1
+    assert (await harness.conversations.get_session(harness.owner, accepted.session_id)).message_count == 1
+
+
+async def test_the_same_batch_from_many_at_once_is_stored_and_read_once(harness: IngestionHarness) -> None:
+    harness.model_answers(extraction(candidate("User has a cat")))
+    message = message_at("2026-05-01", "I have a cat", id="m1")
+    answers = await asyncio.gather(*(harness.send(message) for _ in range(5)))
+    jobs = {answer.job_id for answer in answers if answer.job_id}
+    assert len(jobs) == 1
+    await harness.wait_for_job(jobs.pop())
+    assert len(harness.server.requests) == 1
+    assert (await harness.conversations.get_session(harness.owner, "s1")).message_count == 1
+
+
+async def test_an_id_that_comes_twice_in_a_batch_is_one_message(harness: IngestionHarness) -> None:
+    message = message_at("2026-05-01", "I have a cat", id="m1")
+    accepted = await harness.send(message, message, extract=False)
+    assert accepted.message_ids == ["m1", "m1"]
+    assert (await harness.conversations.get_session(harness.owner, "s1")).message_count == 1
+
+
+async def test_messages_stored_without_extraction_are_extracted_when_sent_again(harness: IngestionHarness) -> None:
+    message = message_at("2026-05-01", "I have a cat", id="m1")
+    await harness.send(message, extract=False)
+    harness.model_answers(extraction(candidate("User has a cat")))
+    job = await harness.send_and_extract(message)
+    assert job.status is JobStatus.SUCCEEDED
+    assert await harness.current_contents() == ["User has a cat"]
+
+
+async def test_a_crash_between_storing_and_queueing_loses_no_message(harness: IngestionHarness) -> None:
+    turn = PreparedMessage(
+        MessageIn.model_validate(message_at("2026-05-01", "I have a cat", id="m1")), [0.0] * 383 + [1.0]
+    )
+    job_id = "0f2d8b7e-" + harness.owner.tenant[1:5] + "-4000-8000-" + harness.owner.tenant[1:]
+    await harness.episodes.append_messages(harness.owner, "s1", [turn], job_id=job_id)
+    assert await harness.jobs.get(job_id) is None
+    harness.model_answers(extraction(candidate("User has a cat")))
+    assert await harness.inbox.requeue_unread() >= 1
+    await harness.wait_for_job(job_id)
+    assert await harness.current_contents() == ["User has a cat"]
+    assert await harness.inbox.requeue_unread() == 0
+
+
+async def test_a_retry_after_a_crash_before_queueing_gets_the_first_job(harness: IngestionHarness) -> None:
+    message = message_at("2026-05-01", "I have a cat", id="m1")
+    turn = PreparedMessage(MessageIn.model_validate(message), [0.0] * 383 + [1.0])
+    job_id = "1f2d8b7e-" + harness.owner.tenant[1:5] + "-4000-8000-" + harness.owner.tenant[1:]
+    await harness.episodes.append_messages(harness.owner, "s1", [turn], job_id=job_id)
+    harness.model_answers(extraction(candidate("User has a cat")))
+    job = await harness.send_and_extract(message)
+    assert (job.id, job.status) == (job_id, JobStatus.SUCCEEDED)
+
+
+@pytest.mark.req("CASH-01")
+async def test_with_manual_extraction_messages_alone_extract_nothing(harness: IngestionHarness) -> None:
+    manual = MessageService(harness.inbox, harness.episodes, harness.jobs, "manual")
+    batch = MessagesIn.model_validate({"session_id": "s1", "messages": [message_at("2026-05-01", "I have a cat")]})
+    answer = await manual.add(harness.owner, batch)
+    assert answer.job_id is None  # type: ignore[union-attr]
+    await manual.close(harness.owner, "s1")
+    assert harness.server.requests == []
+
+
+@pytest.mark.req("QUINN-04")
+@pytest.mark.req("CASH-20")
+async def test_closing_a_session_extracts_unread_and_promotes_important_memories(harness: IngestionHarness) -> None:
+    await harness.save("The trip was discussed", type="conversation_topic", scope="episodic", importance=0.7,
+                     source={"session_id": "s1"})  # fmt: skip
+    await harness.save("Small talk was made", type="conversation_topic", scope="episodic", importance=0.3,
+                     source={"session_id": "s1"})  # fmt: skip
+    await harness.send(message_at("2026-05-01", "I have a cat"), extract=False)
+    harness.model_answers(extraction(candidate("User has a cat")))
+    session = await harness.conversations.close(harness.owner, "s1")
+    assert session.is_active is False
+    assert session.ended_at == harness.clock()
+    for job in await harness.jobs.list(harness.owner.group_id):
+        assert (await harness.wait_for_job(job.id)).status is JobStatus.SUCCEEDED
+    assert {memory.content: memory.scope.value for memory in await harness.current_memories()} == {
+        "The trip was discussed": "profile",
+        "Small talk was made": "episodic",
+        "User has a cat": "profile",
+    }
+
+
+async def test_a_session_can_be_opened_once_and_goes_on_after_its_end(harness: IngestionHarness) -> None:
+    session = await harness.conversations.open_session(harness.owner, SessionIn(session_id="s1", title="Boats"))
+    assert (session.title, session.message_count) == ("Boats", 0)
+    with pytest.raises(Conflict):
+        await harness.conversations.open_session(harness.owner, SessionIn(session_id="s1"))
+    await harness.conversations.close(harness.owner, "s1")
+    await harness.send("one more thing", extract=False)
+    assert (await harness.conversations.get_session(harness.owner, "s1")).is_active
+
+
+async def test_pages_of_sessions_and_messages_go_on_where_they_ended(harness: IngestionHarness) -> None:
+    for name in ("s1", "s2", "s3"):
+        await harness.send(f"hi from {name}", "and more", session=name, extract=False)
+    first = await harness.conversations.list_sessions(harness.owner, limit=2)
+    rest = await harness.conversations.list_sessions(harness.owner, limit=2, cursor=first.next_cursor)
+    assert sorted(each.session_id for each in [*first.items, *rest.items]) == ["s1", "s2", "s3"]
+    assert rest.next_cursor is None
+    page = await harness.conversations.list_messages(harness.owner, "s1", limit=1)
+    after = await harness.conversations.list_messages(harness.owner, "s1", limit=1, cursor=page.next_cursor)
+    assert [each.content for each in [*page.items, *after.items]] == ["hi from s1", "and more"]
+
+
+async def test_another_users_session_is_not_found(harness: IngestionHarness) -> None:
+    from graphmem.domain.identity import Owner
+
+    await harness.send("hi", extract=False)
+    other = Owner(harness.owner.tenant, "somebody")
+    with pytest.raises(NotFound):
+        await harness.conversations.get_session(other, "s1")
+    with pytest.raises(NotFound):
+        await harness.conversations.list_messages(other, "s1")

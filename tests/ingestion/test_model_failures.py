@@ -1,0 +1,69 @@
+"""A model's server that hangs, lies or breaks: the job fails in sight, nothing is half-written, a retry mends it."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from graphmem.domain.job import JobStatus
+from tests.ingestion.conftest import IngestionHarness, candidate, extraction, lives_in, message_at
+from tests.llm.scripted_server import Step, fails, hangs, replies, sends
+
+CUT = json.dumps(extraction(lives_in("Lisbon")))[:-40]
+
+FAULTS: dict[str, Step] = {
+    "hangs": hangs(3),
+    "answers garbage": replies("I would rather not."),
+    "is no model": sends(b"<html>hello</html>", "text/html"),
+    "cuts its JSON": replies(CUT),
+    "stops at its limit": replies(CUT, finish="length"),
+    "answers another schema": replies('{"memories": ["User lives in Lisbon"]}'),
+    "leaves fields out": replies('{"skip": false, "candidates": [{"content": "User lives in Lisbon"}]}'),
+    "limits the rate": fails(429),
+    "fails": fails(500),
+}
+
+
+@pytest.mark.req("GO-08")
+@pytest.mark.req("UMB-01")
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_broken_answer_fails_the_job_and_writes_nothing(
+    harness: IngestionHarness,
+    fault: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    harness.model_answers(FAULTS[fault])
+    with caplog.at_level(logging.WARNING, "graphmem"):
+        job = await harness.send_and_extract(message_at("2026-05-01", "I live in Lisbon, secretly"))
+    assert job.status is JobStatus.FAILED
+    assert job.error
+    assert "secretly" not in job.error
+    assert await harness.current_memories() == []
+    warnings = [record for record in caplog.records if record.name.startswith("graphmem.jobs")]
+    assert len(warnings) == 1
+    harness.server.steps.clear()
+    harness.server.requests.clear()
+    harness.model_answers(extraction(lives_in("Lisbon")))
+    await harness.jobs.retry(job.id)
+    again = await harness.wait_for_job(job.id)
+    assert again.status is JobStatus.SUCCEEDED, again.error
+    assert await harness.current_contents() == ["User lives in Lisbon"]
+
+
+async def test_a_second_call_that_fails_does_not_repeat_the_first(harness: IngestionHarness) -> None:
+    await harness.save("User loves coffee")
+    harness.model_answers(extraction(candidate("User is fond of coffee")), fails(500))
+    job = await harness.send_and_extract(message_at("2026-05-01", "coffee is my jam"))
+    assert job.status is JobStatus.FAILED
+    first = [request for request in harness.server.requests if "<known_names>" in request["messages"][-1]["content"]]
+    assert len(first) == 1
+    harness.server.steps.clear()
+    harness.server.requests.clear()
+    told = {"new": 1, "action": "insert", "known": [], "ended_at": None, "reason": ""}
+    harness.model_answers({"decisions": [told], "same_entities": []})
+    await harness.jobs.retry(job.id)
+    assert (await harness.wait_for_job(job.id)).status is JobStatus.SUCCEEDED
+    assert len(harness.server.requests) == 1
+    assert await harness.current_contents() == ["User loves coffee", "User is fond of coffee"]

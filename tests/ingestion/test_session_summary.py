@@ -1,0 +1,73 @@
+"""Sessions summed up: on request, and by themselves when they grow long."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from graphmem.domain.job import JobStatus
+from graphmem.domain.session import SessionIn
+from graphmem.ingestion.inbox import Inbox
+from graphmem.ingestion.session_summary import SUMMARY_JOB
+from tests.ingestion.conftest import IngestionHarness, message_at
+
+
+def summary(text: str, **fields: Any) -> dict[str, Any]:
+    return {"title": "Boats", "summary": text, "takeaways": [], "topics": ["boats"], "sentiment": 0.5, **fields}
+
+
+@pytest.mark.req("QUINN-07")
+async def test_summarizing_a_session_saves_a_memory_tagged_summary(harness: IngestionHarness) -> None:
+    await harness.conversations.open_session(harness.owner, SessionIn(session_id="s1", metadata={"ticket_id": "T-7"}))
+    await harness.send(
+        message_at("2026-05-01", "which boat is for me?"), message_at("2026-05-01", "a Folkboat"), extract=False
+    )
+    harness.model_answers(summary("Mara looked for a boat; card 4242 4242 4242 4242"))
+    job = await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    assert job.status is JobStatus.SUCCEEDED, job.error
+    (memory,) = await harness.current_memories()
+    assert memory.content == "Mara looked for a boat; card [card]"
+    assert memory.tags == ["summary", "boats"]
+    assert memory.metadata["ticket_id"] == "T-7"
+    session = await harness.conversations.get_session(harness.owner, "s1")
+    assert (session.title, session.summary, session.summarized_through) == ("Boats", memory.content, 2)
+    assert session.sentiment_score == 0.5
+
+
+@pytest.mark.req("QUINN-08")
+async def test_a_later_summary_starts_from_the_earlier_one_and_replaces_it(harness: IngestionHarness) -> None:
+    await harness.send(message_at("2026-05-01", "which boat is for me?"), extract=False)
+    harness.model_answers(summary("Mara looked for a boat"))
+    await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    harness.clock.advance(timedelta(minutes=1))
+    await harness.send(message_at("2026-05-02", "I bought a Folkboat"), extract=False)
+    harness.model_answers(summary("Mara bought a Folkboat"))
+    job = await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    assert job.status is JobStatus.SUCCEEDED, job.error
+    assert "Mara looked for a boat" in harness.prompts[1].split("<earlier_summary>")[1].split("</earlier_summary>")[0]
+    assert "which boat" not in harness.prompts[1]
+    harness.clock.advance(timedelta(minutes=1))
+    assert await harness.current_contents() == ["Mara bought a Folkboat"]
+    again = await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    assert (again.status, again.reason) == (JobStatus.SKIPPED, "nothing new to sum up")
+
+
+@pytest.mark.req("QUINN-08")
+async def test_the_fifty_first_message_triggers_a_summary_of_older_ones(
+    harness: IngestionHarness, embedder: Any
+) -> None:
+    from graphmem.domain.policy import SecretPolicy
+
+    harness.conversations._inbox = Inbox(harness.episodes, embedder, SecretPolicy(), harness.jobs, summaries=True)
+    await harness.send(*(message_at("2026-05-01", f"line {n}") for n in range(50)), extract=False)
+    assert await harness.jobs.list(harness.owner.group_id, SUMMARY_JOB) == []
+    harness.model_answers(summary("Mara counted"))
+    await harness.send(message_at("2026-05-01", "line 50"), extract=False)
+    (job,) = await harness.jobs.list(harness.owner.group_id, SUMMARY_JOB)
+    assert (await harness.wait_for_job(job.id)).status is JobStatus.SUCCEEDED
+    session = await harness.conversations.get_session(harness.owner, "s1")
+    assert (session.summary, session.summarized_through, session.message_count) == ("Mara counted", 41, 51)
+    assert "line 40" in harness.prompts[0]
+    assert "line 41" not in harness.prompts[0]

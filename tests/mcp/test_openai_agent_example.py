@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from graphmem.bootstrap import GraphMemory
+from graphmem.domain.identity import Owner
+from graphmem.domain.listing import ListFilters
+from graphmem.llm.replay import ReplayServer, load_recordings
+
+AGENT = Path(__file__).parents[2] / "examples" / "openai_agent.py"
+RECORDINGS = Path(__file__).parent / "recordings"
+REMEMBER_REQUEST = "Please remember that I am allergic to peanuts."
+QUESTION = "What should I leave out when I cook for myself?"
+
+
+@pytest.fixture
+def agent() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("openai_agent", AGENT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+async def run_conversation(agent: ModuleType, service: GraphMemory, owner: Owner) -> list[str]:
+    return [await agent.reply(service, owner.user_id, asked, owner.tenant) for asked in (REMEMBER_REQUEST, QUESTION)]
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReplayServer]:
+    """Completions of a large language model, recorded with this example; any other prompt is refused."""
+    with ReplayServer(RECORDINGS) as replay:
+        monkeypatch.setenv("OPENAI_BASE_URL", replay.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        yield replay
+
+
+@pytest.mark.req("QUINN-09", "QUINN-35")
+async def test_the_agent_remembers_from_one_conversation_to_the_next(
+    agent: ModuleType, service: GraphMemory, owner: Owner, model: ReplayServer
+) -> None:
+    confirmed, answered = await run_conversation(agent, service, owner)
+    assert confirmed.startswith("Noted, I'll remember")
+    assert "peanuts" in answered
+    [kept] = (await service.memories.page(owner, ListFilters())).items
+    assert kept.content == "The user is allergic to peanuts."
+    assert (model.missing, sum(model.calls.values())) == ([], 4)
+
+
+def test_the_recordings_hold_the_expected_prompts() -> None:
+    requests = [each["request"] for each in load_recordings(RECORDINGS).values()]
+    asked, asked_again = (each for each in requests if len(each["messages"]) == 2)
+    for request in (asked, asked_again):
+        assert {tool["function"]["name"] for tool in request["tools"]} == {"save_memory", "search_memory"}
+        assert [each["role"] for each in request["messages"]] == ["system", "user"]
+        assert "search_memory" in request["messages"][0]["content"]
+    told = {each["messages"][-1]["content"] for each in requests if each["messages"][-1]["role"] == "tool"}
+    assert told == {"Noted, I'll remember: The user is allergic to peanuts.", "The user is allergic to peanuts."}
+
+
+async def test_the_agent_sends_identical_requests_each_time(
+    agent: ModuleType, service: GraphMemory, owner: Owner, model: ReplayServer
+) -> None:
+    for tenant in (owner.tenant, f"{owner.tenant}-2"):
+        await run_conversation(agent, service, Owner(tenant, owner.user_id))
+    assert {*model.calls.values()} == {2}
+    assert model.missing == []

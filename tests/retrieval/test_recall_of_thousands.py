@@ -1,0 +1,30 @@
+"""Recall among thousands of memories of one user; how fast it is, `make bench-scale` tells."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from benches.synthetic_data import SyntheticData
+from graphmem.bootstrap import GraphMemory
+from graphmem.domain.identity import Owner
+from graphmem.domain.search_models import SearchQuery
+
+MEMORIES, BATCH = 5_000, 1_000
+
+
+@pytest.mark.req("QUINN-32")
+async def test_each_of_five_thousand_memories_is_found_by_some_of_its_words(memory: GraphMemory, owner: Owner) -> None:
+    parts = memory.components
+    made = SyntheticData(uuid.uuid4().int, parts.embedder.dimension).user(owner, MEMORIES)
+    await parts.graph.execute("entities.create_entities", entities=made.entities)
+    for start in range(0, MEMORIES, BATCH):
+        await parts.graph.execute("facts.create_versions", rows=made.facts[start : start + BATCH])
+    await parts.graph.write(lambda transaction: parts.facts.lock_user(transaction, owner))
+    for wanted in (row["properties"] for row in made.facts[:: MEMORIES // 10]):
+        words = wanted["fact"].split()
+        answer = await memory.retrieval.search(owner, SearchQuery(query=" ".join(words[:6]), reinforce=False))
+        assert wanted["fact"] in [each.memory.content for each in answer.results]
+        looked_up = await memory.retrieval.lookup(owner, " ".join(words[-2:]), reinforce=False)
+        assert looked_up.entities

@@ -1,0 +1,176 @@
+"""The pure parts of recall: names in texts, times in questions, words, factors, the order of evidence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphmem.retrieval.bm25 import bm25_scores, tokenize
+from graphmem.retrieval.evidence import FactText, MessageText, rank_messages
+from graphmem.retrieval.lucene_query import MAX_QUERY_TERMS, build_lucene_query, query_terms
+from graphmem.retrieval.name_index import NameIndex, question_focus
+from graphmem.retrieval.score_factors import decay_factor, importance_factor, persona_factor, score_factors, time_factor
+from graphmem.retrieval.time_expressions import TimeRange, find_time_ranges
+from graphmem.store.search import EntityName, FactCandidate
+
+NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
+DAY = 86_400_000
+
+
+def entity(key: str, name: str, *aliases: str, kind: str = "Person", is_user: bool = False) -> EntityName:
+    return EntityName(key, name, kind, aliases, is_user)
+
+
+NAMES = NameIndex(
+    [
+        entity("user", "mara", is_user=True),
+        entity("bob", "Bob Ostrander", "Bobby"),
+        entity("ana", "Ana Prado"),
+        entity("anna", "Anna Prado-Lind"),
+        entity("nyc", "New York City", "NYC", kind="Place"),
+        entity("york", "York", kind="Place"),
+        entity("tokyo", "東京", kind="Place"),
+        entity("moscow", "Москва", kind="Place"),
+        entity("cafe", "Café Zoë", kind="Place"),
+        entity("cairo", "القاهرة", kind="Place"),
+    ]
+)
+
+
+@pytest.mark.req("UMB-06")
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("what does bob ostrander like?", ["bob"]),
+        ("BOBBY!", ["bob"]),
+        ("did Ostrander call", ["bob"]),
+        ("is it far from New York City", ["nyc"]),
+        ("is it far from York", ["york"]),
+        ("a table at cafe zoe", ["cafe"]),
+        ("明日東京に行きます", ["tokyo"]),
+        ("сколько времени в москва", ["moscow"]),
+        ("ماذا عن القاهرة اليوم", ["cairo"]),
+        ("Bob Ostrandr again", ["bob"]),
+        ("Ana and NYC", ["nyc", "ana"]),
+        ("nothing of the kind", []),
+        ("what do I like?", ["user"]),
+        ("what do I like about Bobby?", ["bob"]),
+        ("", []),
+    ],
+)
+def test_entities_are_found_by_whole_names_parts_and_typos(text: str, meant: list[str]) -> None:
+    assert [each.id for each in NAMES.find(text)] == meant
+
+
+def test_a_short_name_is_not_found_with_a_typo() -> None:
+    assert NAMES.find("an umbrella") == []
+
+
+def test_a_first_name_shared_by_many_matches_none_of_them() -> None:
+    many = NameIndex([entity(str(number), f"Kim Number{number}") for number in range(5)])
+    assert many.find("where is Kim") == []
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_searched_for_names(text: str) -> None:
+    assert len({each.id for each in NAMES.find(text)}) == len(NAMES.find(text))
+
+
+def test_the_question_focus_leaves_out_people_and_stop_words() -> None:
+    text = "What did Bob Ostrander say about the harbour?"
+    assert question_focus(text, NAMES.find(text)) == "say about harbour"
+
+
+def at(*day: int) -> int:
+    return int(datetime(*day, tzinfo=UTC).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("What happened in May 2023?", at(2023, 5, 1), at(2023, 6, 1)),
+        ("where was she in 2021", at(2021, 1, 1), at(2022, 1, 1)),
+        ("what did I do yesterday", at(2026, 6, 9), at(2026, 6, 10)),
+        ("what happened on 3 March 2024?", at(2024, 3, 3), at(2024, 3, 4)),
+    ],
+)
+def test_time_expressions_in_a_question_are_parsed(text: str, start: int, end: int) -> None:
+    assert TimeRange(start, end) in find_time_ranges(text, NOW)
+
+
+@pytest.mark.parametrize("text", ["you may do it now", "who sat on the second chair", "room 12", "", "?" * 600])
+def test_ambiguous_time_words_are_ignored(text: str) -> None:
+    assert find_time_ranges(text, NOW) == []
+
+
+def test_bm25_compares_stems_and_weighs_rare_words_more() -> None:
+    assert tokenize("She was painting the boats") == tokenize("paint boat")
+    texts = [tokenize("a boat"), tokenize("boats and a harbour"), tokenize("a tree")]
+    scores = bm25_scores(tokenize("which harbour"), texts)
+    assert scores[1] > 0 == scores[0] == scores[2]
+
+
+@given(st.lists(st.text("ab c", max_size=20), max_size=6), st.text("ab c", max_size=20))
+def test_a_text_without_a_word_of_the_question_scores_nothing(texts: list[str], question: str) -> None:
+    asked = tokenize(question)
+    for text, score in zip(texts, bm25_scores(asked, [tokenize(text) for text in texts]), strict=True):
+        assert (score > 0) == bool(set(asked) & set(tokenize(text)))
+
+
+@given(st.text(max_size=5_000))
+def test_a_full_text_query_is_bounded_whatever_is_asked(text: str) -> None:
+    words = query_terms(text)
+    assert len(words) <= MAX_QUERY_TERMS
+    assert build_lucene_query(words, ["t:u"], {"fact": 1.0}).startswith("+(group_key:g")
+
+
+def test_lucene_syntax_is_escaped() -> None:
+    query = build_lucene_query(query_terms('OR group_key:x "quoted" a/b* (~)'), ["t:u"], {"fact": 1.0})
+    assert "group_key\\:x" in query
+    assert '"' not in query
+
+
+def fact(**changes: object) -> FactCandidate:
+    same = {
+        "uuid": "f", "memory_id": "m", "score": 1.0, "content": "c", "context": "", "type": "fact", "tags": ["tea"],
+        "importance": 0.5, "strength": 1.0, "decay_rate": 0.01, "accessed": 0, "valid_from": 0, "message_ids": [],
+    }  # fmt: skip
+    return FactCandidate(**{**same, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.req("UMB-09", "QUINN-11")
+def test_decay_lowers_the_score_by_at_most_its_weight() -> None:
+    factors_of_age = [decay_factor(1.0, 0.05, 0, days * DAY) for days in (0, 10, 100, 10_000)]
+    assert factors_of_age == sorted(factors_of_age, reverse=True)
+    assert factors_of_age[0] == 1.0
+    assert factors_of_age[-1] == pytest.approx(0.8)
+    assert decay_factor(1.0, 0.05, 5 * DAY, 0) == 1.0, "a clock that lags does not strengthen"
+
+
+@pytest.mark.req("QUINN-19")
+def test_importance_persona_and_time_multiply_the_score() -> None:
+    assert importance_factor(0.9) > importance_factor(0.5) == 1.0 > importance_factor(0.1)
+    assert persona_factor("fact", ["tea", "home"], {"tea": 2.0, "fact": 1.5, "other": 9.0}) == 3.0
+    assert time_factor(5, [TimeRange(0, 10)]) > time_factor(10, [TimeRange(0, 10)]) == 1.0
+    whole = score_factors(fact(), {"tea": 2.0}, [TimeRange(0, 1)], 0)
+    assert whole.product == pytest.approx(2.0 * whole.decay * whole.importance * whole.time)
+
+
+def test_evidence_lists_the_messages_behind_the_best_facts() -> None:
+    facts = [
+        FactText("likes", "Bob likes the harbour", 0.9, 0.9, ["m1", "m2"]),
+        FactText("owns", "Bob owns a dog", 0.1, 0.1, ["m3"]),
+    ]
+    messages = [
+        MessageText("m3", "a dog", 0.1, False),
+        MessageText("m1", "the harbour at night", 0.5, True),
+        MessageText("m2", "so true", 0.0, False),
+    ]
+    found = rank_messages("who likes the harbour", facts, messages)
+    assert [each.message_id for each in found] == ["m1", "m2", "m3"]
+    assert found[0].via == ["likes"]
+    assert all(0 <= each.score <= 1 for each in found)
+    assert rank_messages("who likes the harbour", [], []) == []
