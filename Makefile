@@ -43,7 +43,7 @@ lint: $(VENV)/.installed-dev ## Check style, types and the direction of imports
 test: lint ## Check the code and run every test
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
-requirements: $(VENV)/.installed-dev ## List the requirements that no test shows
+requirements: $(VENV)/.installed-dev ## Print each requirement with the tests that show it
 	$(BIN)/python tests/requirements.py
 
 reference: $(VENV)/.installed-dev ## Write the reference from the code
