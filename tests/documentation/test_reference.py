@@ -17,7 +17,7 @@ PAGES = [
     "docs/extraction.md",
     "docs/moving.md",
     "docs/neo4j-browser.md",
-    "docs/observing.md",
+    "docs/monitoring.md",
     "docs/operations.md",
     "docs/retrieval.md",
     "graphmem/README.md",
