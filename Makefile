@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart serve test lint requirements reference constraints bench-retrieval bench-scale bench-context bench-consolidation eval-extraction
+.PHONY: help install quickstart serve test test-unit coverage lint format dist requirements reference constraints \
+	bench-retrieval bench-scale bench-context bench-consolidation eval-extraction
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -40,8 +41,24 @@ lint: $(VENV)/.installed-dev ## Check style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+format: $(VENV)/.installed-dev ## Fix style and import order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
 test: lint ## Check the code and run every test
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+
+test-unit: $(VENV)/.installed-dev ## Run the tests that need no Neo4j
+	$(BIN)/python -m pytest -m "not integration"
+
+coverage: $(VENV)/.installed-dev ## Run every test with coverage; fail below the floor
+	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder --cov --cov-report=term:skip-covered
+
+dist: $(VENV)/.installed-dev ## Build the wheels and the sdist in dist/ and check their metadata
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist packaging/graphmem-client
+	$(BIN)/python -m twine check --strict dist/*
 
 requirements: $(VENV)/.installed-dev ## Print each requirement with the tests that show it
 	$(BIN)/python tests/requirements.py

@@ -1,0 +1,81 @@
+"""The distributions, built once per run from the checkout, and clean environments to install them into."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+INSTALL_SECONDS = 400
+"""Longest time for pip to install the full package from an empty cache."""
+
+
+def run_python(python: Path | str, *arguments: str, cwd: Path, timeout: int = 120, **variables: str) -> str:
+    """Run Python outside the checkout, without its import path, and return what it prints.
+
+    Raises AssertionError with the output when the exit status is not 0.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAPHMEM_"))}
+    done = subprocess.run(
+        [str(python), *arguments],
+        cwd=cwd,
+        env={**environment, **variables},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, f"{arguments}: {done.stdout[-2000:]}{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def create_environment(folder: Path, wheel: Path, *constraints: str) -> Path:
+    """Create a virtual environment with one wheel and its dependencies and return its Python."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
+    run_python(python, *pip, *constraints, str(wheel), cwd=folder, timeout=INSTALL_SECONDS)
+    return python
+
+
+def build(source: Path, target: Path, *formats: str) -> list[Path]:
+    """Build distributions with the installed hatchling and return their files."""
+    run_python(
+        sys.executable, "-m", "build", "--no-isolation", *formats, "--outdir", str(target), str(source), cwd=ROOT
+    )
+    return sorted(target.iterdir())
+
+
+@pytest.fixture(scope="session")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The wheel and the sdist of graphmem."""
+    return build(ROOT, tmp_path_factory.mktemp("dist"), "--wheel", "--sdist")
+
+
+@pytest.fixture(scope="session")
+def wheel(distributions: list[Path]) -> Path:
+    """The wheel of graphmem."""
+    return next(path for path in distributions if path.suffix == ".whl")
+
+
+@pytest.fixture(scope="session")
+def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of graphmem-client."""
+    return build(ROOT / "packaging/graphmem-client", tmp_path_factory.mktemp("client-dist"), "--wheel")[0]
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a clean environment in which graphmem is installed from its wheel."""
+    return create_environment(tmp_path_factory.mktemp("full"), wheel, "-c", str(ROOT / "constraints.txt"))
+
+
+@pytest.fixture(scope="session")
+def client_installed(client_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a clean environment in which only graphmem-client is installed."""
+    return create_environment(tmp_path_factory.mktemp("client"), client_wheel, "-c", str(ROOT / "constraints.txt"))

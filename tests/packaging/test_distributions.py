@@ -1,0 +1,101 @@
+"""What is published installs and works without the repository."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from graphmem.settings import Settings
+from tests.packaging.conftest import INSTALL_SECONDS, ROOT, run_python
+
+pytestmark = pytest.mark.timeout(INSTALL_SECONDS + 200)
+
+
+def test_wheel_installs_two_packages_and_no_global_api(wheel: Path) -> None:
+    names = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {name for name in names if not name.endswith(".dist-info")} == {"graphmem", "graphmem_api"}
+
+
+def test_sdist_contains_tests_and_licence(distributions: list[Path]) -> None:
+    sdist = next(path for path in distributions if path.name.endswith(".tar.gz"))
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "README.md", "pyproject.toml", "tests/conftest.py", "cypher/fragments.cypher"} <= names
+    assert not [name for name in names if name.startswith((".venv", "reports", "dist"))]
+
+
+def test_metadata_is_valid(distributions: list[Path], client_wheel: Path) -> None:
+    files = [str(path) for path in (*distributions, client_wheel)]
+    done = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *files], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_both_distributions_have_the_same_version() -> None:
+    versions = {
+        tomllib.loads((ROOT / path).read_text("utf-8"))["project"]["version"]
+        for path in ("pyproject.toml", "packaging/graphmem-client/pyproject.toml")
+    }
+    assert len(versions) == 1
+
+
+def test_quickstart_runs_from_the_wheel_outside_the_repository(installed: Path, tmp_path: Path) -> None:
+    folders = {"GRAPHMEM_DATA_DIR": str(tmp_path / "data"), "GRAPHMEM_CACHE_DIR": str(Settings().cache_dir)}
+    graphmem = str(installed.parent / "graphmem")
+    try:
+        report = json.loads(run_python(graphmem, "quickstart", "--json", cwd=tmp_path, timeout=300, **folders))["report"]
+    finally:
+        run_python(graphmem, "db", "stop", cwd=tmp_path, **folders)
+    assert len(report["kept"]) > 20
+    for answer in report["answers"]:
+        texts = "\n".join(memory["content"] for _, memories in answer["found"] for memory in memories)
+        assert [text for text in answer["question"]["expects"] if text not in texts] == []
+
+
+def test_installed_packages_are_those_of_the_wheel(installed: Path, tmp_path: Path) -> None:
+    show = "import graphmem, graphmem_api.app; print(graphmem.__version__, graphmem.__file__, graphmem_api.__file__)"
+    version, *files = run_python(installed, "-c", show, cwd=tmp_path).split()
+    assert version == tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert all(str(installed.parent.parent) in file for file in files)
+
+
+def test_no_package_called_api_is_importable(installed: Path, tmp_path: Path) -> None:
+    found = "import importlib.util; print(importlib.util.find_spec('api'))"
+    assert run_python(installed, "-c", found, cwd=tmp_path).strip() == "None"
+
+
+def test_default_installation_has_no_torch(installed: Path, tmp_path: Path) -> None:
+    found = "import importlib.util; print(importlib.util.find_spec('torch'))"
+    assert run_python(installed, "-c", found, cwd=tmp_path).strip() == "None"
+
+
+def test_client_alone_imports_without_the_server_dependencies(client_installed: Path, tmp_path: Path) -> None:
+    show = (
+        "import sys, graphmem\n"
+        "from graphmem.client import AsyncClient, Client\n"
+        "heavy = {'neo4j', 'openai', 'fastapi', 'numpy', 'dbos', 'onnxruntime', 'dateparser'} & set(sys.modules)\n"
+        "print(graphmem.__version__, sorted(heavy))"
+    )
+    version, heavy = run_python(client_installed, "-c", show, cwd=tmp_path).split(maxsplit=1)
+    assert heavy.strip() == "[]"
+    assert version == tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+
+
+def test_client_alone_reports_an_unreachable_server(client_installed: Path, tmp_path: Path) -> None:
+    ask = (
+        "from graphmem import Unavailable\n"
+        "from graphmem.client import Client\n"
+        "try:\n"
+        "    Client('gm_x', 'http://127.0.0.1:9', attempts=1).search('ada', 'tea')\n"
+        "except Unavailable as error:\n"
+        "    print(error)"
+    )
+    assert "127.0.0.1:9" in run_python(client_installed, "-c", ask, cwd=tmp_path)
