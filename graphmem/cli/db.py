@@ -59,8 +59,8 @@ async def migrate(output: Output) -> None:
     from graphmem.store import migrations
 
     settings = read_settings()
-    embedder = from_settings(settings)
     with fetching(output) as progress:
+        embedder = from_settings(settings, progress)
         async with open_graph(settings, progress) as graph:
             if not embedder.dimension:
                 await embedder.open()

@@ -1,4 +1,4 @@
-"""Opening the service for one command, with a progress bar while Neo4j's jars are fetched."""
+"""Opening the service for one command, with a progress bar while Neo4j and the embedding model are fetched."""
 
 from __future__ import annotations
 
@@ -27,23 +27,22 @@ async def opened(
 
 @contextmanager
 def fetching(output: Output) -> Iterator[Callable[[int, int], None]]:
-    """Give a callback `(bytes fetched, bytes in all)` that draws a bar from its first call to the last byte."""
+    """Give a callback `(bytes fetched, bytes in all)` that draws a bar for each fetch."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     columns = (
-        TextColumn("Fetching Neo4j"),
+        TextColumn("{task.description}"),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=output.notes, disable=True) as bar:
-        task = bar.add_task("jars", total=None)
+        task = bar.add_task("Downloading", total=None)
 
         def advance(fetched: int, total: int) -> None:
-            if bar.disable:
-                bar.disable = False
-                bar.start()
+            bar.disable = False
+            bar.start()
             bar.update(task, completed=fetched, total=total)
             if fetched >= total:
                 bar.stop()

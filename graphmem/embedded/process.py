@@ -17,12 +17,13 @@ import httpx
 from neo4j import AsyncGraphDatabase, Query
 from neo4j.exceptions import ClientError
 
+from graphmem.artifacts import Progress
 from graphmem.embedded import keeper
-from graphmem.embedded.distribution import Progress, ensure_jars
+from graphmem.embedded.distribution import neo4j_jars
 from graphmem.embedded.home import USER, Home, ServerInfo, choose_ports
 from graphmem.embedded.java import argument_file, find_java, server_arguments
-from graphmem.embedded.locks import FileLock, until
 from graphmem.errors import SetupError
+from graphmem.file_lock import FileLock, until
 from graphmem.resources import cypher_root
 
 _FIRST_PASSWORD = "neo4j"
@@ -114,7 +115,7 @@ async def _launch(
         keeper.forget(home.run)
         bolt_port, http_port = choose_ports(bolt_port, http_port)
         home.check_space()
-        jars = await ensure_jars(cache_dir, mirror, progress)
+        jars = await neo4j_jars().fetch(cache_dir, mirror, progress)
         home.configure(bolt_port, http_port)
         home.set_logs_aside()
         arguments = argument_file(server_arguments(java, home.path, jars))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jgo
 from jgo.maven import Artifact
 
-from graphmem.embedded.distribution import AT_ONCE, LOCK_FILE, Jar
+from graphmem.artifacts import AT_ONCE, Jar
+from graphmem.embedded.distribution import LOCK_FILE
 
 ROOTS = ("org.neo4j:neo4j:2026.08.1", "org.neo4j.app:neo4j-server:2026.08.1", "org.neo4j.client:neo4j-browser:5.24.0")
 
 
-def lock_text(jars: list[Jar]) -> str:
+def lock_text(jars: Sequence[Jar]) -> str:
     """Write a lock file's text: one jar a line, in the order of the class path."""
     lines = (f'  {{coordinates = "{jar.coordinates}", sha256 = "{jar.sha256}", size = {jar.size}}},\n' for jar in jars)
     return f"# Made by graphmem.embedded.relock.\nroots = {json.dumps(ROOTS)}\njars = [\n{''.join(lines)}]\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from graphmem.artifacts import Progress
 from graphmem.settings import Settings
 
 __all__ = ["Embedder", "from_settings"]
@@ -30,8 +31,11 @@ class Embedder(Protocol):
         """Load or reach the model; further calls do nothing."""
         ...
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector a text, in their order; opens first when nobody did."""
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
+        """Return one vector per text, in their order; opens first when nobody did.
+
+        `query`: the texts are questions, which some models want marked.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -39,12 +43,16 @@ class Embedder(Protocol):
         ...
 
 
-def from_settings(settings: Settings) -> Embedder:
-    """Return the embedder the settings name, not opened yet."""
+def from_settings(settings: Settings, progress: Progress | None = None) -> Embedder:
+    """Return the embedder the settings name, not opened yet; `progress` is called while its model is fetched."""
     if settings.embedder == "openai":
         from graphmem.embedding.openai import OpenAIEmbedder
 
         return OpenAIEmbedder.from_settings(settings)
-    from graphmem.embedding.local import LocalEmbedder
+    if settings.embedder == "sentence-transformers":
+        from graphmem.embedding.sentence_transformers import SentenceTransformersEmbedder
 
-    return LocalEmbedder(settings.embedding_model)
+        return SentenceTransformersEmbedder(settings.embedding_model, threads=settings.embedding_threads)
+    from graphmem.embedding.onnx import OnnxEmbedder
+
+    return OnnxEmbedder.from_settings(settings, progress)

@@ -86,8 +86,11 @@ class OpenAIEmbedder:
             if not self._dimension:
                 self._dimension = len((await self._ask(["dimension"]))[0])
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of unit length a text; a text over 8,000 tokens is embedded by its beginning."""
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
+        """Return one vector of unit length a text; a text over 8,000 tokens is embedded by its beginning.
+
+        The API knows no questions, so `query` changes nothing.
+        """
         await self.open()
         with span("embed", graphmem__texts=len(texts)):
             return await self._cache.through(texts, self._embed_all)

@@ -83,9 +83,9 @@ class Inquiries:
 
     async def _vectors(self, text: str, named: Callable[[], Awaitable[list[Named]]] | None) -> list[Vector]:
         if named is None:
-            return list(await self._embedder.embed([text[:MAX_EMBEDDED]]))
+            return list(await self._embedder.embed([text[:MAX_EMBEDDED]], query=True))
         core = focus(text, await named()) or text
-        return list(await self._embedder.embed([text[:MAX_EMBEDDED], core[:MAX_EMBEDDED]]))
+        return list(await self._embedder.embed([text[:MAX_EMBEDDED], core[:MAX_EMBEDDED]], query=True))
 
 
 def _ids(named: Sequence[Named]) -> list[str]:

@@ -33,7 +33,7 @@ class CrossEncoderReranker:
         except (ImportError, OSError, ValueError) as error:
             raise SetupError(
                 f"The cross-encoder {self._name} cannot be loaded ({error}): "
-                "install graphmem[local] and set GRAPHMEM_RERANK_MODEL to the folder or name of one."
+                "install graphmem[sentence-transformers] and set GRAPHMEM_RERANK_MODEL to the folder or name of one."
             ) from error
 
     def _predict(self, pairs: list[tuple[str, str]]) -> Any:

@@ -1,17 +1,18 @@
-"""How the locked jars get into the cache."""
+"""How locked jars get into the cache."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from graphmem.artifacts import Jar, JarSet, Progress, read_lock
 from graphmem.embedded import relock
-from graphmem.embedded.distribution import LOCK_FILE, Jar, ensure_jars, read_lock
+from graphmem.embedded.distribution import LOCK_FILE, neo4j_jars
 from graphmem.errors import SetupError
 from tests.embedded.repository import Repository, serve
 
@@ -33,6 +34,11 @@ def jars(repository: Repository) -> list[Jar]:
     ]
 
 
+async def fetch(cache: Path, repository: str, jars: Sequence[Jar], progress: Progress | None = None) -> list[Path]:
+    """Fetch jars as the embedded Neo4j and the local embedder do."""
+    return await JarSet("the engine's jars", tuple(jars), "GRAPHMEM_ENGINE to yours").fetch(cache, repository, progress)
+
+
 def part_of(jar: Jar, cache: Path) -> Path:
     """Return where a jar lies while it is fetched."""
     target = jar.path_in(cache / "jars")
@@ -40,7 +46,7 @@ def part_of(jar: Jar, cache: Path) -> Path:
 
 
 async def test_the_shipped_lock_names_the_server_its_browser_and_no_address() -> None:
-    jars = read_lock()
+    jars = neo4j_jars().jars
     assert {jar.coordinates for jar in jars} >= set(relock.ROOTS)
     assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) and jar.size > 0 for jar in jars)
     assert len({jar.path_in(Path()) for jar in jars}) == len(jars)
@@ -49,27 +55,27 @@ async def test_the_shipped_lock_names_the_server_its_browser_and_no_address() ->
 
 async def test_a_lock_written_is_read_back_the_same(tmp_path: Path, jars: list[Jar]) -> None:
     (tmp_path / "lock.toml").write_text(relock.lock_text(jars), encoding="utf-8")
-    assert read_lock(tmp_path / "lock.toml") == jars
+    assert read_lock(tmp_path / "lock.toml") == tuple(jars)
 
 
 async def test_missing_jars_are_fetched_with_progress_in_bytes(
     tmp_path: Path, repository: Repository, jars: list[Jar]
 ) -> None:
     seen: list[tuple[int, int]] = []
-    paths = await ensure_jars(tmp_path, repository.address, lambda *step: seen.append(step), lock=jars)
+    paths = await fetch(tmp_path, repository.address, jars, lambda *step: seen.append(step))
     assert [path.read_bytes() for path in paths] == [b"engine" * 5000, b"wire" * 7000]
     assert seen[-1] == (58000, 58000)
 
 
 async def test_a_filled_cache_needs_no_connection(tmp_path: Path, repository: Repository, jars: list[Jar]) -> None:
-    paths = await ensure_jars(tmp_path, repository.address, lock=jars)
-    assert await ensure_jars(tmp_path, NOBODY_LISTENS, lock=jars) == paths
+    paths = await fetch(tmp_path, repository.address, jars)
+    assert await fetch(tmp_path, NOBODY_LISTENS, jars) == paths
 
 
 async def test_a_damaged_jar_is_fetched_again(tmp_path: Path, repository: Repository, jars: list[Jar]) -> None:
-    engine, _ = await ensure_jars(tmp_path, repository.address, lock=jars)
+    engine, _ = await fetch(tmp_path, repository.address, jars)
     engine.write_bytes(b"ENGINE" * 5000)
-    await ensure_jars(tmp_path, repository.address, lock=jars)
+    await fetch(tmp_path, repository.address, jars)
     assert engine.read_bytes() == b"engine" * 5000
 
 
@@ -77,7 +83,7 @@ async def test_a_broken_transfer_goes_on_where_it_broke_off(
     tmp_path: Path, repository: Repository, jars: list[Jar]
 ) -> None:
     repository.break_after = [10_000]
-    [path] = await ensure_jars(tmp_path, repository.address, lock=jars[:1])
+    [path] = await fetch(tmp_path, repository.address, jars[:1])
     assert path.read_bytes() == b"engine" * 5000
     assert [asked_range for _, asked_range in repository.asked] == [None, "bytes=10000-"]
 
@@ -87,9 +93,9 @@ async def test_what_an_earlier_run_left_is_gone_on_with(
 ) -> None:
     repository.break_after = [7_000, 0, 0, 0]
     with pytest.raises(SetupError, match="cannot be reached"):
-        await ensure_jars(tmp_path, repository.address, lock=jars[:1])
+        await fetch(tmp_path, repository.address, jars[:1])
     repository.asked.clear()
-    await ensure_jars(tmp_path, repository.address, lock=jars[:1])
+    await fetch(tmp_path, repository.address, jars[:1])
     assert [asked_range for _, asked_range in repository.asked] == ["bytes=7000-"]
 
 
@@ -97,7 +103,7 @@ async def test_a_server_without_ranges_is_fetched_from_whole(
     tmp_path: Path, repository: Repository, jars: list[Jar]
 ) -> None:
     repository.ignores_ranges, repository.break_after = True, [10_000]
-    [path] = await ensure_jars(tmp_path, repository.address, lock=jars[:1])
+    [path] = await fetch(tmp_path, repository.address, jars[:1])
     assert path.read_bytes() == b"engine" * 5000
 
 
@@ -106,7 +112,7 @@ async def test_a_left_over_that_does_not_fit_is_fetched_anew(
 ) -> None:
     part_of(jars[0], tmp_path).parent.mkdir(parents=True)
     part_of(jars[0], tmp_path).write_bytes(b"other" * 100)
-    [path] = await ensure_jars(tmp_path, repository.address, lock=jars[:1])
+    [path] = await fetch(tmp_path, repository.address, jars[:1])
     assert path.read_bytes() == b"engine" * 5000
 
 
@@ -115,14 +121,16 @@ async def test_a_jar_with_a_wrong_hash_is_refused_and_thrown_away(
 ) -> None:
     expected = replace(jars[0], sha256="0" * 64)
     with pytest.raises(SetupError, match=r"engine-1\.0\.jar that is not the locked one"):
-        await ensure_jars(tmp_path, repository.address, lock=[expected])
+        await fetch(tmp_path, repository.address, [expected])
     assert not expected.path_in(tmp_path / "jars").exists()
     assert not part_of(expected, tmp_path).exists()
 
 
 async def test_no_connection_and_an_unfilled_cache_say_what_to_do(tmp_path: Path, jars: list[Jar]) -> None:
-    with pytest.raises(SetupError, match="GRAPHMEM_JAR_MIRROR") as refusal:
-        await ensure_jars(tmp_path, NOBODY_LISTENS, lock=jars)
+    with pytest.raises(
+        SetupError, match="GRAPHMEM_JAR_MIRROR to a reachable repository, or GRAPHMEM_ENGINE"
+    ) as refusal:
+        await fetch(tmp_path, NOBODY_LISTENS, jars)
     assert "cannot be reached" in refusal.value.detail
     assert "\n" not in refusal.value.detail
 
@@ -130,26 +138,26 @@ async def test_no_connection_and_an_unfilled_cache_say_what_to_do(tmp_path: Path
 async def test_a_jar_the_repository_lacks_is_named(tmp_path: Path, repository: Repository, jars: list[Jar]) -> None:
     repository.contents.clear()
     with pytest.raises(SetupError, match=r"engine-1\.0\.jar answered 404"):
-        await ensure_jars(tmp_path, repository.address, lock=jars[:1])
+        await fetch(tmp_path, repository.address, jars[:1])
 
 
 async def test_a_disk_without_room_is_refused_before_anything_is_fetched(
     tmp_path: Path, repository: Repository, jars: list[Jar]
 ) -> None:
     with pytest.raises(SetupError, match="make room, or set GRAPHMEM_CACHE_DIR"):
-        await ensure_jars(tmp_path, repository.address, lock=[replace(jars[0], size=10**18)])
+        await fetch(tmp_path, repository.address, [replace(jars[0], size=10**18)])
     assert repository.asked == []
 
 
 async def test_a_cache_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path, jars: list[Jar]) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(SetupError, match="cannot be used for Neo4j's jars"):
-        await ensure_jars(tmp_path / "file", NOBODY_LISTENS, lock=jars)
+    with pytest.raises(SetupError, match="cannot be used for the engine's jars"):
+        await fetch(tmp_path / "file", NOBODY_LISTENS, jars)
 
 
 async def test_two_that_fetch_at_once_fetch_each_jar_once(
     tmp_path: Path, repository: Repository, jars: list[Jar]
 ) -> None:
-    one, other = await asyncio.gather(*(ensure_jars(tmp_path, repository.address, lock=jars) for _ in range(2)))
+    one, other = await asyncio.gather(*(fetch(tmp_path, repository.address, jars) for _ in range(2)))
     assert one == other
     assert len(repository.asked) == len(jars)

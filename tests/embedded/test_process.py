@@ -17,8 +17,8 @@ from neo4j import AsyncGraphDatabase
 import graphmem
 from graphmem.embedded import EmbeddedNeo4j, ServerInfo, status, stop
 from graphmem.embedded.home import Home
-from graphmem.embedded.locks import until
 from graphmem.errors import SetupError
+from graphmem.file_lock import until
 from graphmem.settings import Settings
 from tests.embedded import use_server
 
