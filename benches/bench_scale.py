@@ -65,7 +65,7 @@ class SyntheticEmbedder:
     async def open(self) -> None:
         """Nothing to load."""
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
         """Return the vectors of texts."""
         if self.real:
             await self.real.embed([f"{text} {time.perf_counter_ns()}" for text in texts])

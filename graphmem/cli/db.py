@@ -59,8 +59,8 @@ async def migrate(output: Output) -> None:
     from graphmem.store import migrations
 
     settings = read_settings()
-    embedder = create_embedder(settings)
     with download_progress(output) as progress:
+        embedder = create_embedder(settings, progress)
         async with open_graph(settings, progress) as graph:
             if not embedder.dimension:
                 await embedder.open()

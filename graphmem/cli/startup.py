@@ -1,4 +1,4 @@
-"""Opening the service for one command, with a progress bar while Neo4j's jars are fetched."""
+"""Open the service for one command, with a progress bar while Neo4j and the embedding model are downloaded."""
 
 from __future__ import annotations
 
@@ -27,23 +27,22 @@ async def open_memory(
 
 @contextmanager
 def download_progress(output: Output) -> Iterator[Callable[[int, int], None]]:
-    """Give a callback `(bytes fetched, bytes in all)` that draws a bar from its first call to the last byte."""
+    """Yield a callback `(bytes downloaded, bytes in total)` that draws a progress bar for each download."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     columns = (
-        TextColumn("Fetching Neo4j"),
+        TextColumn("{task.description}"),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=output.stderr, disable=True) as bar:
-        task = bar.add_task("jars", total=None)
+        task = bar.add_task("Downloading", total=None)
 
         def advance(fetched: int, total: int) -> None:
-            if bar.disable:
-                bar.disable = False
-                bar.start()
+            bar.disable = False
+            bar.start()
             bar.update(task, completed=fetched, total=total)
             if fetched >= total:
                 bar.stop()

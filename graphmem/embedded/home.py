@@ -109,8 +109,8 @@ class Neo4jHome:
         free = shutil.disk_usage(self.path).free
         if free < _MIN_FREE_BYTES:
             raise ConfigurationError(
-                f"The disk of {self.path} has {free // 1024**2} MB free and Neo4j needs {_MIN_FREE_BYTES // 1024**2} MB: "
-                "make room, or set GRAPHMEM_DATA_DIR to a folder elsewhere."
+                f"The disk of {self.path} has {free // 1024**2} MB free, but Neo4j needs "
+                f"{_MIN_FREE_BYTES // 1024**2} MB: free disk space, or set GRAPHMEM_DATA_DIR to another folder."
             )
 
     def ensure_password(self) -> None:

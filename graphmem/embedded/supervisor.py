@@ -1,10 +1,12 @@
-"""Keeps one Neo4j server: runs it while somebody uses it, ends it when the last user is gone.
+"""Supervises one Neo4j server: runs it while a process uses it, and stops it after the last one.
 
-Run by path as a process of its own, small and apart from the session of whoever started it:
-`supervisor.py HOME JAVA BOLT_PORT HTTP_PORT`. It returns as soon as the server is launched and goes on in the background.
+A small process of its own, outside the session of the process that starts it, run by path:
+`supervisor.py HOME JAVA BOLT_PORT HTTP_PORT`. The command returns when the server is launched; the supervisor continues
+in the background.
 
-Every user of the server holds a shared lock on `users.lock`, which the kernel takes back however the user dies. Whoever
-joins, leaves or stops holds `gate.lock` meanwhile. With both in hand the supervisor knows that nobody is there or coming.
+Each process that uses the server holds a shared lock on `users.lock`, which the kernel releases when the process ends.
+A process that joins, leaves or stops the server holds `gate.lock` meanwhile. A supervisor that holds both locks knows
+that no process uses or joins the server.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _SHUTDOWN_TIMEOUT_SECONDS = 60
 
 
 def read_state(folder: Path) -> dict[str, int]:
-    """Return the ports and the process ids (`pid`, `supervisor`) of the server last launched; empty when it has ended."""
+    """Return the ports and the process ids (`pid`, `supervisor`) of the last server; empty if it has ended."""
     try:
         return dict(json.loads((folder / STATE_FILE).read_bytes()))
     except FileNotFoundError:
@@ -34,7 +36,10 @@ def read_state(folder: Path) -> dict[str, int]:
 
 
 def find_process(folder: Path, state_key: str, command_line_part: Path) -> psutil.Process | None:
-    """Return the process that the state in `folder` calls `state_key`, if it lives and has `command_line_part` on its command line."""
+    """Return the process whose id the state in `folder` records under `state_key`.
+
+    None if it has ended, or if its command line does not contain `command_line_part`.
+    """
     try:
         process = psutil.Process(read_state(folder)[state_key])
         return process if any(str(command_line_part) in word for word in process.cmdline()) else None

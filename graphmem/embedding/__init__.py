@@ -1,50 +1,58 @@
-"""Text to vectors: on this machine, or by any server that speaks the OpenAI embeddings API."""
+"""Embeddings of texts: on this machine, or by a server with the OpenAI embeddings API."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from graphmem.artifacts import DownloadProgress
 from graphmem.settings import Settings
 
 __all__ = ["Embedder", "create_embedder"]
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of unit length; `model` and `dimension` hold once `open` has returned.
+    """Turns texts into vectors of unit length; `model` and `dimension` are valid after `open`.
 
-    `open` raises ConfigurationError when the model cannot be had; `embed` raises ModelUnavailable when its server fails.
+    `open` raises ConfigurationError if the model is unavailable; `embed` raises ModelUnavailable if the model fails.
     """
 
     @property
     def model(self) -> str:
-        """The model's name, as recorded beside the vectors it makes."""
+        """The name that the database records for the vectors of this model."""
         ...
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has."""
+        """The length of a vector."""
         ...
 
     async def open(self) -> None:
-        """Load or reach the model; further calls do nothing."""
+        """Load the model or connect to its server; further calls do nothing."""
         ...
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector a text, in their order; opens first when nobody did."""
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
+        """Return one vector per text, in the same order; call `open` first if necessary.
+
+        `query`: the texts are questions, which some models expect to be marked.
+        """
         ...
 
     async def aclose(self) -> None:
-        """Let go of threads and connections."""
+        """End the threads and close the connections."""
         ...
 
 
-def create_embedder(settings: Settings) -> Embedder:
-    """Return the embedder the settings name, not opened yet."""
+def create_embedder(settings: Settings, progress: DownloadProgress | None = None) -> Embedder:
+    """Return the embedder of the settings, not opened yet; `progress` is called while its model is downloaded."""
     if settings.embedder == "openai":
         from graphmem.embedding.openai import OpenAIEmbedder
 
         return OpenAIEmbedder.from_settings(settings)
-    from graphmem.embedding.local import LocalEmbedder
+    if settings.embedder == "sentence-transformers":
+        from graphmem.embedding.sentence_transformers import SentenceTransformersEmbedder
 
-    return LocalEmbedder(settings.embedding_model)
+        return SentenceTransformersEmbedder(settings.embedding_model, threads=settings.embedding_threads)
+    from graphmem.embedding.onnx import OnnxEmbedder
+
+    return OnnxEmbedder.from_settings(settings, progress)

@@ -81,13 +81,19 @@ class OpenAIEmbedder:
         return self._dimension
 
     async def open(self) -> None:
-        """Learn the dimension, by one call unless the model is known; raise ConfigurationError when the server refuses."""
+        """Determine the dimension, by one call unless the model is known.
+
+        Raises ConfigurationError if the server refuses the call.
+        """
         async with self._open_lock:
             if not self._dimension:
                 self._dimension = len((await self._request_with_retries(["dimension"]))[0])
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of unit length a text; a text over 8,000 tokens is embedded by its beginning."""
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
+        """Return one vector of unit length per text; only the first 8,000 tokens of a text count.
+
+        The API does not distinguish questions, so `query` has no effect.
+        """
         await self.open()
         with span("embed", graphmem__texts=len(texts)):
             return await self._cache.get_or_embed(texts, self._embed_all)

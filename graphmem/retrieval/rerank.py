@@ -32,8 +32,8 @@ class CrossEncoderReranker:
             return CrossEncoder(self._name, num_labels=1)
         except (ImportError, OSError, ValueError) as error:
             raise ConfigurationError(
-                f"The cross-encoder {self._name} cannot be loaded ({error}): "
-                "install graphmem[local] and set GRAPHMEM_RERANK_MODEL to the folder or name of one."
+                f"The cross-encoder {self._name} cannot be loaded ({error}): run pip install "
+                "'graphmem[sentence-transformers]' and set GRAPHMEM_RERANK_MODEL to the folder or name of one."
             ) from error
 
     def _predict(self, pairs: list[tuple[str, str]]) -> Any:

@@ -87,9 +87,10 @@ class SearchPreparer:
         self, text: str, get_mentions: Callable[[], Awaitable[list[EntityMention]]] | None
     ) -> list[Vector]:
         if get_mentions is None:
-            return list(await self._embedder.embed([text[:MAX_EMBEDDED_CHARACTERS]]))
+            return list(await self._embedder.embed([text[:MAX_EMBEDDED_CHARACTERS]], query=True))
         core = question_focus(text, await get_mentions()) or text
-        return list(await self._embedder.embed([text[:MAX_EMBEDDED_CHARACTERS], core[:MAX_EMBEDDED_CHARACTERS]]))
+        texts = [text[:MAX_EMBEDDED_CHARACTERS], core[:MAX_EMBEDDED_CHARACTERS]]
+        return list(await self._embedder.embed(texts, query=True))
 
 
 def _entity_ids(mentions: Sequence[EntityMention]) -> list[str]:

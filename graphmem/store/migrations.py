@@ -61,7 +61,10 @@ def pending_migrations(known: Sequence[Migration], applied: dict[int, str]) -> l
 
 
 async def migrate(graph: Graph, model: str, dimension: int, folder: Path | None = None) -> list[int]:
-    """Run what is pending and return its versions; raise ConfigurationError when the embedder is not the one of the indexes."""
+    """Run the pending migrations and return their versions.
+
+    Raises ConfigurationError if the indexes contain vectors of another embedder.
+    """
 
     async def read_schema_state(transaction: Transaction) -> tuple[dict[int, str], tuple[str, int] | None]:
         rows = await transaction.run("schema.list_applied_migrations")
@@ -74,7 +77,8 @@ async def migrate(graph: Graph, model: str, dimension: int, folder: Path | None 
     if embedding and embedding != (model, dimension):
         raise ConfigurationError(
             f"The database holds vectors of {embedding[0]} ({embedding[1]} dimensions), but the embedder is {model} "
-            f"({dimension}): set GRAPHMEM_EMBEDDING_MODEL back, or export, start an empty database and import."
+            f"({dimension}): set GRAPHMEM_EMBEDDER and GRAPHMEM_EMBEDDING_MODEL to the former embedder. To change the "
+            "embedder, export all users with the former one, then import them into an empty database."
         )
     run = []
     for migration in pending_migrations(load_migrations(folder), applied):

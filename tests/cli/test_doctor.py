@@ -13,7 +13,7 @@ async def test_doctor_passes_on_a_working_installation(cli: Cli) -> None:
     done = await cli("doctor", "--json")
     checks = _by_part(done.json)
     assert (done.code, done.json["ok"]) == (0, True)
-    assert checks["embedder"]["detail"] == "all-MiniLM-L6-v2, 384 dimensions"
+    assert checks["embedder"]["detail"] == "all-MiniLM-L6-v2-int8, 384 dimensions"
     assert checks["schema"]["verdict"] == "ok"
     assert checks["language model"]["verdict"] == "note"
     assert not (cli.folder / "data").exists()

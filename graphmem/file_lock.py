@@ -1,4 +1,4 @@
-"""Locks between processes, kept by the kernel: they end with their process, however it ends."""
+"""Locks between processes; the kernel releases a lock when its process ends, even after a crash."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from types import TracebackType
 from typing import Self
 
 _POLL_SECONDS = 0.1
+"""Seconds between two attempts."""
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait until something in another process has come about."""
+    """Wait until a condition holds that another process brings about."""
     while not condition():  # noqa: ASYNC110 - other processes set no event here
         await asyncio.sleep(_POLL_SECONDS)
 
@@ -33,7 +34,7 @@ class FileLock:
         return self._descriptor is not None
 
     def try_acquire(self) -> bool:
-        """Take the lock if it is free; say whether it was."""
+        """Take the lock if it is free; return whether this succeeded."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, self._mode | fcntl.LOCK_NB)
@@ -44,11 +45,11 @@ class FileLock:
         return True
 
     async def acquire(self) -> None:
-        """Take the lock, waiting for whoever holds it."""
+        """Take the lock; wait until it is free."""
         await wait_until(self.try_acquire)
 
     def release(self) -> None:
-        """Let go of the lock, if held."""
+        """Release the lock if this object holds it."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
