@@ -56,6 +56,7 @@ def test_quickstart_runs_from_the_wheel_outside_the_repository(installed: Path, 
         ]
     finally:
         run_python(graphmem, "db", "stop", cwd=tmp_path, **folders)
+    report = json.loads(printed)["report"]
     assert len(report["kept"]) > 20
     for answer in report["answers"]:
         texts = "\n".join(memory["content"] for _, memories in answer["found"] for memory in memories)
