@@ -61,6 +61,18 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["GRAPHMEM_TEST_NEO4J_PASSWORD"] = container.password
 
 
+INTEGRATION_FIXTURES = frozenset({"database", "neo4j_folder"})
+INTEGRATION_FOLDERS = frozenset({"browser", "cli", "embedded", "embedding", "faults", "jobs", "packaging"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need more than this process, so that `make test-unit` can leave them out."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder in INTEGRATION_FOLDERS or INTEGRATION_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.integration)
+
+
 class DirectoryScheduling(LoadScopeScheduling):
     """Keeps the tests of a room together: they share a worker of jobs, of which a process has one."""
 

@@ -1,7 +1,7 @@
 """Print every requirement of `requirements.md` with the tests that show it.
 
-A test shows a requirement when it carries `@pytest.mark.req("ID")`, itself or through its module's `pytestmark`. The exit
-status is 1 when a requirement has no test, or when a test carries an ID that does not exist.
+A test shows a requirement when it carries `@pytest.mark.req("ID")`, itself or through its module's `pytestmark`. The
+exit status is 1 when a requirement has no test, or when a test carries an ID that does not exist.
 """
 
 from __future__ import annotations

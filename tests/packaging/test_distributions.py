@@ -51,9 +51,10 @@ def test_quickstart_runs_from_the_wheel_outside_the_repository(installed: Path, 
     folders = {"GRAPHMEM_DATA_DIR": str(tmp_path / "data"), "GRAPHMEM_CACHE_DIR": str(Settings().cache_dir)}
     graphmem = str(installed.parent / "graphmem")
     try:
-        report = json.loads(run_python(graphmem, "quickstart", "--json", cwd=tmp_path, timeout=300, **folders))["report"]
+        printed = run_python(graphmem, "quickstart", "--json", cwd=tmp_path, timeout=300, **folders)
     finally:
         run_python(graphmem, "db", "stop", cwd=tmp_path, **folders)
+    report = json.loads(printed)["report"]
     assert len(report["kept"]) > 20
     for answer in report["answers"]:
         texts = "\n".join(memory["content"] for _, memories in answer["found"] for memory in memories)
