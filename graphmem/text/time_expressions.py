@@ -94,12 +94,13 @@ def _means_time(core: str, phrase: str, words: WordLists, min_length: int) -> bo
     if any(char.isdigit() for char in core):
         return True
     has_preposition = not words.time_prepositions.isdisjoint(word.casefold() for word in _WORD.findall(phrase))
-    return any(
-        len(word) >= min_length
-        and (word.casefold() not in words.ambiguous_time_words or (word[0].isupper() and has_preposition))
-        for word in _WORD.findall(core)
-        if word.casefold() not in words.time_fillers
-    )
+    for word in _WORD.findall(core):
+        if word.casefold() in words.ambiguous_time_words:
+            if word[0].isupper() and has_preposition:
+                return True
+        elif len(word) >= min_length and word.casefold() not in words.time_fillers:
+            return True
+    return False
 
 
 def _to_range(expression: TimeExpression) -> TimeRange:
