@@ -150,7 +150,8 @@ class Settings(BaseSettings):
         None, description="Folder or name of a cross-encoder for searches with `rerank`; absent: they are refused."
     )
     query_languages: list[str] = Field(
-        default_factory=lambda: ["en"], description="Languages in which times named in questions are read."
+        default_factory=lambda: ["en"],
+        description="Languages of questions, for the times and stop words in them; words are stemmed in the first one.",
     )
 
     # Retention, in days

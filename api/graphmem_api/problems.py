@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from graphmem.errors import GraphmemError, NotFound, Unauthenticated
+from graphmem.text.storable import replace_surrogates
 
 MEDIA_TYPE = "application/problem+json"
 _MAX_NAME_CHARS = 64
@@ -131,5 +132,5 @@ def _field_message(error: Mapping[str, Any]) -> str:
 def _printable_location(parts: Iterable[str | int]) -> list[str | int]:
     """Return a location with names cut short and made printable: they can be the caller's own."""
     return [
-        part if isinstance(part, int) else part[:_MAX_NAME_CHARS].encode("utf-8", "replace").decode() for part in parts
+        part if isinstance(part, int) else replace_surrogates(part[:_MAX_NAME_CHARS]) for part in parts
     ]

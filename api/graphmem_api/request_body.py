@@ -13,6 +13,7 @@ from typing import Any
 from fastapi import Request
 
 from graphmem.errors import InvalidInput, TooLarge
+from graphmem.text.storable import is_storable
 
 MAX_JSON_DEPTH = 64
 """Levels a JSON body may be nested."""
@@ -25,7 +26,6 @@ for the answer."""
 _MAX_INTEGER = 2**63 - 1
 _THREADED_PARSE_BYTES = 256 * 1024
 _UNSTORABLE_ESCAPE = re.compile(rb"\\u(?:0000|d[89a-f])", re.IGNORECASE)
-_UNSTORABLE_CHARACTER = re.compile("[\x00\ud800-\udfff]")
 
 
 class StrictRequest(Request):
@@ -126,7 +126,7 @@ def _has_unstorable_text(value: Any) -> bool:
     while level:
         names = (name for each in level if isinstance(each, dict) for name in each)
         texts = (each for each in level if isinstance(each, str))
-        if any(_UNSTORABLE_CHARACTER.search(text) for text in (*names, *texts)):
+        if not all(is_storable(text) for text in (*names, *texts)):
             return True
         level = _child_values(level)
     return False

@@ -1,4 +1,4 @@
-"""What a statement denies and what its numbers belong to: a merge may not mix them up. Pure."""
+"""Checks of what a merged text negates and what its numbers count, clause by clause. Pure."""
 
 from __future__ import annotations
 
@@ -6,70 +6,74 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from graphmem.consolidation.lexicon import FILLER_WORDS, NEGATIONS, NEGATIVE_STANCE, NUMBER_WORDS, POSITIVE_STANCE
-from graphmem.consolidation.statement_features import extract_dates, normalise_number, word_stem
+from graphmem.consolidation.statement_features import FILLER_WORDS, WORDS, is_negation
+from graphmem.consolidation.statement_values import extract_dates, normalise_number
+from graphmem.text.names import strip_possessive
+from graphmem.text.tokenising import NUMBER_PATTERN, WORD_PATTERN, stem
 
-_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_](?:[^\W_]|['’-](?=[^\W_]))*|[,;:.!?]", re.UNICODE)
-_CLAUSE_ENDS = frozenset([*",;:.!?", "and", "but", "while", "whereas", "und", "aber", "y", "pero", "et", "mais"])
-"""What ends a clause, and with it the reach of a denial."""
+_TOKEN = re.compile(rf"{NUMBER_PATTERN}|{WORD_PATTERN}|[,;:.!?]")
+_CLAUSE_BREAKS = WORDS.clause_breaks | frozenset(",;:.!?")
 
 
 def flipped_negations(sources: Iterable[str], result: str) -> list[str]:
-    """Return the words that a result denies and no source does, or the other way round."""
-    denied_before: set[str] = set()
+    """Return the stems that `result` negates and the sources affirm, or the other way round."""
+    negated_before: set[str] = set()
     affirmed_before: set[str] = set()
     for text in sources:
-        denied, affirmed = _denied_and_affirmed(text)
-        denied_before |= denied
+        negated, affirmed = _negated_and_affirmed(text)
+        negated_before |= negated
         affirmed_before |= affirmed
-    denied, affirmed = _denied_and_affirmed(result)
-    return sorted((denied & affirmed_before - denied_before) | (affirmed & denied_before - affirmed_before))
+    negated, affirmed = _negated_and_affirmed(result)
+    return sorted((negated & affirmed_before - negated_before) | (affirmed & negated_before - affirmed_before))
 
 
 def misattributed_numbers(sources: Iterable[str], result: str) -> list[str]:
-    """Return the numbers of a result that stand with what another number of the sources stood with."""
+    """Return the numbers that share a clause of `result` with the words of another number of the sources."""
     words_by_number: dict[str, set[str]] = defaultdict(set)
     for text in sources:
         for numbers, words in _numbers_and_stems(text):
-            for each in numbers:
-                words_by_number[each] |= words
-    found = set()
+            for number in numbers:
+                words_by_number[number] |= words
+    misattributed = set()
     for numbers, words in _numbers_and_stems(result):
-        for each in numbers & words_by_number.keys():
-            others = (len(words & words_by_number[other]) for other in words_by_number.keys() - numbers)
-            if max(others, default=0) > len(words & words_by_number[each]):
-                found.add(each)
-    return sorted(found)
+        for number in numbers & words_by_number.keys():
+            shared = (len(words & words_by_number[other]) for other in words_by_number.keys() - numbers)
+            if max(shared, default=0) > len(words & words_by_number[number]):
+                misattributed.add(number)
+    return sorted(misattributed)
 
 
-def _denied_and_affirmed(text: str) -> tuple[set[str], set[str]]:
-    """Return the stems within the reach of a denial, and the others."""
-    denied: set[str] = set()
+def _negated_and_affirmed(text: str) -> tuple[set[str], set[str]]:
+    """Return the stems within the scope of a negation, and the other stems."""
+    negated: set[str] = set()
     affirmed: set[str] = set()
     for clause in _split_clauses(text):
-        is_denied = False
+        is_negated = False
         for word in clause:
-            if word in NEGATIONS | NEGATIVE_STANCE or word.endswith(("n't", "n’t")):
-                is_denied = True
-            elif word not in FILLER_WORDS | POSITIVE_STANCE and not word[0].isdigit():
-                (denied if is_denied else affirmed).add(word_stem(word))
-    return denied, affirmed
+            if is_negation(word) or word in WORDS.negative_stance:
+                is_negated = True
+            elif word not in FILLER_WORDS | WORDS.positive_stance and not word[0].isdigit():
+                (negated if is_negated else affirmed).add(stem(strip_possessive(word)))
+    return negated, affirmed
 
 
 def _numbers_and_stems(text: str) -> Iterator[tuple[set[str], set[str]]]:
-    """Yield the numbers and the stems of each clause; those of dates are left out."""
+    """Yield the numbers and the stems of each clause, without those of dates."""
     _, rest = extract_dates(text)
     for clause in _split_clauses(rest):
-        words = [NUMBER_WORDS.get(word, word) for word in clause]
+        words = [WORDS.numbers.get(word, word) for word in clause]
         numbers = {normalise_number(word) for word in words if word[0].isdigit()}
-        yield numbers, {word_stem(word) for word in words if not word[0].isdigit() and word not in FILLER_WORDS}
+        yield (
+            numbers,
+            {stem(strip_possessive(word)) for word in words if not word[0].isdigit() and word not in FILLER_WORDS},
+        )
 
 
 def _split_clauses(text: str) -> Iterator[list[str]]:
     clause: list[str] = []
     for token in _TOKEN.findall(text):
         word = token.casefold()
-        if word in _CLAUSE_ENDS:
+        if word in _CLAUSE_BREAKS:
             yield clause
             clause = []
         else:

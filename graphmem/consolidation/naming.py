@@ -1,104 +1,87 @@
-"""Whether two names may be one thing's: evidence from the names alone, and what speaks against it. Pure."""
+"""Whether two names may mean one thing: evidence for and against, from the names alone. Pure."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable
-from functools import cache
 
-from nicknames import NickNamer
-from rapidfuzz.distance import Levenshtein
+from graphmem.text.names import edit_distance, may_be_same_first_name, name_words, strip_possessive
+from graphmem.text.word_lists import WESTERN_LANGUAGES, load_words
 
-from graphmem.consolidation.lexicon import GENERIC_NAME_WORDS, TITLES
-
-_WORD = re.compile(r"[^\W_]+", re.UNICODE)
 MAX_TYPO_SHARE = 0.1
-"""Names with at most this share of letters changed are taken for a slip of the pen."""
+"""Largest share of the letters by which two names may differ and still be taken for one with typos.
+
+It is stricter than `max_typos`, which the search and the extraction use: no one checks the names again before two
+entities are merged.
+"""
+
+MIN_SHORT_FORM_LENGTH = 3
+"""Fewest letters of a short form such as "Fred"."""
+
+MIN_DROPPED_LETTERS = 2
+"""Fewest letters by which a name is longer than its short form: "Fred" may be "Frederick", "Alex" is not "Alexa"."""
+
+_WORDS = load_words(*WESTERN_LANGUAGES)
+_GENERIC_WORDS = _WORDS.generic_name_words | _WORDS.legal_forms
 
 
 def name_tokens(name: str) -> list[str]:
-    """Return the words of a name, case-folded, without accents, titles and possessive endings."""
-    plain = unicodedata.normalize("NFKD", re.sub(r"['’]s\b", "", name))
-    bare = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    words = _WORD.findall(bare.casefold())
-    return [word for word in words if word not in TITLES] or words
-
-
-@cache
-def _nicknames() -> NickNamer:
-    return NickNamer()
-
-
-@cache
-def _first_names() -> frozenset[str]:
-    names = _nicknames()
-    return frozenset([*names.nickname_lookup, *names.canonical_lookup])
-
-
-def is_first_name(word: str) -> bool:
-    """Return whether a word is known as the first name of people (English ones)."""
-    return word.casefold() in _first_names()
-
-
-def _same_first_name(one: str, other: str) -> bool:
-    if one == other or (1 in (len(one), len(other)) and one[0] == other[0]):
-        return True
-    names = _nicknames()
-    return one in names.nicknames_of(other) or other in names.nicknames_of(one)
+    """Return the folded words of a name without titles and possessive endings."""
+    words = name_words(strip_possessive(name))
+    return [word for word in words if word not in _WORDS.titles] or words
 
 
 def may_be_same_person(one: str, other: str) -> bool:
-    """Return whether nothing in two names of people speaks against one person."""
-    first, second = sorted((name_tokens(one), name_tokens(other)), key=len)
-    if not first:
+    """Return whether nothing in two names of people is evidence of two people."""
+    shorter, longer = sorted((name_tokens(one), name_tokens(other)), key=len)
+    if not shorter:
         return False
-    if set(first) <= set(second):
+    if set(shorter) <= set(longer):
         return True
-    rest = list(second)
-    for word in first:
-        match = next((each for each in rest if _same_first_name(word, each)), None)
+    unmatched = list(longer)
+    for word in shorter:
+        match = next((candidate for candidate in unmatched if may_be_same_first_name(word, candidate)), None)
         if match is None:
             return False
-        rest.remove(match)
+        unmatched.remove(match)
     return True
 
 
 def same_name_reason(one: str, other: str, *, people: bool) -> str | None:
-    """Return why two names may be one thing's, or None where the names alone do not say so.
+    """Return the evidence in two names that they mean one thing, or None.
 
-    A part of a person's name may stand for the person; of other things only what adds nothing, as in Acme Corp.
+    A part of a person's name may stand for the person. Of other things only generic words may be missing, as in
+    "Acme Corp".
     """
-    first, second = sorted((name_tokens(one), name_tokens(other)), key=lambda words: len("".join(words)))
-    if not first or _words_with_digits(first) != _words_with_digits(second):
+    shorter, longer = sorted((name_tokens(one), name_tokens(other)), key=lambda words: len("".join(words)))
+    if not shorter or _words_with_digits(shorter) != _words_with_digits(longer):
         return None
-    if "".join(first) == "".join(second):
+    if "".join(shorter) == "".join(longer):
         return "the same letters"
     if people and may_be_same_person(one, other):
         return "a part or a short form of the name"
-    if set(first) < set(second) and set(second) - set(first) <= GENERIC_NAME_WORDS:
-        return "the same name with a word that adds nothing"
-    if len(first) == 1 and len(second) > 1 and first[0] == "".join(word[0] for word in second):
+    if set(shorter) < set(longer) and set(longer) - set(shorter) <= _GENERIC_WORDS:
+        return "the same name with a generic word"
+    if len(shorter) == 1 and len(longer) > 1 and shorter[0] == "".join(word[0] for word in longer):
         return "the initials of the name"
-    if people and len(first) == len(second) == 1 and _is_short_form(second[0], first[0]):
+    if people and len(shorter) == len(longer) == 1 and _is_clipped(shorter[0], longer[0]):
         return "the beginning of the name"
-    letters = max(len("".join(first)), len("".join(second)))
-    if Levenshtein.distance("".join(first), "".join(second)) <= MAX_TYPO_SHARE * letters:
+    if edit_distance("".join(shorter), "".join(longer), int(MAX_TYPO_SHARE * len("".join(longer)))) is not None:
         return "almost the same letters"
     return None
 
 
 def find_same_name_reason(names: Iterable[str], others: Iterable[str], *, people: bool) -> str | None:
-    """Return the first reason why one of `names` and one of `others` may name one thing."""
+    """Return the first evidence that one of `names` and one of `others` mean one thing, or None."""
     others = list(others)
     pairs = ((name, other) for name in names for other in others)
-    return next((why for one, other in pairs if (why := same_name_reason(one, other, people=people))), None)
+    return next((reason for one, other in pairs if (reason := same_name_reason(one, other, people=people))), None)
 
 
 def _words_with_digits(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(word for word in words if any(letter.isdigit() for letter in word))
+    return frozenset(word for word in words if any(char.isdigit() for char in word))
 
 
-def _is_short_form(name: str, short: str) -> bool:
-    # Fred begins Frederick; but Alex is not Alexa.
-    return len(short) >= 3 and len(name) >= len(short) + 2 and name.startswith(short)
+def _is_clipped(short: str, name: str) -> bool:
+    return (
+        len(short) >= MIN_SHORT_FORM_LENGTH and len(name) >= len(short) + MIN_DROPPED_LETTERS and name.startswith(short)
+    )

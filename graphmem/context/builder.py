@@ -14,7 +14,7 @@ from graphmem.context import conversation_summary
 from graphmem.context.hints import HintSources, build_hints, collect_goals, format_date, style_instructions
 from graphmem.context.preamble import PreambleContent, PreambleLine, ensure_question_fits, pack_preamble
 from graphmem.context.relevance import (
-    content_words,
+    content_word_prefixes,
     is_contradicted,
     is_in_scope,
     match_domains,
@@ -144,7 +144,7 @@ class ContextBuilder:
             for place, session_id in enumerate(ranking):
                 if session_id:
                     weights[session_id] = weights.get(session_id, 0.0) + 1 / (1 + place)
-        words = [word for word in content_words(request.question) if len(word) >= MIN_WORD_LENGTH]
+        words = [word for word in content_word_prefixes(request.question) if len(word) >= MIN_WORD_LENGTH]
         related = await self._store.find_related_sessions(
             owner,
             excluded_session_id=request.session_id,

@@ -1,6 +1,6 @@
 """The words that context is read from where no model reads: one pattern an idea, in the languages most asked for."""
 
-# ruff: noqa: E501, SIM905 - patterns and word lists are read by the line
+# ruff: noqa: E501 - patterns and word lists are read by the line
 
 from __future__ import annotations
 
@@ -9,20 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphmem.domain.context_models import PreferenceType
-
-CONTEXT_STOP_WORDS = frozenset(
-    """
-    s t m d ll re ve a about after all also am an and any are as at be because been before being but by can could did do does doing done
-    down for from get give go going got had has have having he her here hers him his how i if in into is it its just let
-    like likes make me more most my need no not now of off ok on once one only or other our out over own please prefer
-    preferred prefers really same she should so some such than that the their them then there these they thing this those
-    time to too try under up us use used user uses using very want wants was we were what when where which while who why
-    will with would yes you your favorite favourite always usually
-    der die das ein eine ich du er sie es wir und oder aber mit von zu im in am ist sind war mein meine nicht auch noch
-    el la los las un una y o de en que es por para con mi tu su no se lo le les des du et ou je il elle nous vous est
-    """.split()
-)
-"""Words that tell nothing of what a text is about."""
 
 PAST_SESSION_CUES = re.compile(
     r"\b(?:last time|(?:our|the|my|a|that) (?:last|previous|earlier|prior|past) (?:\w+ ){0,2}?(?:chat|talk|conversation|discussion|session|"

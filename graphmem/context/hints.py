@@ -31,8 +31,8 @@ from graphmem.domain.context_models import (
 )
 from graphmem.domain.memory import Memory, MemoryType
 from graphmem.domain.search_models import SearchHit
-from graphmem.domain.text import normalise
 from graphmem.store.context_mapping import ContextSnapshot, PastSession
+from graphmem.text.normalising import normalise
 
 MAX_PHRASES = 3
 """So many phrases of a kind are prepared."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from graphmem.context.mentions import parse_amount
 from graphmem.domain.context_models import PatternType
-from graphmem.domain.text import normalise
 from graphmem.store.context_mapping import DetectedPattern, UserTurn
+from graphmem.text.normalising import normalise
 
 QUERY_WINDOW_DAYS, MIN_ACTIVE_DAYS, MAX_COMMON_INTENTS = 30, 7, 5
 SPENDING_WINDOW_DAYS, MIN_SPENDING_QUERIES, FULL_CONFIDENCE_SPENDING_QUERIES = 60, 3, 10

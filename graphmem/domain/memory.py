@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from graphmem.domain.entity import EntityIn, EntityRef
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.times import Instant
+from graphmem.text.storable import check_storable
 
 SCHEMA_VERSION: Final = "1.0"
 MIN_CONFIDENCE = 0.5
@@ -139,16 +140,12 @@ def _check_metadata(value: dict[str, Any], limit: int = 8) -> dict[str, Any]:
                 deeper.extend(item.keys())
             elif isinstance(item, list):
                 deeper.extend(item)
-            elif isinstance(item, str) and ("\x00" in item or (not item.isascii() and _has_surrogate(item))):
-                raise ValueError("contains a NUL character or a lone surrogate, which is not text")
+            elif isinstance(item, str):
+                check_storable(item)
         level = deeper
     if any(isinstance(item, dict | list) for item in level):
         raise ValueError(f"is nested deeper than {limit} levels")
     return value
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 Metadata = Annotated[dict[str, Any], AfterValidator(_check_metadata)]

@@ -33,16 +33,15 @@ from graphmem.domain.session import Message
 from graphmem.domain.text import NonBlankText
 from graphmem.domain.times import AS_OF_NOW, MAX_TIME, MIN_TIME, Instant
 from graphmem.errors import InvalidInput
+from graphmem.text.storable import remove_unstorable
 
 MAX_QUERY_LENGTH = 10_000
 """So many characters of a query are read."""
 
 
-def _remove_unstorable(value: object) -> object:
+def _clean_query(value: object) -> object:
     """Return a query without the characters that no stored text can hold: NUL and lone surrogates."""
-    if not isinstance(value, str):
-        return value
-    return value.replace("\x00", " ").encode("utf-8", "ignore").decode("utf-8")
+    return remove_unstorable(value) if isinstance(value, str) else value
 
 
 def _parse_persona(weights: dict[str, float]) -> dict[str, float]:
@@ -53,7 +52,7 @@ def _parse_persona(weights: dict[str, float]) -> dict[str, float]:
     return read
 
 
-QueryText = Annotated[str, BeforeValidator(_remove_unstorable)]
+QueryText = Annotated[str, BeforeValidator(_clean_query)]
 """What is asked, of any length and with any characters; an empty one is refused where it is used."""
 
 PersonaWeights = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graphmem.domain.secrets.folding import fold
+from graphmem.text.folding import fold
 
 _AMOUNT = (
     r"(?:[$€£¥₹][ ]?-?\d[\d.,' ]{0,14}[kKmM]?|-?\d[\d.,' ]{0,14}[ ]?(?:[$€£¥₹]|(?:k[ ]?)?(?:dollars?|bucks|euros?"

@@ -180,7 +180,7 @@ def _batches(texts: list[str]) -> Iterator[list[str]]:
 
 def _prepare_text(text: str) -> str:
     """Return the text as the API takes it: not blank, valid UTF-8, not too long."""
-    return truncate_to_tokens(text.encode("utf-8", "replace").decode(), _MAX_TEXT_TOKENS) or " "
+    return truncate_to_tokens(text, _MAX_TEXT_TOKENS) or " "
 
 
 def _normalize(vector: list[float]) -> list[float]:

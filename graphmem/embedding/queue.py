@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from graphmem.embedding.cache import EmbedFunction
 from graphmem.errors import ModelUnavailable
+from graphmem.text.storable import replace_surrogates
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class EmbeddingQueue:
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text; raise ModelUnavailable if the model fails or the queue is closed."""
-        request = _EmbeddingRequest(deque(map(_replace_surrogates, texts)), asyncio.get_running_loop().create_future())
+        request = _EmbeddingRequest(deque(map(replace_surrogates, texts)), asyncio.get_running_loop().create_future())
         self._requests.append(request)
         if self._batch_task is None or self._batch_task.done():
             self._batch_task = asyncio.create_task(self._run_batches())
@@ -83,11 +84,6 @@ class EmbeddingQueue:
             if request.pending_texts:
                 self._requests.append(request)
         return batch
-
-
-def _replace_surrogates(text: str) -> str:
-    """Return the text without lone surrogates, which would fail the whole batch."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _reject(request: _EmbeddingRequest, error: Exception) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,6 +16,8 @@ from graphmem.ingestion.candidates import AliasGroup, ValidatedCandidate
 from graphmem.ingestion.name_matching import NameMatch, match_names
 from graphmem.store.driver import Graph
 from graphmem.store.fact_mapping import EPOCH, group_key
+from graphmem.store.fulltext import FACT_FIELDS, NAME_FIELDS
+from graphmem.text.lucene import build_lucene_query, query_terms
 
 FACTS_PER_CHANNEL = 24
 """Facts each channel brings, of which the most related are used."""
@@ -32,9 +33,6 @@ MIN_CONTENT_COSINE = 0.40
 
 MIN_CONTENT_COSINE_SAME_ENTITY = 0.25
 """The same for a fact about an entity the statement names."""
-
-_TERM_PATTERN = re.compile(r"\w{2,40}")
-MAX_FULLTEXT_TERMS = 120
 
 Vector = list[float]
 
@@ -158,7 +156,11 @@ class CandidateLinker:
             "extraction.find_similar_entities",
             group_id=owner.group_id,
             names=[
-                {"key": key, "words": build_fulltext_query(owner, entity.name), "vector": vectors[entity.name]}
+                {
+                    "key": key,
+                    "words": _build_fulltext_query(owner, entity.name, NAME_FIELDS),
+                    "vector": vectors[entity.name],
+                }
                 for key, entity in new.items()
             ],
         )
@@ -196,7 +198,7 @@ class CandidateLinker:
             "extraction.find_related_facts",
             group_id=owner.group_id,
             vectors=[vectors[content] for content in contents],
-            words=build_fulltext_query(owner, " ".join([*keywords, *contents])),
+            words=_build_fulltext_query(owner, " ".join([*keywords, *contents]), FACT_FIELDS),
             entity_ids=sorted(
                 {
                     entities[key]
@@ -291,7 +293,5 @@ def score_relatedness(
     )
 
 
-def build_fulltext_query(owner: Owner, text: str) -> str:
-    """Return the Lucene query for the words of a text within one user's documents."""
-    words = list(dict.fromkeys(word.lower() for word in _TERM_PATTERN.findall(text)))[:MAX_FULLTEXT_TERMS]
-    return f"+group_key:{group_key(owner.group_id)} +({' '.join(words) or 'x'})"
+def _build_fulltext_query(owner: Owner, text: str, fields: Sequence[str]) -> str:
+    return build_lucene_query(query_terms(text), [group_key(owner.group_id)], fields)

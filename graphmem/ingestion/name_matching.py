@@ -1,20 +1,17 @@
-"""When two names may mean one entity. Pure."""
+"""Whether the name of a new entity may mean a known one. Pure."""
 
 from __future__ import annotations
 
-import unicodedata
 from enum import IntEnum
 
-from rapidfuzz import fuzz
-
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE
-from graphmem.domain.text import normalise
+from graphmem.text.names import edit_distance, max_typos, name_words
+from graphmem.text.word_lists import LANGUAGES, load_words
 
 MIN_NAME_COSINE = 0.82
-"""Cosine of two names from which on they may be spellings or translations of each other."""
+"""Least cosine of two names' vectors at which they may be spellings or translations of each other."""
 
-_LEGAL_FORMS = frozenset(["inc", "ltd", "llc", "gmbh", "ag", "plc", "corp", "co", "kg", "bv", "srl", "the"])
-"""Words that say no more than what kind of company it is."""
+_IGNORED_WORDS = load_words(*LANGUAGES).legal_forms | {"the"}
 
 
 class NameMatch(IntEnum):
@@ -26,8 +23,10 @@ class NameMatch(IntEnum):
 
 
 def match_names(name: str, type: str | None, known: str, known_type: str | None, similarity: float) -> NameMatch:
-    """Return whether two names mean the same: SAME but for accents, punctuation and legal forms; POSSIBLE where one is
-    part of the other, a few letters differ, or their vectors are near (`similarity`, a cosine); else DIFFERENT.
+    """Return whether two names may mean one entity; `similarity` is the cosine of their vectors.
+
+    SAME: they differ in accents, punctuation and legal forms only. POSSIBLE: one is part of the other, they differ in
+    a few typos, or their vectors are near. DIFFERENT: none of these, or their types differ.
     """
     if not _are_compatible_types(type, known_type):
         return NameMatch.DIFFERENT
@@ -51,25 +50,24 @@ def is_short_form(name: str, full: str) -> bool:
 
 
 def are_different_people(name: str, other: str) -> bool:
-    """Return whether two full names share the first name and not the last."""
-    words, others = _significant_words(name), _significant_words(other)
+    """Return whether two full names have the same first name and different last names."""
+    words, other_words = _significant_words(name), _significant_words(other)
     return (
-        min(len(words), len(others)) > 1 and words[0] == others[0] and not _is_similar_spelling(words[-1], others[-1])
+        min(len(words), len(other_words)) > 1
+        and words[0] == other_words[0]
+        and not _is_similar_spelling(words[-1], other_words[-1])
     )
 
 
-def _are_compatible_types(one: str | None, other: str | None) -> bool:
+def _are_compatible_types(type: str | None, other: str | None) -> bool:
     unknown = {None, "", DEFAULT_ENTITY_TYPE}
-    return one in unknown or other in unknown or one == other
+    return type in unknown or other in unknown or type == other
 
 
 def _significant_words(name: str) -> list[str]:
-    folded = unicodedata.normalize("NFD", normalise(name))
-    letters = "".join(each if each.isalnum() else " " for each in folded if unicodedata.category(each) != "Mn")
-    words = letters.split()
-    kept = [word for word in words if word not in _LEGAL_FORMS]
-    return kept or words
+    words = name_words(name)
+    return [word for word in words if word not in _IGNORED_WORDS] or words
 
 
-def _is_similar_spelling(one: str, other: str) -> bool:
-    return min(len(one), len(other)) >= 5 and fuzz.ratio(one, other) >= 85
+def _is_similar_spelling(name: str, other: str) -> bool:
+    return edit_distance(name, other, max_typos(min(len(name), len(other)))) is not None

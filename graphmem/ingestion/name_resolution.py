@@ -1,4 +1,4 @@
-"""What names come to mean once a window has been read: known entities, new names for them, aliases. Pure."""
+"""Which entity each name of a window means: known entities, new names for them, aliases. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from graphmem.domain.entity import PERSON_TYPE, EntityRef
 from graphmem.domain.text import name_key
 from graphmem.ingestion.candidates import AliasGroup
 from graphmem.ingestion.name_matching import is_short_form
+from graphmem.text.names import is_possessive_phrase
 
 
 @dataclass(slots=True)
 class NameResolution:
-    """`proper` are the names to save under, by name key; `renames` new names by entity id; `aliases` other names by
-    entity id, or by the name key of an entity that is yet to be made; `refused` pairs that are not one entity.
+    """What the names of a window mean.
+
+    `canonical_names` are the names to save under, by name key. `renames` are new names by entity id. `aliases` are
+    other names by entity id, or by the name key of an entity that does not exist yet. `rejected_pairs` are the reasons
+    why names that were said to mean one entity do not.
     """
 
     canonical_names: dict[str, str] = field(default_factory=dict)
@@ -28,71 +32,66 @@ def resolve_names(
     decided: Mapping[str, str],
     written_names: Mapping[str, str],
     names: Mapping[str, EntityRef],
-    told: Sequence[AliasGroup],
+    alias_groups: Sequence[AliasGroup],
     own: str,
 ) -> NameResolution:
     """Return what the names of a window mean.
 
-    `entities` are the ids of known entities by name key, `decided` those a model decided on, `written_names` every name as it
-    was written by its key, `names` the known entities by id, `told` the names said to be one, `own` the id of the
-    user's entity, or its name key while there is none.
+    `entities` are the ids of known entities by name key, `decided` the ids that a model chose, `written_names` the
+    names as they were written, by name key, `names` the known entities by id, and `own` the id of the user's entity,
+    or its name key if there is none yet.
     """
     resolution = NameResolution()
-    ids = {key: id for key, id in {**entities, **decided}.items() if key and id in names}
-    for key, id in decided.items():
-        _add_name(resolution, names[id], written_names.get(key, key))
-    for alias in told:
-        if not alias.name:
-            resolution.aliases.setdefault(own, []).extend(alias.others)
+    ids = {key: entity_id for key, entity_id in {**entities, **decided}.items() if key and entity_id in names}
+    for key, entity_id in decided.items():
+        _add_name(resolution, names[entity_id], written_names.get(key, key))
+    for group in alias_groups:
+        if not group.name:
+            resolution.aliases.setdefault(own, []).extend(group.others)
         else:
-            _apply_alias_group(resolution, alias, ids, names)
-    for key, id in ids.items():
-        resolution.canonical_names.setdefault(key, resolution.renames.get(id, names[id].name))
+            _apply_alias_group(resolution, group, ids, names)
+    for key, entity_id in ids.items():
+        resolution.canonical_names.setdefault(key, resolution.renames.get(entity_id, names[entity_id].name))
     return resolution
 
 
 def _apply_alias_group(
-    resolution: NameResolution, alias: AliasGroup, ids: dict[str, str], names: Mapping[str, EntityRef]
+    resolution: NameResolution, group: AliasGroup, ids: dict[str, str], names: Mapping[str, EntityRef]
 ) -> None:
-    """Make the names told for one entity mean one, unless two known ones are behind them."""
-    told = [alias.name, *alias.others]
-    known = list(dict.fromkeys(ids[name_key(name)] for name in told if name_key(name) in ids))
-    if len(known) > 1:
+    """Make the names of a group mean one entity, unless two known entities have them."""
+    group_names = [group.name, *group.others]
+    known_ids = list(dict.fromkeys(ids[name_key(name)] for name in group_names if name_key(name) in ids))
+    if len(known_ids) > 1:
         resolution.rejected_pairs.append("two entities are known by these names")
         return
-    if known:
-        entity = names[known[0]]
-        ids.update({name_key(name): entity.id for name in told})
-        # The first name told is the fullest one.
-        for name in told:
-            _add_name(resolution, entity, name, fuller=name == alias.name)
+    if known_ids:
+        entity = names[known_ids[0]]
+        ids.update({name_key(name): entity.id for name in group_names})
+        # The first name of a group is the fullest one.
+        for name in group_names:
+            _add_name(resolution, entity, name, is_fuller=name == group.name)
         return
-    for other in alias.others:
-        resolution.canonical_names[name_key(other)] = alias.name
-    lasting = [other for other in alias.others if not is_short_form(other, alias.name)]
-    resolution.aliases.setdefault(name_key(alias.name), []).extend(lasting)
+    for other in group.others:
+        resolution.canonical_names[name_key(other)] = group.name
+    lasting = [other for other in group.others if not is_short_form(other, group.name)]
+    resolution.aliases.setdefault(name_key(group.name), []).extend(lasting)
 
 
-def _add_name(resolution: NameResolution, entity: EntityRef, name: str, *, fuller: bool = False) -> None:
-    """Give a known entity one more name: as its proper one where it is fuller, else as an alias.
+def _add_name(resolution: NameResolution, entity: EntityRef, name: str, *, is_fuller: bool = False) -> None:
+    """Give a known entity one more name: as its canonical name if it is fuller, else as an alias.
 
-    A bare first name of a person is neither: the next one of that name would be taken for them.
+    A person's bare first name becomes no alias, because the next person of that name would be taken for this one.
     """
     current = resolution.renames.get(entity.id, entity.name)
     if name_key(name) == name_key(current):
         return
     if (
-        (fuller or is_short_form(current, name))
+        (is_fuller or is_short_form(current, name))
         and not is_short_form(name, current)
-        and not _is_relation_description(name)
+        and not is_possessive_phrase(name)
     ):
         resolution.renames[entity.id] = name
         current, name = name, current
-    kept = resolution.aliases.setdefault(entity.id, [])
-    if name not in kept and not (entity.type == PERSON_TYPE and is_short_form(name, current)):
-        kept.append(name)
-
-
-def _is_relation_description(name: str) -> bool:
-    """Whether a name only tells a relation, such as Mara's sister."""
-    return any(mark in name for mark in ("'s ", "’s ", "s' ", "s’ "))
+    aliases = resolution.aliases.setdefault(entity.id, [])
+    if name not in aliases and not (entity.type == PERSON_TYPE and is_short_form(name, current)):
+        aliases.append(name)

@@ -1,6 +1,6 @@
-"""Answers kept for a while: in this process by default, in Redis for several processes.
+"""Caches with a time to live: in this process by default, in Redis if several processes share one.
 
-Keys hold the user's write version, so that an entry of an earlier state is never asked for again.
+Keys contain the user's write version, so a write makes the entries from before it unreachable.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from graphmem.domain.times import Clock
 T = TypeVar("T")
 
 LOOKUP_TTL_SECONDS = 300
-"""How long an answer of the fast path is kept (UMB-06)."""
+"""Time to live of an answer to a lookup, in seconds."""
 
 CORE_TTL_SECONDS = 3600
-"""How long core memories are kept (TRUE-25)."""
+"""Time to live of core memories, in seconds."""
 
 MAX_ENTRIES = 1000
-"""How many entries a cache in memory holds before the least recently used one leaves (TRUE-25)."""
+"""Entries of a cache in memory; a full one drops the least recently used entry."""
 
 
 class Cache(Protocol[T]):
-    """Values by key, forgotten after a time."""
+    """Values by key, with a time to live."""
 
     async def get(self, key: str) -> T | None:
-        """Return the value of a key; None when there is none, or none any more."""
+        """Return the value of a key; None if there is none or it has expired."""
 
     async def set(self, key: str, value: T) -> None:
-        """Keep a value."""
+        """Store a value."""
 
     async def close(self) -> None:
-        """Let go of what is held."""
+        """Release connections and entries."""
 
 
 class LocalCache(Generic[T]):
-    """A cache in memory: the least recently used entry leaves a full one."""
+    """A cache in memory."""
 
     def __init__(self, clock: Clock, ttl_seconds: float, entries: int = MAX_ENTRIES) -> None:
         self._entries: TTLCache[str, T] = TTLCache(entries, ttl_seconds, timer=lambda: clock().timestamp())
 
     async def get(self, key: str) -> T | None:
-        """Return the value of a key; None when there is none, or none any more."""
+        """Return the value of a key; None if there is none or it has expired."""
         return self._entries.get(key)
 
     async def set(self, key: str, value: T) -> None:
-        """Keep a value."""
+        """Store a value."""
         self._entries[key] = value
 
     async def close(self) -> None:
-        """Forget everything."""
+        """Drop all entries."""
         self._entries.clear()
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class LocalCache(Generic[T]):
 
 
 class SharedCache(Generic[T]):
-    """A cache in Redis; values are JSON, and a Redis that is away only means that nothing is found."""
+    """A cache in Redis with values as JSON; while Redis is unavailable, every get is a miss."""
 
     def __init__(self, url: str, prefix: str, adapter: TypeAdapter[T], ttl_seconds: float) -> None:
         from cashews import Cache as Redis
@@ -70,12 +70,12 @@ class SharedCache(Generic[T]):
         self._prefix, self._adapter, self._ttl_seconds = prefix, adapter, ttl_seconds
 
     async def get(self, key: str) -> T | None:
-        """Return the value of a key; None when there is none, or Redis is away."""
-        written = await self._redis.get(self._key(key))
-        return None if written is None else self._adapter.validate_json(written)
+        """Return the value of a key; None if there is none or Redis is unavailable."""
+        stored = await self._redis.get(self._key(key))
+        return None if stored is None else self._adapter.validate_json(stored)
 
     async def set(self, key: str, value: T) -> None:
-        """Keep a value."""
+        """Store a value."""
         await self._redis.set(self._key(key), self._adapter.dump_json(value).decode(), expire=self._ttl_seconds)
 
     async def close(self) -> None:
@@ -87,5 +87,5 @@ class SharedCache(Generic[T]):
 
 
 def open_cache(url: str | None, prefix: str, adapter: TypeAdapter[T], clock: Clock, ttl_seconds: float) -> Cache[T]:
-    """Return the cache the settings ask for: Redis at `url`, or one in memory."""
+    """Return a cache in Redis at `url`, or one in memory without a `url`."""
     return SharedCache(url, prefix, adapter, ttl_seconds) if url else LocalCache(clock, ttl_seconds)

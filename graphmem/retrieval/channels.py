@@ -9,13 +9,12 @@ from functools import partial
 
 from graphmem.domain.identity import Owner
 from graphmem.domain.search_models import FactFilters
-from graphmem.retrieval.lucene_query import build_lucene_query, query_terms
+from graphmem.store.fact_mapping import group_key
+from graphmem.store.fulltext import FACT_FIELDS, MESSAGE_FIELDS
 from graphmem.store.search import FactCandidate, MessageCandidate, SearchStore, TextCandidates
+from graphmem.text.lucene import build_lucene_query, query_terms
 
 Vector = Sequence[float]
-
-FACT_FIELDS = {"fact": 1.0, "search_text": 1.0}
-MESSAGE_FIELDS = {"content": 1.0, "speaker": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,8 @@ class SearchChannels:
         words = query_terms(channel_query.keyword_text)
         if not words and not channel_query.entities:
             return {}
-        query = build_lucene_query(words, channel_query.owner.readable_group_ids, FACT_FIELDS) if words else None
+        group_keys = map(group_key, channel_query.owner.readable_group_ids)
+        query = build_lucene_query(words, group_keys, FACT_FIELDS) if words else None
         found = await self._facts_by_current_entities(channel_query, query)
         return ({"keyword": found.by_words} if words else {}) | (
             {"graph": found.near_entities} if channel_query.entities else {}
@@ -111,7 +111,7 @@ class SearchChannels:
         if not (words := query_terms(channel_query.keyword_text)):
             return {}
         query, known_at = (
-            build_lucene_query(words, channel_query.owner.readable_group_ids, MESSAGE_FIELDS),
+            build_lucene_query(words, map(group_key, channel_query.owner.readable_group_ids), MESSAGE_FIELDS),
             channel_query.filters.known_at,
         )
         return {

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphmem.domain.search_models import Evidence
-from graphmem.retrieval.bm25 import bm25_scores, tokenize
+from graphmem.retrieval.bm25 import bm25_scores
+from graphmem.text.tokenising import tokenize
 
 RANK_K = 20
 """Constant of the reciprocal ranks `k / (k + rank)`."""
@@ -68,12 +69,12 @@ FITTED_WEIGHTS = EvidenceWeights(
 
 
 def message_features(
-    question: str, facts: Sequence[FactText], messages: Sequence[MessageText]
+    question: str, facts: Sequence[FactText], messages: Sequence[MessageText], languages: tuple[str, ...] = ("en",)
 ) -> list[dict[str, float]]:
     """Return the features of each message under the names of `EvidenceWeights`."""
-    question_tokens = tokenize(question)
+    question_tokens = tokenize(question, languages)
     own = {message.message_id: index for index, message in enumerate(messages)}
-    by_words = _share_of_max(bm25_scores(question_tokens, [tokenize(fact.text) for fact in facts]))
+    by_words = _share_of_max(bm25_scores(question_tokens, [tokenize(fact.text, languages) for fact in facts]))
     fact_words = _best_fact_scores(by_words, facts, own)
     fact_meaning = _best_fact_scores([fact.similarity for fact in facts], facts, own)
     meaning = [message.similarity for message in messages]
@@ -83,7 +84,9 @@ def message_features(
         "fact_meaning": fact_meaning,
         "fact_meaning_rank": _reciprocal_ranks(fact_meaning),
         "fact_focus_rank": _reciprocal_ranks(_best_fact_scores([fact.focus_similarity for fact in facts], facts, own)),
-        "words": _share_of_max(bm25_scores(question_tokens, [tokenize(message.text) for message in messages])),
+        "words": _share_of_max(
+            bm25_scores(question_tokens, [tokenize(message.text, languages) for message in messages])
+        ),
         "meaning": meaning,
         "meaning_rank": _reciprocal_ranks(meaning),
         "speaker_named": [float(message.speaker_named) for message in messages],
@@ -92,7 +95,11 @@ def message_features(
 
 
 def rank_messages(
-    question: str, facts: Sequence[FactText], messages: Sequence[MessageText], weights: EvidenceWeights = FITTED_WEIGHTS
+    question: str,
+    facts: Sequence[FactText],
+    messages: Sequence[MessageText],
+    weights: EvidenceWeights = FITTED_WEIGHTS,
+    languages: tuple[str, ...] = ("en",),
 ) -> list[Evidence]:
     """Return the messages that support an answer, the best first, each with the memories that lead to it.
 
@@ -110,7 +117,7 @@ def rank_messages(
             score=max(0.0, sum(by_name[name] * value for name, value in row.items()) / most),
             via=via.get(message.message_id, []),
         )
-        for message, row in zip(messages, message_features(question, facts, messages), strict=True)
+        for message, row in zip(messages, message_features(question, facts, messages, languages), strict=True)
     ]
     return sorted(scored, key=lambda each: -each.score)
 

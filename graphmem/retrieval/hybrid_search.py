@@ -22,7 +22,7 @@ from graphmem.domain.search_models import (
 from graphmem.domain.times import Clock
 from graphmem.embedding import Embedder
 from graphmem.errors import InvalidInput
-from graphmem.retrieval.bm25 import bm25_scores, tokenize
+from graphmem.retrieval.bm25 import bm25_scores
 from graphmem.retrieval.channels import ChannelQuery, SearchChannels
 from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.message_search import EvidenceCandidates, MessageRanker
@@ -31,10 +31,11 @@ from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.retrieval.rerank import CrossEncoderReranker
 from graphmem.retrieval.score_factors import ScoreFactors, score_factors
 from graphmem.retrieval.search_preparer import SearchPreparer
-from graphmem.retrieval.time_expressions import TimeRange, find_time_ranges
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.search import FactCandidate, MessageCandidate, SearchStore
+from graphmem.text.time_expressions import TimeRange, find_time_ranges
+from graphmem.text.tokenising import tokenize
 
 CHANNEL_WEIGHTS = {"semantic": 0.5, "keyword": 1.0, "graph": 0.1}
 EVIDENCE_PER_RESULT = 5
@@ -76,12 +77,12 @@ class HybridSearch:
     ) -> None:
         self._store = store
         self._channels = SearchChannels(store)
-        self._preparer = SearchPreparer(entities, name_cache, embedder, clock)
-        self._messages = MessageRanker(store, episodes)
+        self._preparer = SearchPreparer(entities, name_cache, embedder, clock, tuple(languages))
+        self._messages = MessageRanker(store, episodes, tuple(languages))
         self._reinforcement = reinforcement
         self._k = rrf_k
         self._reranker = reranker
-        self._languages = languages
+        self._languages = tuple(languages)
 
     async def search(self, owner: Owner, query: SearchQuery) -> SearchResponse:
         """Return what answers the query, best first; raise InvalidInput for one that cannot be asked."""
@@ -140,7 +141,10 @@ class HybridSearch:
         if "keyword" not in found:
             return found
         pool = {fact.uuid: fact for facts in found.values() for fact in facts}
-        by_words = bm25_scores(tokenize(channel_query.keyword_text), [tokenize(fact.text) for fact in pool.values()])
+        by_words = bm25_scores(
+            tokenize(channel_query.keyword_text, self._languages),
+            [tokenize(fact.text, self._languages) for fact in pool.values()],
+        )
         scores = dict(zip(pool, by_words, strict=True))
         scored = [fact._replace(score=scores[fact.uuid]) for fact in found["keyword"]]
         return {**found, "keyword": sorted(scored, key=_by_score, reverse=True)}

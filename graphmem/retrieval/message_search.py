@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from graphmem.domain.search_models import Evidence, MessageHit
 from graphmem.retrieval.evidence import FactText, MessageText, rank_messages
-from graphmem.retrieval.name_index import normalise_name
 from graphmem.retrieval.search_preparer import PreparedSearch
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.search import FactCandidate, MessageCandidate, MessageContent, SearchStore
+from graphmem.text.names import name_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,10 @@ class EvidenceCandidates:
 class MessageRanker:
     """Gathers what messages and facts say, and puts messages in order."""
 
-    def __init__(self, store: SearchStore, episodes: EpisodeStore) -> None:
+    def __init__(self, store: SearchStore, episodes: EpisodeStore, languages: tuple[str, ...]) -> None:
         self._store = store
         self._episodes = episodes
+        self._languages = languages
 
     async def evidence_candidates(
         self,
@@ -51,7 +52,7 @@ class MessageRanker:
         for fact in facts:
             similarity, focus_similarity = similarities.get(fact.uuid, no_similarity)
             texts.append(FactText(fact.memory_id, fact.text, similarity, focus_similarity, fact.message_ids))
-        asked = frozenset(normalise_name(prepared.text).split())
+        asked = frozenset(name_words(prepared.text))
         return EvidenceCandidates(texts, [_text(each, asked) for each in messages], frozenset(found))
 
     async def rank(
@@ -66,12 +67,12 @@ class MessageRanker:
             return [], []
         candidates = await self.evidence_candidates(prepared, facts, hits_by_channel)
         return await self._hits(prepared, candidates, limit), rank_messages(
-            prepared.text, candidates.facts, candidates.messages
+            prepared.text, candidates.facts, candidates.messages, languages=self._languages
         )
 
     async def _hits(self, prepared: PreparedSearch, candidates: EvidenceCandidates, limit: int) -> list[MessageHit]:
         own = [each for each in candidates.messages if each.message_id in candidates.direct_hit_ids]
-        best = rank_messages(prepared.text, [], own)[:limit]
+        best = rank_messages(prepared.text, [], own, languages=self._languages)[:limit]
         loaded = await self._episodes.load_messages(prepared.owner, [each.message_id for each in best])
         stored = {each.id: each for each in loaded}
         return [
@@ -80,5 +81,5 @@ class MessageRanker:
 
 
 def _text(stored: MessageContent, asked: frozenset[str]) -> MessageText:
-    named = not asked.isdisjoint(normalise_name(stored.speaker or "").split())
+    named = not asked.isdisjoint(name_words(stored.speaker or ""))
     return MessageText(stored.message_id, stored.content, stored.similarity, named)

@@ -1,82 +1,62 @@
-"""Entities named in a text: by whole names and aliases, by a person's first or last name, and with typos."""
+"""The entities named in a text: by whole names and aliases, by a person's first or last name, and with typos."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-from rapidfuzz.distance import OSA
+from enum import IntEnum
 
 from graphmem.domain.entity import PERSON_TYPE
-from graphmem.domain.text import normalise
-from graphmem.retrieval.bm25 import STOP_WORDS
 from graphmem.store.search import EntityName
+from graphmem.text.names import edit_distance, fold_name, max_typos, name_words
+from graphmem.text.tokenising import UNSPACED_LETTER
+from graphmem.text.word_lists import LANGUAGES, load_words
 
 MAX_NAMESAKES = 3
-"""A first or last name that more people share names none of them."""
+"""Most people who may share a first or last name for it to name them; if more do, it names none."""
 
 MAX_SEARCHED_WORDS = 400
-"""So many words of a text are looked at."""
-
-_ACCENTS = re.compile("[\u0300-\u036f\u064b-\u065f]")
-_ASCII_WORD = re.compile("[a-z0-9]+")
-_UNSPACED_LETTER = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-
-FULL_NAME, NAME_PART, TYPO, SELF_REFERENCE = range(4)
-"""How an entity is named: by a whole name, by part of a person's, with typos, by a word such as "me"."""
-
-_FIRST_PERSON_WORD_LIST = """
-i me my mine myself ich mich mir mein meine je moi mon ma mes yo mi mis io mio mia eu meu minha ik mij mijn
-"""
-FIRST_PERSON_WORDS = frozenset(_FIRST_PERSON_WORD_LIST.split())
-"""Words by which a writer means themselves; looked at only when nothing else is named."""
+"""Words of a text that are searched for names."""
 
 
-def normalise_name(text: str) -> str:
-    """Return a text as names are compared: case, width and accents gone, words kept apart by one space."""
-    if text.isascii():
-        return " ".join(_ASCII_WORD.findall(text.lower()))
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", normalise(text)))
-    plain = unicodedata.normalize("NFC", plain)
-    return " ".join(
-        "".join(each if each.isalnum() or unicodedata.category(each)[0] == "M" else " " for each in plain).split()
-    )
+class MentionKind(IntEnum):
+    """How a text names an entity; the lower, the surer."""
 
-
-def max_typos(length: int) -> int:
-    """Return how many typos a name of so many letters may carry."""
-    if length < 5:
-        return 0
-    return 1 if length < 9 else 2
+    FULL_NAME = 0
+    NAME_PART = 1
+    TYPO = 2
+    SELF_REFERENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class EntityMention:
-    """An entity found in a text, and how; `position` and `size` tell which of the text's words name it."""
+    """An entity that a text names, and how; `position` and `size` say which of the text's words name it."""
 
     id: str
-    kind: int
+    kind: MentionKind
     position: int
     size: int
     is_person: bool
 
 
-def question_focus(text: str, named: Iterable[EntityMention]) -> str:
-    """Return a text without the people it names and without stop words: what is asked about them."""
-    words = normalise_name(text).split()[:MAX_SEARCHED_WORDS]
+def question_focus(text: str, mentions: Iterable[EntityMention], languages: Sequence[str] = ("en",)) -> str:
+    """Return the words of a text without the people it names and without stop words: what is asked about them."""
     people = {
-        position for each in named if each.is_person for position in range(each.position, each.position + each.size)
+        position
+        for mention in mentions
+        if mention.is_person
+        for position in range(mention.position, mention.position + mention.size)
     }
-    return " ".join(word for at, word in enumerate(words) if at not in people and word not in STOP_WORDS)
+    stop_words = load_words(*languages).stop_words
+    words = name_words(text)[:MAX_SEARCHED_WORDS]
+    return " ".join(word for position, word in enumerate(words) if position not in people and word not in stop_words)
 
 
 class NameIndex:
-    """The names and aliases of one user's entities, ready to be found in texts."""
+    """The names and aliases of one user's entities, indexed to find them in texts."""
 
-    def __init__(self, names: Iterable[EntityName]) -> None:
+    def __init__(self, entities: Iterable[EntityName]) -> None:
         self._ids_by_full_name: dict[str, list[str]] = defaultdict(list)
         self._ids_by_name_part: dict[str, set[str]] = defaultdict(set)
         self._ids_by_unspaced_name: dict[str, list[str]] = defaultdict(list)
@@ -84,32 +64,35 @@ class NameIndex:
         self._max_words = 1
         self._person_ids: set[str] = set()
         self._user_entity_id: str | None = None
-        for each in names:
-            if each.is_user:
-                self._user_entity_id = self._user_entity_id or each.id
-            if each.type == PERSON_TYPE:
-                self._person_ids.add(each.id)
-            for name in (each.name, *each.aliases):
-                self._index_name(each, normalise_name(name))
+        for entity in entities:
+            if entity.is_user:
+                self._user_entity_id = self._user_entity_id or entity.id
+            if entity.type == PERSON_TYPE:
+                self._person_ids.add(entity.id)
+            for name in (entity.name, *entity.aliases):
+                self._index_name(entity, fold_name(name))
 
-    def _index_name(self, entity: EntityName, key: str) -> None:
-        if not key or entity.id in self._ids_by_full_name.get(key, ()):
+    def _index_name(self, entity: EntityName, name: str) -> None:
+        if not name or entity.id in self._ids_by_full_name.get(name, ()):
             return
-        self._ids_by_full_name[key].append(entity.id)
-        words = key.split()
+        self._ids_by_full_name[name].append(entity.id)
+        words = name.split()
         self._max_words = max(self._max_words, len(words))
-        if _UNSPACED_LETTER.search(key) and len(key) > 1:
-            self._ids_by_unspaced_name[key].append(entity.id)
+        if UNSPACED_LETTER.search(name) and len(name) > 1:
+            self._ids_by_unspaced_name[name].append(entity.id)
         if entity.type == PERSON_TYPE and len(words) > 1:
             for word in (words[0], words[-1]):
                 if len(word) > 2:
                     self._ids_by_name_part[word].add(entity.id)
-        if max_typos(len(key)):
-            self._names_by_initial_and_length[key[0], len(key)].append(key)
+        if max_typos(len(name)):
+            self._names_by_initial_and_length[name[0], len(name)].append(name)
 
     def find(self, text: str) -> list[EntityMention]:
-        """Return the entities a text names, the surest first, each once; longer names cover the shorter in them."""
-        folded = normalise_name(text)
+        """Return the entities that a text names, the surest first, each once; a long name hides the names inside it.
+
+        A first-person word names the user's own entity if the text names no other.
+        """
+        folded = fold_name(text)
         words = folded.split()[:MAX_SEARCHED_WORDS]
         free = [True] * len(words)
         found: dict[str, EntityMention] = {}
@@ -118,41 +101,40 @@ class NameIndex:
                 ids = self._ids_by_full_name.get(" ".join(words[start : start + size]))
                 if ids and all(free[start : start + size]):
                     free[start : start + size] = [False] * size
-                    self._add_mentions(found, ids, FULL_NAME, start, size)
-        for key, ids in self._ids_by_unspaced_name.items():
-            if key in folded:
-                self._add_mentions(found, ids, FULL_NAME, 0, 0)
+                    self._add_mentions(found, ids, MentionKind.FULL_NAME, start, size)
+        for name, ids in self._ids_by_unspaced_name.items():
+            if name in folded:
+                self._add_mentions(found, ids, MentionKind.FULL_NAME, 0, 0)
         for position, word in enumerate(words):
-            if free[position] and 0 < len(named := self._ids_by_name_part.get(word, ())) <= MAX_NAMESAKES:
+            if free[position] and 0 < len(sharing := self._ids_by_name_part.get(word, ())) <= MAX_NAMESAKES:
                 free[position] = False
-                self._add_mentions(found, sorted(named), NAME_PART, position, 1)
+                self._add_mentions(found, sorted(sharing), MentionKind.NAME_PART, position, 1)
         for size in range(min(self._max_words, len(words)), 0, -1):
             for start in range(len(words) - size + 1):
                 if all(free[start : start + size]) and (
-                    near := self._closest_name(" ".join(words[start : start + size]))
+                    closest := self._closest_name(" ".join(words[start : start + size]))
                 ):
                     free[start : start + size] = [False] * size
-                    self._add_mentions(found, self._ids_by_full_name[near], TYPO, start, size)
-        if not found and self._user_entity_id and FIRST_PERSON_WORDS.intersection(words):
-            return [EntityMention(self._user_entity_id, SELF_REFERENCE, 0, 0, True)]
-        return sorted(found.values(), key=lambda each: (each.kind, each.position))
+                    self._add_mentions(found, self._ids_by_full_name[closest], MentionKind.TYPO, start, size)
+        if not found and self._user_entity_id and not load_words(*LANGUAGES).first_person.isdisjoint(words):
+            return [EntityMention(self._user_entity_id, MentionKind.SELF_REFERENCE, 0, 0, True)]
+        return sorted(found.values(), key=lambda mention: (mention.kind, mention.position))
 
     def _closest_name(self, phrase: str) -> str | None:
-        """Return the name that differs from `phrase` by typos alone, beginning with the same letter."""
-        edits = max_typos(len(phrase))
-        if not edits:
+        """Return the name that differs from `phrase` by typos alone and begins with the same letter."""
+        typos = max_typos(len(phrase))
+        if not typos:
             return None
         best: tuple[int, str] | None = None
-        for length in range(len(phrase) - edits, len(phrase) + edits + 1):
-            for key in self._names_by_initial_and_length.get((phrase[0], length), ()):
-                most = min(edits, max_typos(length))
-                distance = OSA.distance(phrase, key, score_cutoff=most)
-                if distance <= most and (best is None or (distance, key) < best):
-                    best = (distance, key)
+        for length in range(len(phrase) - typos, len(phrase) + typos + 1):
+            for name in self._names_by_initial_and_length.get((phrase[0], length), ()):
+                distance = edit_distance(phrase, name, min(typos, max_typos(length)))
+                if distance is not None and (best is None or (distance, name) < best):
+                    best = (distance, name)
         return best[1] if best else None
 
     def _add_mentions(
-        self, found: dict[str, EntityMention], ids: Iterable[str], kind: int, position: int, size: int
+        self, found: dict[str, EntityMention], ids: Iterable[str], kind: MentionKind, position: int, size: int
     ) -> None:
-        for each in ids:
-            found.setdefault(each, EntityMention(each, kind, position, size, each in self._person_ids))
+        for entity_id in ids:
+            found.setdefault(entity_id, EntityMention(entity_id, kind, position, size, entity_id in self._person_ids))

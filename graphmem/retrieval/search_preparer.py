@@ -14,7 +14,7 @@ from graphmem.domain.times import Clock
 from graphmem.embedding import Embedder
 from graphmem.retrieval.channels import ChannelQuery, NamedEntityIds, Vector
 from graphmem.retrieval.entity_name_cache import EntityNameCache
-from graphmem.retrieval.name_index import SELF_REFERENCE, EntityMention, question_focus
+from graphmem.retrieval.name_index import EntityMention, MentionKind, question_focus
 from graphmem.store.entities import EntityStore
 
 T = TypeVar("T")
@@ -43,11 +43,19 @@ class PreparedSearch:
 class SearchPreparer:
     """Makes searches ready to be asked."""
 
-    def __init__(self, entities: EntityStore, name_cache: EntityNameCache, embedder: Embedder, clock: Clock) -> None:
+    def __init__(
+        self,
+        entities: EntityStore,
+        name_cache: EntityNameCache,
+        embedder: Embedder,
+        clock: Clock,
+        languages: tuple[str, ...],
+    ) -> None:
         self._entities = entities
         self._name_cache = name_cache
         self._embedder = embedder
         self._clock = clock
+        self._languages = languages
 
     async def prepare(self, owner: Owner, query: SearchQuery) -> PreparedSearch:
         """Return the prepared search of a query; raise InvalidInput for one without any text."""
@@ -88,13 +96,13 @@ class SearchPreparer:
     ) -> list[Vector]:
         if get_mentions is None:
             return list(await self._embedder.embed([text[:MAX_EMBEDDED_CHARACTERS]], query=True))
-        core = question_focus(text, await get_mentions()) or text
+        core = question_focus(text, await get_mentions(), self._languages) or text
         texts = [text[:MAX_EMBEDDED_CHARACTERS], core[:MAX_EMBEDDED_CHARACTERS]]
         return list(await self._embedder.embed(texts, query=True))
 
 
 def _entity_ids(mentions: Sequence[EntityMention]) -> list[str]:
-    return [each.id for each in mentions if each.kind != SELF_REFERENCE][:MAX_GRAPH_ENTITIES]
+    return [each.id for each in mentions if each.kind is not MentionKind.SELF_REFERENCE][:MAX_GRAPH_ENTITIES]
 
 
 def shared_awaitable(make: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:

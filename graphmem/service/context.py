@@ -34,7 +34,6 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import Message, MessageRole
-from graphmem.domain.text import normalise
 from graphmem.domain.times import Clock
 from graphmem.jobs import Steps
 from graphmem.metrics import CONTEXT_EXTRACTION_TIME, MEMORY_SIZE_BYTES, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
@@ -44,6 +43,7 @@ from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.store.context import ContextStore
 from graphmem.store.context_mapping import Mention
 from graphmem.store.episodes import EpisodeStore
+from graphmem.text.normalising import normalise
 
 
 class ContextService:

@@ -27,7 +27,7 @@ NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 )
 @pytest.mark.req("TRUE-08")
 def test_times_are_resolved_relative_to_the_message_time(text: str, found: list[tuple[str, str, str]]) -> None:
-    assert [(each["type"], each["text"], each["at"]) for each in extract_times(text, NOON)] == found
+    assert [(time.type, time.text, time.at) for time in extract_times(text, NOON)] == found
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_times_are_resolved_relative_to_the_message_time(text: str, found: list[
 )
 @pytest.mark.req("TRUE-08")
 def test_amounts_are_extracted_with_currency_and_context(text: str, found: list[tuple[float, str, str]]) -> None:
-    assert [(each["amount"], each["currency"], each["context"]) for each in extract_amounts(text)] == found
+    assert [(amount.amount, amount.currency, amount.context) for amount in extract_amounts(text)] == found
 
 
 @pytest.mark.req("TRUE-08")

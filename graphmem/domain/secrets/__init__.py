@@ -10,10 +10,10 @@ from graphmem.domain.secrets.addresses import find_addresses
 from graphmem.domain.secrets.api_keys import find_api_keys
 from graphmem.domain.secrets.birth_dates import find_birth_dates
 from graphmem.domain.secrets.contacts import find_emails, find_phones
-from graphmem.domain.secrets.folding import fold
 from graphmem.domain.secrets.id_numbers import find_accounts, find_cards, find_ibans, find_ssns
 from graphmem.domain.secrets.models import SECRET_CLASSES, SecretClass, SecretFinding, Span
 from graphmem.domain.secrets.passwords import find_passwords
+from graphmem.text.folding import fold
 
 __all__ = ["JSON", "SECRET_CLASSES", "SecretClass", "SecretFinding", "find_secrets", "redact", "scan_value"]
 

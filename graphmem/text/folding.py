@@ -1,4 +1,4 @@
-"""Text as the detectors read it: compatibility forms folded, invisible characters gone, offsets kept."""
+"""Text as scanners read it: compatibility forms folded, invisible characters removed, offsets of the original kept."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _QUOTES = {"\u2018": "'", "\u2019": "'", "\u201a": "'", "\u201b": "'", "\u2032":
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """Folded text with, for each of its characters, the range of the original it came from (None: the same)."""
+    """Folded text and the range of the original behind each of its characters; None stands for the same offsets."""
 
     text: str
     starts: Sequence[int] | None = None
     ends: Sequence[int] | None = None
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the range of the original text behind the non-empty folded range."""
+        """Return the range of the original text behind a non-empty range of the folded text."""
         if self.starts is None or self.ends is None:
             return start, end
         return self.starts[start], self.ends[end - 1]
 
 
 def fold(text: str) -> FoldedText:
-    """Return `text` in NFKC with ASCII digits, dashes and quotes, and without characters that do not show."""
+    """Return `text` in NFKC with ASCII digits, dashes and quotes, and without invisible characters."""
     if text.isascii():
         return FoldedText(text)
     parts: list[str] = []

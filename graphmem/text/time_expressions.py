@@ -1,0 +1,120 @@
+"""Time expressions in text, such as "in May 2023", "last week" and "yesterday", read with dateparser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from dateparser.date import DateDataParser
+from dateparser.search import search_dates
+
+from graphmem.text.word_lists import WordLists, load_words
+
+MAX_QUESTION_CHARACTERS = 500
+"""Characters of a question that are searched for times."""
+
+MIN_WORD_LENGTH = 4
+"""Letters of a word that can mean a time if several languages are read: shorter ones are weekdays or months in one."""
+
+_BARE_NUMBER = re.compile(r"^[\d\s.,:%+'-]+$")
+_DATE_SHAPE = re.compile(r"\d{1,4}[./-]\d{1,2}(?:[./-]\d{1,4})?|\d{1,2}:\d{2}|^(?:1[89]|20)\d\d$")
+_AMOUNT_SIGN = re.compile(r"[$€£¥%^]")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeExpression:
+    """A time that a text names: its words, the time meant without a zone, and its precision.
+
+    The precision is `time`, `day`, `week`, `month` or `year`.
+    """
+
+    text: str
+    at: datetime
+    precision: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """The range `[start, end)` of times, in milliseconds since 1970."""
+
+    start: int
+    end: int
+
+    def contains(self, time: int) -> bool:
+        """Return whether `time`, in milliseconds since 1970, is in the range."""
+        return self.start <= time < self.end
+
+
+def find_time_expressions(
+    text: str, base: datetime, languages: Sequence[str], *, prefer_past: bool = False
+) -> list[TimeExpression]:
+    """Return the times that `text` names as of `base`, which has no zone; words that mostly mean no time are left out.
+
+    With `prefer_past` a month or weekday without a year is the latest one before `base`, else the nearest.
+    """
+    settings = {"RELATIVE_BASE": base, **({"PREFER_DATES_FROM": "past"} if prefer_past else {})}
+    parser = DateDataParser(languages=list(languages), settings={**settings, "RETURN_TIME_AS_PERIOD": True})
+    words = load_words(*languages)
+    expressions = []
+    for phrase, at in search_dates(text, languages=list(languages), settings=settings) or []:
+        core = _strip_fillers(phrase, words)
+        if core and _means_time(core, phrase, words, min_length=MIN_WORD_LENGTH if len(languages) > 1 else 1):
+            parsed = parser.get_date_data(core)
+            precision = parsed.period if parsed and parsed.date_obj else "day"
+            expressions.append(TimeExpression(core, at.replace(tzinfo=None), precision))
+    return expressions
+
+
+def find_time_ranges(question: str, now: datetime, languages: Sequence[str] = ("en",)) -> list[TimeRange]:
+    """Return the days, weeks, months and years that a question names as of `now`, in UTC."""
+    expressions = find_time_expressions(
+        question[:MAX_QUESTION_CHARACTERS], now.replace(tzinfo=None), languages, prefer_past=True
+    )
+    return [_to_range(expression) for expression in expressions if 2 <= expression.at.year <= 9990]
+
+
+def _strip_fillers(phrase: str, words: WordLists) -> str:
+    parts = phrase.strip(" \t\n,.;:!?()").split()
+    while parts and parts[-1].casefold() in words.time_fillers:
+        parts.pop()
+    while parts and parts[0].casefold() in words.time_fillers:
+        parts.pop(0)
+    return " ".join(parts).strip(" ,.;:!?()")
+
+
+def _means_time(core: str, phrase: str, words: WordLists, min_length: int) -> bool:
+    """Return whether a phrase names a time: "3 March" and "in May" do; "may", "12" and "a second" do not."""
+    if _BARE_NUMBER.match(core):
+        return _DATE_SHAPE.search(core) is not None
+    if _AMOUNT_SIGN.search(core):
+        return False
+    if any(char.isdigit() for char in core):
+        return True
+    has_preposition = not words.time_prepositions.isdisjoint(word.casefold() for word in _WORD.findall(phrase))
+    for word in _WORD.findall(core):
+        if word.casefold() in words.ambiguous_time_words:
+            if word[0].isupper() and has_preposition:
+                return True
+        elif len(word) >= min_length and word.casefold() not in words.time_fillers:
+            return True
+    return False
+
+
+def _to_range(expression: TimeExpression) -> TimeRange:
+    start = expression.at.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=UTC)
+    match expression.precision:
+        case "week":
+            start -= timedelta(days=start.weekday())
+            end = start + timedelta(weeks=1)
+        case "month":
+            start = start.replace(day=1)
+            end = (start + timedelta(days=32)).replace(day=1)
+        case "year":
+            start = start.replace(month=1, day=1)
+            end = start.replace(year=start.year + 1)
+        case _:
+            end = start + timedelta(days=1)
+    return TimeRange(int(start.timestamp() * 1000), int(end.timestamp() * 1000))

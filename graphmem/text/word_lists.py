@@ -1,0 +1,114 @@
+"""The word lists of each language, read once from the TOML files in `words/`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru")
+"""The languages with word lists, as ISO 639-1 codes."""
+
+WESTERN_LANGUAGES = LANGUAGES[:7]
+"""The languages read without knowing which one a text is in; the words of the other two collide with them."""
+
+_WORDS = files(__package__) / "words"
+
+
+@dataclass(frozen=True, slots=True)
+class WordLists:
+    """The word lists of one language, or of several merged into one; all words are case-folded."""
+
+    stop_words: frozenset[str] = frozenset()
+    """Words that join or ask and say nothing of the topic."""
+
+    topicless_words: frozenset[str] = frozenset()
+    """Further words that do not tell what a question is about, such as "want" and "favourite"."""
+
+    first_person: frozenset[str] = frozenset()
+    """Words by which writers mean themselves."""
+
+    months: Mapping[str, int] = field(default_factory=dict)
+    """Names and abbreviations of months, with their numbers from 1."""
+
+    ambiguous_months: frozenset[str] = frozenset()
+    """Names of months that are other words when they begin with a small letter."""
+
+    weekdays: frozenset[str] = frozenset()
+
+    ambiguous_time_words: frozenset[str] = frozenset()
+    """Words that a date parser reads as times and that mostly mean something else."""
+
+    time_fillers: frozenset[str] = frozenset()
+    """Words around a time expression that are no part of it."""
+
+    time_prepositions: frozenset[str] = frozenset()
+    """Words before an ambiguous time word that show that it means a time."""
+
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    """Number words, with their digits."""
+
+    negations: frozenset[str] = frozenset()
+
+    negative_stance: frozenset[str] = frozenset()
+    """Verbs and adjectives that end or deny what follows them."""
+
+    positive_stance: frozenset[str] = frozenset()
+
+    determiners: frozenset[str] = frozenset()
+
+    non_names: frozenset[str] = frozenset()
+    """Words that begin a sentence with a capital letter and are no names."""
+
+    filler_words: frozenset[str] = frozenset()
+    """Further words that a summary may drop without losing anything."""
+
+    auxiliaries: frozenset[str] = frozenset()
+
+    clause_breaks: frozenset[str] = frozenset()
+    """Words that begin a new clause, and end the scope of a negation."""
+
+    person_roles: frozenset[str] = frozenset()
+    """What people and pets are to somebody; two roles tell two people of one name apart."""
+
+    titles: frozenset[str] = frozenset()
+
+    legal_forms: frozenset[str] = frozenset()
+    """Words in the name of a company that say what kind of company it is."""
+
+    generic_name_words: frozenset[str] = frozenset()
+    """Further words that add nothing to the name of a thing."""
+
+
+@cache
+def load_words(*languages: str) -> WordLists:
+    """Return the merged word lists of `languages`; a language without a file adds nothing."""
+    return _merge([_read(language) for language in languages])
+
+
+@cache
+def _read(language: str) -> WordLists:
+    source = _WORDS / f"{language}.toml"
+    if not source.is_file():
+        return WordLists()
+    return WordLists(**{name: _parse(name, value) for name, value in tomllib.loads(source.read_text("utf-8")).items()})
+
+
+def _parse(name: str, value: Any) -> Any:
+    if name == "months":
+        return {word: number for number, names in enumerate(value, 1) for word in names.split()}
+    if name == "numbers":
+        return {word: str(number) for word, number in value.items()}
+    return frozenset(value.split())
+
+
+def _merge(lists: Iterable[WordLists]) -> WordLists:
+    merged: dict[str, Any] = {}
+    for words in lists:
+        for part in fields(WordLists):
+            value = getattr(words, part.name)
+            merged[part.name] = merged[part.name] | value if part.name in merged else value
+    return WordLists(**merged)
