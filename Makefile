@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart serve test test-unit test-extras coverage lint format dist requirements reference constraints \
-	bench-retrieval bench-scale bench-context bench-consolidation eval-extraction
+.PHONY: help install quickstart serve test test-unit test-extras coverage lint format dist requirements reference \
+	constraints bench-retrieval bench-scale bench-context bench-consolidation eval-extraction
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

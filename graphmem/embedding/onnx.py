@@ -180,7 +180,7 @@ class _Encoder:
         options = SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
-        # Without this, 16-bit sums of int8 products saturate on processors without VNNI: vectors would differ by machine.
+        # Without this, 16-bit sums of int8 products saturate on processors without VNNI, and vectors differ by machine.
         options.add_session_config_entry("session.x64quantprecision", "1")
         with zipfile.ZipFile(jar) as archive:
             weights, tokenizer = (
