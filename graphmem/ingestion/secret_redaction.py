@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 
-from graphmem.domain.secrets import SecretClass, find_secrets
+from graphmem.domain.secrets import SecretClass, find_secrets, replace_findings
 
 Redactor = Callable[[str], str]
 
@@ -13,13 +13,6 @@ def make_redactor(allowed: Set[SecretClass]) -> Redactor:
     """Return a function that puts the class in brackets, for example `[card]`, in the place of every other secret."""
 
     def redact(text: str) -> str:
-        parts, at = [], 0
-        for finding in find_secrets(text):
-            if finding.cls in allowed or finding.end <= at:
-                continue
-            if finding.start >= at:
-                parts += [text[at : finding.start], f"[{finding.cls}]"]
-            at = finding.end
-        return "".join(parts) + text[at:]
+        return replace_findings(text, (finding for finding in find_secrets(text) if finding.cls not in allowed))
 
     return redact

@@ -1,4 +1,4 @@
-"""The guard that keeps secrets out of memory."""
+"""Finding secrets in texts and JSON values, and redacting them."""
 
 from __future__ import annotations
 

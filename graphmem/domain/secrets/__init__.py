@@ -1,4 +1,4 @@
-"""The guard that keeps secrets out of memory: what is one, where it stands, and how it is told without it."""
+"""Find secrets in texts and JSON values, and redact them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from graphmem.domain.secrets.models import SECRET_CLASSES, SecretClass, SecretFi
 from graphmem.domain.secrets.passwords import find_passwords
 from graphmem.text.folding import fold
 
-__all__ = ["JSON", "SECRET_CLASSES", "SecretClass", "SecretFinding", "find_secrets", "redact", "scan_value"]
+__all__ = [
+    "JSON",
+    "SECRET_CLASSES",
+    "SecretClass",
+    "SecretFinding",
+    "find_secrets",
+    "redact",
+    "replace_findings",
+    "scan_value",
+]
 
 JSON = dict[str, "JSON"] | list["JSON"] | str | int | float | bool | None
 
@@ -25,8 +34,8 @@ _HAS_DIGIT = re.compile(r"\d")
 def find_secrets(text: str, *, region: str | None = None) -> list[SecretFinding]:
     """Return the secrets in `text` in reading order; telephone numbers without a country code may be from `region`.
 
-    Offsets are those of `text` itself, although width forms, foreign digits and invisible characters are folded first.
-    Where several classes claim the same characters, the first of `SECRET_CLASSES` has them.
+    Offsets are those of `text`, although width forms, foreign digits and invisible characters are folded first. A
+    finding within the characters of another has the class that comes first in `SECRET_CLASSES`.
     """
     folded = fold(text)
     taken: list[tuple[SecretClass, Span]] = []
@@ -58,21 +67,26 @@ def _run_detectors(text: str, region: str | None) -> Iterator[tuple[SecretClass,
 
 
 def redact(text: str, *, region: str | None = None) -> str:
-    """Return `text` with its secrets replaced by their classes, for example `[card]`; nothing is left to find."""
+    """Return `text` with each secret replaced by its class, such as `[card]`, until none is found."""
     while findings := find_secrets(text, region=region):
-        parts, at = [], 0
-        for finding in findings:
-            if finding.end <= at:
-                continue
-            if finding.start >= at:
-                parts += [text[at : finding.start], f"[{finding.cls}]"]
-            at = finding.end
-        text = "".join(parts) + text[at:]
+        text = replace_findings(text, findings)
     return text
 
 
+def replace_findings(text: str, findings: Iterable[SecretFinding]) -> str:
+    """Return `text` with findings, which are in reading order, replaced by their classes; overlapping ones by one."""
+    parts, position = [], 0
+    for finding in findings:
+        if finding.end <= position:
+            continue
+        if finding.start >= position:
+            parts += [text[position : finding.start], f"[{finding.cls}]"]
+        position = finding.end
+    return "".join(parts) + text[position:]
+
+
 def scan_value(value: JSON, *, region: str | None = None) -> set[SecretClass]:
-    """Return the classes of secrets in the keys and values of a JSON value; a value is also read as told by its key."""
+    """Return the classes of secrets in the keys and values of a JSON value; a key is read as the label of its value."""
     found: set[SecretClass] = set()
     pending: list[tuple[str, JSON]] = [("", value)]
     while pending:

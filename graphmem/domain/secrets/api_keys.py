@@ -1,4 +1,4 @@
-"""Keys and tokens of programs, by the shapes their issuers gave them or because the text calls them so."""
+"""Keys and tokens of programs, recognised by their issuers' formats or by a label before them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from graphmem.domain.secrets.models import Span
+from graphmem.domain.secrets.vocabulary import load_vocabulary
 
 _KNOWN_KEY_FORMATS = re.compile(
     r"(?<![A-Za-z0-9])(?:"
@@ -25,15 +26,11 @@ _KNOWN_KEY_FORMATS = re.compile(
     re.DOTALL,
 )
 _BEARER_TOKEN = re.compile(r"\bBearer\s{1,3}(?P<value>[A-Za-z0-9._~+/\-]{12,}+={0,2})", re.IGNORECASE)
+_WORDS = load_vocabulary("api_keys")
 _LABELLED_KEY = re.compile(
-    r"(?:\b|(?<=_))(?:(?:api|access|secret|private|auth|account|encryption|signing|master|license)[ _\-]?(?:key"
-    r"|token)s?|apikey|client[ _\-]?secret|"
-    r"(?:refresh|bearer|session|bot|deploy|personal access)[ _\-]?token|app[ _\-]?secret|webhook[ _\-]?secret"
-    r"|secret|token|"
-    r"api[ \-]?schlüssel|clé (?:d')?api|clave (?:de )?api|chiave api|chave (?:de |da )?api|токен|令牌|密钥)"
-    r"(?![A-Za-z0-9_])"
-    r"(?:[ ](?:for|of|to|on|für|von|pour|para|per|de)[ ][\w.'\-]{1,30}(?:[ ][\w.'\-]{1,30})?)?"
-    r"['\"]?[ ]?(?::=|=>|->|[:=]|(?:is|was|ist|war|lautet|est|es|[éè]|это)\b[ ]?:?|是|为)?[ ]{0,2}['\"`]?"
+    rf"(?:\b|(?<=_)){_WORDS.any_of('labels')}(?![A-Za-z0-9_])"
+    rf"(?:[ ]{_WORDS.any_of('prepositions')}[ ][\w.'\-]{{1,30}}(?:[ ][\w.'\-]{{1,30}})?)?"
+    rf"['\"]?[ ]?(?::=|=>|->|[:=]|(?:{_WORDS.any_of('copulas')}|lautet|это)\b[ ]?:?|是|为)?[ ]{{0,2}}['\"`]?"
     r"(?P<value>[A-Za-z0-9_\-./+=~]{8,}+)",
     re.IGNORECASE,
 )
@@ -52,7 +49,7 @@ def find_api_keys(text: str) -> Iterator[Span]:
 
 
 def _looks_random(token: str) -> bool:
-    """Tell whether a token mixes letters and digits with at least 2.5 bits of entropy a character (Shannon)."""
+    """Return whether a token mixes letters and digits with a Shannon entropy of at least 2.5 bits per character."""
     if len(token) < 8 or not re.search(r"\d", token) or not re.search(r"[A-Za-z]", token) or "://" in token:
         return False
     counts = Counter(token)

@@ -1,4 +1,4 @@
-"""Ways to reach a person: e-mail addresses and telephone numbers."""
+"""E-mail addresses and telephone numbers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from phonenumbers import Leniency, PhoneNumberMatch, PhoneNumberMatcher, PhoneNumberType, number_type
 
 from graphmem.domain.secrets.models import Span
+from graphmem.domain.secrets.vocabulary import load_vocabulary
 
 _TOP_LEVEL = (
     r"(?:com|net|org|edu|gov|io|dev|app|co|me|info|biz|ai|eu|uk|us|ca|au|de|at|ch|fr|es|it|nl|be|pt|pl|se|no|dk"
@@ -36,7 +37,7 @@ def find_emails(text: str) -> Iterator[Span]:
 
 
 DEFAULT_PHONE_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT")
-"""Where a number without a country code may come from, unless the caller knows better."""
+"""Regions that a number without a country code may be from, in this order."""
 
 _TIME_OF_DAY = r"\d{1,2}:\d{2}(?::\d{2})?"
 _NOT_A_PHONE = re.compile(
@@ -59,46 +60,19 @@ _PHONE_CANDIDATE = re.compile(
 )
 _FORMATTED_NUMBER = re.compile(r"(?<!\d)(?:\(?[2-9]\d{2}\)?[ .\-][2-9]\d{2}[ .\-]\d{4}|0[1-9](?:[ .]\d{2}){4})(?!\d)")
 _MAX_DIGITS = 18
-"""Digits of the longest number: 15 (E.164) and an international prefix."""
-_UNIT_AFTER = re.compile(
-    r"[ ]?(?:euros?|dollars?|pounds?|usd|eur|gbp|chf|yen|people|users?|customers?|times|steps|miles|m|km|kg|g|mb"
-    r"|gb|tb|kb|bytes?|rows?|records?|"
-    r"items?|views?|followers?|subscribers?|inhabitants|residents|employees|units?|seconds|ms|hours|years"
-    r"|characters|words|tokens|points|"
-    r"lines|pieces|shares|votes|einwohner|leute|menschen|schritte|zeichen|habitants|personnes|habitantes|personas"
-    r"|abitanti|pasos|pas|passi)\b",
-    re.IGNORECASE,
-)
-_PHONE_WORD = re.compile(
-    r"\b(?:phones?|telephone|tele(?:f|ph)on\w{0,8}|tel|tfno|call(?:s|ed|ing)?|dial|ring|text|sms|fax|cell(?:phone)?"
-    r"|mobiles?|whats ?app|signal|viber|hotline|"
-    r"reach(?:ed|able)?|contact|landline|numbers? (?:is|are|was)|(?:my|his|her|their|new|private|work"
-    r"|home) numbers?|hit me up|handy(?:nummer)?|"
-    r"nummer|erreichbar|anrufen|ruf\w{0,4}|mobil\w{0,8}|festnetz|t[ée]l[ée]phon\w{1,5}|t[ée]l|portable"
-    r"|appel\w{1,4}|joindre|num[ée]ro|"
-    r"tel[ée]fonos?|m[óo]vil|celular|ll[aá]m\w{1,5}|n[úu]mero|cellulare|telefon\w{1,5}|chiam\w{1,5}|telem[óo]vel"
-    r"|ligar?|liga|telefoon|bellen|bel|"
-    r"тел\w{0,8}|звони\w{0,4}|wa\.me)(?!\w)|电话|手机|電話|携帯|전화|휴대폰",
-    re.IGNORECASE,
-)
+"""Most digits of a telephone number: 15 (E.164) and an international prefix."""
+_WORDS = load_vocabulary("contacts")
+_UNIT_AFTER = re.compile(rf"[ ]?{_WORDS.any_of('money', 'length', 'counted', 'other_units')}\b", re.IGNORECASE)
+_PHONE_WORD = re.compile(rf"\b{_WORDS.any_of('phone_words')}(?!\w)|{_WORDS.any_of('cjk_phone_words')}", re.IGNORECASE)
 _REFERENCE_BEFORE = re.compile(
-    r"(?:\b(?:order|invoice|ticket|case|ref|reference|tracking|serial|model|part|sku|po|booking|reservation"
-    r"|confirmation|flight|item|product|"
-    r"version|build|issue|bug|pr|isbn|issn|doi|ean|upc|gtin|imei|article|artikel\w{0,8}|bestell\w{0,8}"
-    r"|auftrag\w{0,8}|rechnung\w{0,8}|"
-    r"sendung\w{0,8}|commande|facture|colis|pedido|factura|ordine|fattura|aktenzeichen|policy|contract|member"
-    r"|membership|customer|client|kunden\w{0,8}|"
-    r"student|employee|patient|user|transaction|timestamp|epoch|id|vin|patent|license|licence|account|acct"
-    r"|konto\w{0,8}|compte|cuenta|conto)\b"
-    r"(?:[ .]{0,2}(?:number|no|nr|num|nummer|num[ée]ro|n[úu]mero|numero|n°|id|code|is|was|ist|est|es|è|lautet|de"
-    r"|del|for|the))*\.?[ ]?[:=#]?|#|№)[ ]*$",
+    rf"(?:\b{_WORDS.any_of('references')}\b(?:[ .]{{0,2}}{_WORDS.any_of('reference_fillers')})*\.?[ ]?[:=#]?|#|№)[ ]*$",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?][ ]+(?=[^\W\d_a-z])|\n")
 
 
 def find_phones(text: str, region: str | None = None) -> Iterator[Span]:
-    """Yield telephone numbers; `region` (ISO 3166, two letters) is asked first about those without a country code."""
+    """Yield telephone numbers; one without a country code is tried as one of `region` (ISO 3166-1 alpha-2) first."""
     masked = _NOT_A_PHONE.sub(lambda match: "\x1f" * len(match.group()), text)
     for start, end in _find_phone_candidates(masked):
         number = text[start:end]
@@ -126,7 +100,7 @@ def _find_phone_candidates(text: str) -> Iterator[Span]:
 
 
 def _required_leniency(text: str, start: int, end: int, number: str) -> int | None:
-    """Return how strictly the number must be a valid one, or None when nothing says that it is a telephone number."""
+    """Return how strictly a number is validated, or None if nothing indicates a telephone number."""
     if number.startswith("+"):
         return Leniency.POSSIBLE
     before = _SENTENCE_END.split(text[max(0, start - 50) : start])[-1]

@@ -14,11 +14,13 @@ from stdnum.us import itin
 from stdnum.us import ssn as us_ssn
 
 from graphmem.domain.secrets.models import Span
+from graphmem.domain.secrets.vocabulary import load_vocabulary
 
+_WORDS = load_vocabulary("id_numbers")
 _DIGIT_RUN = re.compile(r"\d(?:(?:[\s.\-_/*]{0,3}|,)\d){12,}+")
 _DIGIT_GROUP = re.compile(r"\d+")
 _YEAR = re.compile(r"(?:19|20)\d\d")
-# Ranges of issuers with the lengths they use (ISO/IEC 7812 as the networks publish them).
+# The ranges of issuers with the lengths they use (ISO/IEC 7812, as the networks publish them).
 _ISSUER_RANGES = re.compile(
     r"4(?:\d{12}|\d{15}|\d{18})|5[0-9]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|220[0-4]\d{12,15}"
     r"|3[47]\d{13}|3(?:0[0-5]|09|[68]\d|9\d)\d{11}|3(?:0[0-59]|[689]\d)\d{13}|35(?:2[89]|[3-8]\d)\d{12,15}"
@@ -27,9 +29,8 @@ _ISSUER_RANGES = re.compile(
     r"|9792\d{12}"
 )
 _CARD_WORD = re.compile(
-    r"\b(?:credit|debit|kredit|bank|giro)?(?:cards?|karten?|kart[aiyąę]?|kaart|carte|carta|cart[ãa]o|tarjeta"
-    r"|kort)(?:nummer)?\b"
-    r"|\b(?:visa|master ?card|maestro|amex|american express|diners)\b|карт|カード|卡",
+    rf"\b(?:credit|debit|kredit|bank|giro)?{_WORDS.any_of('card_words')}(?:nummer)?\b|\b{_WORDS.any_of('card_brands')}\b"
+    rf"|{_WORDS.any_of('unbounded_card_words')}",
     re.IGNORECASE,
 )
 
@@ -114,14 +115,7 @@ def _iban_to_digits(compact: str) -> str:
 
 
 _SSN = re.compile(r"(?<![A-Za-z0-9_.\-+])\d{3}(\s|-)\s?\d{2}\1\s?\d{4}(?![A-Za-z0-9_\-]|[.,]\d)")
-_SSN_LABEL = re.compile(
-    r"\b(?:ssn|itin|social(?: security| insurance)(?: number| no\.?| num\.?| #)?|social(?: is|[ ]?[:#])"
-    r"|sozialversicherungsnummer|ahv(?:-nummer)?|"
-    r"s[ée]curit[ée] sociale|segur(?:idad|o) social|national insurance(?: number)?|nino|codice fiscale|bsn"
-    r"|burgerservicenummer|"
-    r"pesel|cpf|dni|nie|社会保障号)",
-    re.IGNORECASE,
-)
+_SSN_LABEL = re.compile(rf"\b{_WORDS.any_of('ssn_labels')}", re.IGNORECASE)
 _LABELLED_SSN = re.compile(
     r"(?:[^\d\n.!?]{0,30}[^A-Za-z0-9])?"
     r"(?P<value>[A-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]|[XYZ]-?\d{7}-?[A-Z]|\d{7,8}-?[A-Z]"
@@ -152,42 +146,26 @@ def find_ssns(text: str) -> Iterator[Span]:
             yield number_match.span("value")
 
 
-_ACCOUNT = (
-    r"(?:accounts?|acct|acc|a/c|kontonummer|kontonr|kto(?:-?nr)?|kontos?|konta|compte|cuenta|conto|conta|rekening(?:nummer)?|"
-    r"rachun(?:ek|ku)|hesap|tili|счёт|счет)"
-)
-_CJK_ACCOUNT = r"(?:口座番号?|口座|账户|账号|帳號|계좌번호|계좌)"
+_ACCOUNT = _WORDS.any_of("account_words")
+_CJK_ACCOUNT = _WORDS.any_of("cjk_account_words")
 _DIGITS = r"(?<![A-Za-z0-9_.,$€£¥+\-/])\d(?:[ .\-]?\d){7,16}(?![A-Za-z0-9_%]|[.,\-/]\d)"
-_NON_ACCOUNT_WORDS = (
-    r"(?:has|have|had|holds?|contains?|worth|with|created|opened|since|balance|followers?|order|invoice|phone"
-    r"|call|from|until|on|"
-    r"about|over|under|ticket|hat|enthält|seit|depuis|contient|tiene|contiene|desde|ha)"
-)
 _GAP = (
-    rf"(?:[ ](?:hat|has)(?:[ ](?:the|die))?(?=[ ](?:konto"
-    rf"|account )?num))?(?:[ ]+(?!{_NON_ACCOUNT_WORDS}\b)[^\s\d.!?;]{{1,20}}){{0,5}}?"
+    r"(?:[ ](?:hat|has)(?:[ ](?:the|die))?(?=[ ](?:konto|account )?num))?"
+    rf"(?:[ ]+(?!{_WORDS.any_of('account_breaks')}\b)[^\s\d.!?;]{{1,20}}){{0,5}}?"
 )
 _ACCOUNT_BEFORE = re.compile(
     rf"(?:\b{_ACCOUNT}\b\.?{_GAP}|{_CJK_ACCOUNT}\D{{0,3}})[ ]?[:=#(\-]{{0,2}}[ ]*(?P<value>{_DIGITS})", re.IGNORECASE
 )
 _ACCOUNT_AFTER = re.compile(
-    rf"(?P<value>{_DIGITS})[ ]?[,(]?[ ]?(?:(?:is|was|ist|war|est|es|[éè])[ ])?"
-    r"(?:(?:my|his|her|their|the|our|user's|meine?|ihre?|seine?|mon|son|mi|su|il mio|as|for)[ ]){1,2}"
-    rf"(?:[\w'-]{{1,20}}[ ]){{0,2}}?{_ACCOUNT}\b",
+    rf"(?P<value>{_DIGITS})[ ]?[,(]?[ ]?(?:{_WORDS.any_of('copulas')}[ ])?"
+    rf"(?:(?:{_WORDS.any_of('possessives')}|as|for)[ ]){{1,2}}(?:[\w'-]{{1,20}}[ ]){{0,2}}?{_ACCOUNT}\b",
     re.IGNORECASE,
 )
 _EXPLICIT_ACCOUNT_NUMBER = re.compile(
-    rf"{_ACCOUNT}\W{{0,3}}(?:numbers?|nos?|nr|num|nummer|num[ée]ro|n[úu]mero|n[°º]|#)|kontonummer|kontonr"
-    rf"|rekeningnummer|{_CJK_ACCOUNT}",
+    rf"{_ACCOUNT}\W{{0,3}}{_WORDS.any_of('number_words')}|{_WORDS.any_of('account_number_words')}|{_CJK_ACCOUNT}",
     re.IGNORECASE,
 )
-_AMOUNT_AFTER = re.compile(
-    r"\s?(?:[$€£¥₹%]|(?:dollars?|euros?|pounds?|usd|eur|gbp|chf|jpy|yen|francs?|pesos?|followers?|subscribers?"
-    r"|points?|miles|users?|"
-    r"customers?|views?|shares?|coins?|credits|members?|people|times|transactions?|abonn\w{1,9}|seguidores|punkte"
-    r"|units?|items|stocks?|euro)\b)",
-    re.IGNORECASE,
-)
+_AMOUNT_AFTER = re.compile(rf"\s?(?:[$€£¥₹%]|{_WORDS.any_of('money', 'counted', 'other_units')}\b)", re.IGNORECASE)
 _DATE = re.compile(r"(?:19|20)\d\d[.\- ]?(?:0[1-9]|1[0-2])[.\- ]?(?:0[1-9]|[12]\d|3[01])")
 
 

@@ -1,4 +1,4 @@
-"""What a detector reports, and the classes there are."""
+"""The classes of secrets, and what a detector reports."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal, get_args
 SecretClass = Literal[
     "card", "iban", "ssn", "api_key", "password", "birth_date", "account_number", "email", "phone", "street_address"
 ]
-"""The classes of secrets; where two overlap on the same characters the earlier one names them."""
+"""The classes of secrets; a finding of an earlier class hides those within it."""
 
 SECRET_CLASSES: tuple[SecretClass, ...] = get_args(SecretClass)
 
 
 @dataclass(frozen=True, slots=True)
 class SecretFinding:
-    """One secret in a text: its class and the half-open range of characters it covers."""
+    """One secret in a text: its class and its half-open range of characters."""
 
     cls: SecretClass
     start: int
