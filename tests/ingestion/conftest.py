@@ -15,6 +15,7 @@ from graphmem.domain.job import Job, JobOutcome
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import Memory, MemoryIn, SaveResult
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import MessagesAccepted, MessagesIn
 from graphmem.embedding import Embedder
 from graphmem.ingestion.extraction_job import EXTRACTION_JOB, TOOL_EXTRACTION_JOB, ExtractionJob
@@ -152,8 +153,8 @@ def harness(
     entities = EntityStore(graph)
     facts = FactStore(graph, entities, clock)
     episodes = EpisodeStore(graph, clock)
-    policy = SecretPolicy()
-    memory_writer = MemoryWriter(facts, embedder, policy)
+    policy, profiles = SecretPolicy(), TenantProfiles()
+    memory_writer = MemoryWriter(facts, embedder, policy, profiles)
     model = LanguageModel(base_url=server.base_url, timeout=1, attempts=2, backoff=0.01)
     job = ExtractionJob(
         graph=graph,
@@ -162,11 +163,18 @@ def harness(
         entities=entities,
         memory_writer=memory_writer,
         policy=policy,
+        profiles=profiles,
         embedder=embedder,
         model=model,
     )
     summaries = SummaryJob(
-        graph=graph, episodes=episodes, facts=facts, memory_writer=memory_writer, policy=policy, model=model
+        graph=graph,
+        episodes=episodes,
+        facts=facts,
+        memory_writer=memory_writer,
+        policy=policy,
+        profiles=profiles,
+        model=model,
     )
     job_dispatcher.handlers = {
         EXTRACTION_JOB: job.run,
