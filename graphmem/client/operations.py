@@ -9,8 +9,8 @@ import httpx
 
 from graphmem.client.api_call import ApiCall, join_path, parse_list, parse_model, to_json_body, user_path, without_none
 from graphmem.domain.api_key import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
-from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackResult
 from graphmem.domain.behavior_patterns import BehaviorPattern
+from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackResult
 from graphmem.domain.context_models import ContextItem, ContextRequest, ContextResponse
 from graphmem.domain.entity import Entity
 from graphmem.domain.export import ErasureResult, ImportResult

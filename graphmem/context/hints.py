@@ -25,6 +25,7 @@ from graphmem.domain.context_models import (
 from graphmem.domain.learned_preferences import PreferenceType
 from graphmem.domain.memory import Memory, MemoryType
 from graphmem.domain.search_models import SearchHit
+from graphmem.text.normalising import normalise
 
 MAX_PHRASES = 3
 """Phrases of a kind at most."""
@@ -41,7 +42,6 @@ NAME_PREDICATES = frozenset(
         *("GOES_BY", "PREFERRED_NAME", "FIRST_NAME"),
     }
 )
-from graphmem.text.normalising import normalise
 """Predicates whose object is the name of the subject."""
 
 PERSONAL_TYPES = frozenset({"Person", "Pet", "Animal", "Dog", "Cat", "Family", "Child"})

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.behavior_patterns import PatternType
-from graphmem.domain.word_patterns import WordsByLanguage, all_words, compile_words
 from graphmem.errors import ConfigurationError
+from graphmem.text.word_patterns import WordsByLanguage, all_words, compile_words
 
 GENERAL_PROFILE = "general"
 """The profile of a tenant that the setting does not name; every other profile starts from its fields."""

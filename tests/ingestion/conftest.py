@@ -140,6 +140,12 @@ class IngestionHarness:
 
 
 @pytest.fixture
+def profiles() -> TenantProfiles:
+    """The general profile for every tenant."""
+    return TenantProfiles()
+
+
+@pytest.fixture
 def harness(
     owner: Owner,
     server: ScriptedServer,
@@ -148,12 +154,13 @@ def harness(
     graph: Graph,
     embedder: Embedder,
     clock: FakeClock,
+    profiles: TenantProfiles,
 ) -> IngestionHarness:
     server.steps.clear()
     entities = EntityStore(graph)
     facts = FactStore(graph, entities, clock)
     episodes = EpisodeStore(graph, clock)
-    policy, profiles = SecretPolicy(), TenantProfiles()
+    policy = SecretPolicy()
     memory_writer = MemoryWriter(facts, embedder, policy, profiles)
     model = LanguageModel(base_url=server.base_url, timeout=1, attempts=2, backoff=0.01)
     job = ExtractionJob(

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from graphmem.domain.learned_preferences import FeedbackResult
 from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.job import Job
+from graphmem.domain.learned_preferences import FeedbackResult
 from graphmem.domain.listing import Page
 from graphmem.domain.session import (
     ExtractionTriggered,

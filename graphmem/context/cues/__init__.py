@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from graphmem.domain.learned_preferences import PreferenceType
-from graphmem.domain.word_patterns import compile_words
+from graphmem.text.word_patterns import compile_words
 
 LANGUAGES = ("en", "de", "es", "fr", "it")
 """The languages with cues (ISO 639-1); the cues of all are used together, whatever language a text is in."""
