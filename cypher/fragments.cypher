@@ -68,3 +68,26 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND ($min_importance IS NULL OR r.importance >= $min_importance)
   AND ($created_after IS NULL OR r.first_created_at >= $created_after)
   AND ($created_before IS NULL OR r.first_created_at < $created_before)
+
+// fragment: added_topic_tags
+// The topic tags of a session `s` with the new ones, at most as many as a caller may give.
+(s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags])[..50]
+
+// fragment: active_items
+// The context items of the user, or of one session, that have not expired, the latest first.
+MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at > $now
+  AND ($session_id IS NULL OR c.session_id = $session_id)
+WITH c ORDER BY c.created_at DESC, c.relevance_score DESC, c.item_key
+RETURN collect(c {.*}) AS items
+
+// fragment: learned_preferences
+// The learned preferences of the user, the most confident first.
+MATCH (p:LearnedPreference) WHERE p.group_id = $group_id
+WITH p ORDER BY p.confidence_score DESC, p.frequency DESC, p.preference_type, p.preference_key
+RETURN collect(p {.*}) AS preferences
+
+// fragment: active_patterns
+// The behaviour patterns that the user shows now, the most confident first.
+MATCH (p:BehaviorPattern) WHERE p.group_id = $group_id AND p.is_active
+WITH p ORDER BY p.confidence_score DESC, p.pattern_type, p.pattern_key
+RETURN collect(p {.*}) AS patterns

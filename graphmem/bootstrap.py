@@ -16,8 +16,10 @@ from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB, MaintenanceJ
 from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_transaction import LossLimits
+from graphmem.context.learning import ContextLearner
 from graphmem.domain.job import JobOutcome
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.times import Clock, utc_now
 from graphmem.embedding import Embedder, create_embedder
 from graphmem.ingestion.extraction_job import EXTRACTION_JOB as EXTRACTION
@@ -45,6 +47,7 @@ from graphmem.service.memory_api import MemoryAPI
 from graphmem.service.messages import MessageService
 from graphmem.service.readiness import ReadinessCheck
 from graphmem.service.retrieval import RetrievalService
+from graphmem.service.storage import StorageMeter
 from graphmem.service.transfer import TransferService
 from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
@@ -77,6 +80,7 @@ class Components:
     facts: FactStore
     episodes: EpisodeStore
     policy: SecretPolicy
+    profiles: TenantProfiles
     memory_writer: MemoryWriter
 
 
@@ -130,6 +134,7 @@ async def open_components(
         entities = EntityStore(graph)
         facts = FactStore(graph, entities, clock)
         policy = SecretPolicy(settings.allowed_secret_classes)
+        profiles = TenantProfiles(settings.profiles)
         yield Components(
             settings=settings,
             clock=clock,
@@ -140,7 +145,8 @@ async def open_components(
             facts=facts,
             episodes=EpisodeStore(graph, clock),
             policy=policy,
-            memory_writer=MemoryWriter(facts, embedder, policy),
+            profiles=profiles,
+            memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         )
 
 
@@ -212,6 +218,7 @@ class RetrievalComponents:
     search: HybridSearch
     lookup: EntityLookup
     contexts: ContextService
+    learner: ContextLearner
 
     @classmethod
     def build(cls, components: Components) -> RetrievalComponents:
@@ -234,10 +241,11 @@ class RetrievalComponents:
         )
         lookup = EntityLookup(store, names, reinforcement, clock, settings.cache_url)
         context_store = ContextStore(graph, clock)
-        contexts = ContextService(
-            context_store, components.episodes, search, lookup, reinforcement, components.policy, clock
+        contexts = ContextService(context_store, search, reinforcement, components.profiles, clock)
+        learner = ContextLearner(
+            context_store, components.episodes, lookup, components.policy, components.profiles, clock
         )
-        return cls(store, reinforcement, search, lookup, contexts)
+        return cls(store, reinforcement, search, lookup, contexts, learner)
 
 
 class GraphMemory(MemoryAPI):
@@ -266,11 +274,13 @@ class GraphMemory(MemoryAPI):
             clock,
             settings.max_memories_per_save,
             [snapshots.erase_memory, self.idempotency.erase_memory],
-            [self.jobs.erase_memory_traces, retrieval.contexts.erase_memory_traces],
+            [self.jobs.erase_memory_traces, retrieval.learner.erase_memory_traces],
         )
         self.entities = EntityService(entities, facts, retrieval.store, clock)
         self.retrieval = RetrievalService(retrieval.search, retrieval.lookup, retrieval.reinforcement)
         self.contexts = retrieval.contexts
+        self.learner = retrieval.learner
+        self.storage = StorageMeter(graph)
         self.messages = MessageService(self.inbox, episodes, jobs, settings.extraction)
         user_erasers = [self.idempotency.erase_user, snapshots.erase_user]
         rollbacks = RunRollback(graph, facts, snapshots, consolidation.runs, clock, settings.rollback_days)
@@ -330,6 +340,7 @@ def _build_job_handlers(
         entities=components.entities,
         memory_writer=components.memory_writer,
         policy=components.policy,
+        profiles=components.profiles,
         embedder=components.embedder,
         model=components.model,
         zone=components.settings.timezone,
@@ -340,6 +351,7 @@ def _build_job_handlers(
         facts=components.facts,
         memory_writer=components.memory_writer,
         policy=components.policy,
+        profiles=components.profiles,
         model=components.model,
         zone=components.settings.timezone,
     )
@@ -348,7 +360,7 @@ def _build_job_handlers(
         TOOL_EXTRACTION_JOB: extraction.run_tools,
         SUMMARY_JOB: summaries.run,
         CLOSING_JOB: summaries.close,
-        OBSERVATION_JOB: retrieval.contexts.handle_observation_job,
+        OBSERVATION_JOB: retrieval.learner.handle_observation_job,
         MAINTENANCE_JOB: build_maintenance_job(components, queue, retrieval, consolidation).handle,
         CONSOLIDATION_JOB: consolidation.consolidation_job.handle,
         ERASURE_JOB: queue.handle_erasure_job,
@@ -380,7 +392,7 @@ def build_maintenance_job(
         ),
         queue.enqueue,
         summary_kind=SUMMARY_JOB if components.model else None,
-        prune_user=[retrieval.contexts.prune],
+        prune_user=[retrieval.learner.prune],
         prune_all={
             "requests": IdempotencyStore(components.graph, clock, settings.idempotency_days).delete_expired,
             "jobs": prune_jobs,

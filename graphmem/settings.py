@@ -105,6 +105,11 @@ class Settings(BaseSettings):
         description="Classes of secrets that may be stored, for example `birth_date,email`; "
         "`tenant:class` allows one tenant only.",
     )
+    profiles: Annotated[list[str], NoDecode] = Field(
+        default_factory=list,
+        description="Product profiles, for example `finance` for every tenant or `acme:finance` for one; "
+        "tenants without one have `general`.",
+    )
     timezone: str = Field("UTC", description="IANA zone of schedules and of users without their own.")
 
     # Consolidation and maintenance
@@ -159,7 +164,7 @@ class Settings(BaseSettings):
     jobs_days: int = Field(30, ge=1, description="How long finished jobs are kept.")
     idempotency_days: int = Field(30, ge=1, description="How long an idempotency key is remembered.")
 
-    @field_validator("allowed_secret_classes", mode="before")
+    @field_validator("allowed_secret_classes", "profiles", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value

@@ -1,15 +1,15 @@
-// Context: what is put before the model, and what is learned from conversations.
+// Context for a model's prompt, and what is learned from conversations.
 
 // name: load_snapshot(group_id, group_ids, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, core_importance, message_limit)
-// Fetch all of a context that does not depend on the question, unless nothing was written since the state `cached_version`.
-// Times of facts and messages go as text: there are hundreds of them, and the driver is slow to make them.
-// An index over several properties serves only a query that bounds them all, hence `m.position >= 0`; and it gives an
-// order only to one that names them all, hence the properties that are the same in every row.
+// Fetch the part of a context that does not depend on the question, unless its version is still `cached_version`.
+// The version is made of the write versions of the user and of the tenant's global group.
+// A composite index is used only where every property of it is bounded, hence `m.position >= 0`, and its order only
+// where every property is in ORDER BY, hence the properties that are equal in every row.
 CALL () {
   MATCH (u:User) WHERE u.group_id IN $group_ids
   WITH u ORDER BY u.group_id
-  RETURN reduce(stamp = '', each IN collect(u) |
-    stamp + each.group_id + ' ' + coalesce(toString(each.created_at), '') + ' ' + toString(each.write_version) + ';') AS version
+  RETURN reduce(stamp = '', user IN collect(u) |
+    stamp + user.group_id + ' ' + coalesce(toString(user.created_at), '') + ' ' + toString(user.write_version) + ';') AS version
 }
 CALL (version) {
   UNWIND CASE WHEN version = $cached_version THEN [] ELSE [1] END AS changed
@@ -29,15 +29,11 @@ CALL (version) {
   }
   CALL (own_facts, global_facts) {
     UNWIND own_facts + global_facts AS r
+    WITH r, {{fact_version}}
     RETURN collect({
-      fact: r {.*, fact_embedding: null, search_text: null, valid_from: null, valid_to: null, known_from: null,
-        known_to: null, claimed_invalid_at: null, expired_at: null,
-        created_at: toString(r.created_at), first_created_at: toString(r.first_created_at),
-        updated_at: toString(r.updated_at), last_accessed_at: toString(r.last_accessed_at),
-        valid_at: toString(r.valid_at), invalid_at: toString(r.invalid_at), expires_at: toString(r.expires_at)},
-      subject_id: startNode(r).uuid, object_id: endNode(r).uuid,
+      fact: fact {.*, search_text: null}, times: times, subject_id: subject_id, object_id: object_id,
       entities: COLLECT {
-        MATCH (n:Entity) WHERE n.uuid IN r.entity_ids + [startNode(r).uuid, endNode(r).uuid]
+        MATCH (n:Entity) WHERE n.uuid IN fact.entity_ids + [subject_id, object_id]
         RETURN DISTINCT n {.uuid, .name, .type}
       }
     }) AS profile
@@ -58,20 +54,13 @@ CALL (version) {
     RETURN collect({{message_columns}}) AS messages
   }
   CALL () {
-    MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at > $now
-      AND ($session_id IS NULL OR c.session_id = $session_id)
-    WITH c ORDER BY c.created_at DESC, c.relevance_score DESC, c.item_key
-    RETURN collect(c {.*}) AS items
+    {{active_items}}
   }
   CALL () {
-    MATCH (p:LearnedPreference) WHERE p.group_id = $group_id
-    WITH p ORDER BY p.confidence_score DESC, p.frequency DESC, p.preference_type, p.preference_key
-    RETURN collect(p {.*}) AS preferences
+    {{learned_preferences}}
   }
   CALL () {
-    MATCH (p:BehaviorPattern) WHERE p.group_id = $group_id AND p.is_active
-    WITH p ORDER BY p.confidence_score DESC, p.pattern_type, p.pattern_key
-    RETURN collect(p {.*}) AS patterns
+    {{active_patterns}}
   }
   CALL () {
     MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $now AND s.kind = 'conversation'
@@ -95,13 +84,13 @@ CALL (version) {
 RETURN version, found
 
 // name: fetch_message_times(group_ids, message_ids)
-// Tell when messages were said.
+// Fetch the times at which messages were said.
 UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.valid_at AS at
 
 // name: find_related_sessions(group_id, excluded_session_id, weights, words, limit)
-// Find the other conversations that bear on a question: those its memories and messages come from, and those named by it.
+// Find other sessions relevant to a question: those that its hits come from, and those whose description shares its words.
 MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND ($excluded_session_id IS NULL OR s.session_id <> $excluded_session_id)
 WITH s, ' ' + toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '') + ' ' +
   reduce(all = '', tag IN s.topic_tags + s.intent_sequence | all + ' ' + replace(replace(tag, '_', ' '), '-', ' '))) AS text
@@ -125,13 +114,11 @@ RETURN s {.session_id, .title, .summary, .topic_tags, .message_count, .created_a
        } AS said
 
 // name: list_active_items(group_id, session_id, now)
-// List what was mentioned and has not expired, the latest first.
-MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at > $now
-  AND ($session_id IS NULL OR c.session_id = $session_id)
-RETURN c {.*} AS item ORDER BY c.created_at DESC, c.relevance_score DESC, c.item_key
+// List the context items that have not expired, the latest first.
+{{active_items}}
 
 // name: upsert_items(group_id, rows)
-// Keep what messages mention, bound to session and message; what is mentioned again lives longer.
+// Store what messages mention, linked to session and message; a repeated mention expires later.
 UNWIND $rows AS row
 MATCH (m:Episodic {group_id: $group_id, message_id: row.message_id})
 MATCH (s:Session {group_id: $group_id, session_id: row.session_id})
@@ -142,18 +129,17 @@ MERGE (s)-[:HAS_CONTEXT]->(c)
 MERGE (c)-[:MENTIONED_IN]->(m)
 
 // name: delete_expired_items(group_id, now)
-// Delete what was mentioned and has expired.
+// Delete the context items that have expired.
 MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at <= $now
 DETACH DELETE c
-RETURN count(*) AS dropped
+RETURN count(*) AS deleted
 
 // name: list_preferences(group_id)
-// List what was learned about how a user likes to be answered, the surest first.
-MATCH (p:LearnedPreference) WHERE p.group_id = $group_id
-RETURN p {.*} AS preference ORDER BY p.confidence_score DESC, p.frequency DESC, p.preference_type, p.preference_key
+// List the learned preferences, the most confident first.
+{{learned_preferences}}
 
 // name: upsert_preferences(group_id, rows)
-// Write learned preferences, bound to the user and to the messages they were learned from.
+// Write learned preferences, linked to the user and to the messages they were learned from.
 MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MERGE (p:LearnedPreference {group_id: $group_id, preference_type: row.preference_type, preference_key: row.preference_key})
@@ -169,12 +155,11 @@ MATCH (p:LearnedPreference) WHERE p.group_id = $group_id AND p.id IN $ids
 DETACH DELETE p
 
 // name: list_patterns(group_id)
-// List the patterns a user shows, the surest first.
-MATCH (p:BehaviorPattern) WHERE p.group_id = $group_id AND p.is_active
-RETURN p {.*} AS pattern ORDER BY p.confidence_score DESC, p.pattern_type, p.pattern_key
+// List the behaviour patterns that the user shows now, the most confident first.
+{{active_patterns}}
 
 // name: list_user_messages(group_id, since, limit)
-// Fetch what a user said since a time, the newest first, with the plans that rest on it.
+// Fetch the messages of a user since a time, the newest first, with the plans that were extracted from them.
 MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_at >= $since
 WITH m ORDER BY m.group_id DESC, m.role DESC, m.valid_at DESC, m.position DESC LIMIT $limit
 RETURN m.message_id AS message_id, m.valid_at AS at, m.utc_offset_minutes AS offset, m.intent AS intent,
@@ -186,7 +171,7 @@ RETURN m.message_id AS message_id, m.valid_at AS at, m.utc_offset_minutes AS off
        } AS plans
 
 // name: upsert_patterns(group_id, rows, now)
-// Write the patterns found, counting each detection, and rest those that were not found; a row names its evidence.
+// Write the detected patterns, linked to their evidence, count the detection, and deactivate those not detected.
 MATCH (u:User {group_id: $group_id})
 CALL () {
   MATCH (p:BehaviorPattern) WHERE p.group_id = $group_id AND p.is_active
@@ -207,15 +192,15 @@ CALL (u) {
   MATCH (m:Episodic {group_id: $group_id, message_id: message_id})
   MERGE (p)-[:SEEN_IN]->(m)
 }
-RETURN count(*) AS kept
+RETURN count(*) AS written
 
 // name: delete_goal_patterns(group_id, keys)
-// Delete what is kept of goals that may no longer be told.
+// Delete the goal patterns of some keys, active or not.
 MATCH (p:BehaviorPattern {group_id: $group_id, pattern_type: 'goal_focus'}) WHERE p.pattern_key IN $keys
 DETACH DELETE p
 
 // name: fetch_interaction(group_id, message_id)
-// Fetch a rated message with its session's neighbours: the question before a reply, or the reply after a question.
+// Fetch a rated message with the question before it and the reply after it in its session.
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
 RETURN m {.*, content_embedding: null} AS rated, m.learned_from AS learned_from,
        head(COLLECT {
@@ -230,12 +215,12 @@ RETURN m {.*, content_embedding: null} AS rated, m.learned_from AS learned_from,
        }) AS reply
 
 // name: get_intent(group_id, intent)
-// Fetch what is known about an intent of a user.
+// Fetch the confidence with which an intent of a user is understood.
 MATCH (i:LearnedIntent {group_id: $group_id, intent: $intent})
-RETURN i {.*} AS intent
+RETURN i.confidence_score AS confidence
 
 // name: upsert_intent(group_id, intent, id, confidence, sql, positive, message_id, now)
-// Write how surely an intent is understood, with the database queries that answered it well, bound to the message rated.
+// Write the confidence of an intent and the latest ten database queries that answered it well, linked to the rated message.
 MATCH (u:User {group_id: $group_id})
 MERGE (i:LearnedIntent {group_id: $group_id, intent: $intent})
 ON CREATE SET i.id = $id, i.name = $intent, i.created_at = $now, i.positive = 0, i.negative = 0, i.successful_queries = []
@@ -250,24 +235,6 @@ MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
 MERGE (i)-[:LEARNED_FROM]->(m)
 
 // name: save_feedback(group_id, message_id, score, text, confidence, learned_from)
-// Keep a verdict on a message, its new confidence, and which verdict was learned from.
+// Store the feedback on a message, its new confidence, and the feedback that was learned from.
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
 SET m.feedback_score = $score, m.feedback_text = $text, m.confidence = $confidence, m.learned_from = $learned_from
-
-// name: estimate_stored_bytes(sample)
-// Estimate what messages and facts take: their number times the mean size of the first few.
-CALL () {
-  MATCH (m:Episodic) RETURN count(m) AS messages
-}
-CALL () {
-  MATCH ()-[r:RELATES_TO]->() RETURN count(r) AS facts
-}
-CALL () {
-  MATCH (m:Episodic) WITH m LIMIT $sample
-  RETURN avg(size(m.content) + 8 * size(coalesce(m.content_embedding, []))) AS message_bytes
-}
-CALL () {
-  MATCH ()-[r:RELATES_TO]->() WITH r LIMIT $sample
-  RETURN avg(size(r.fact) + size(coalesce(r.search_text, '')) + 8 * size(coalesce(r.fact_embedding, []))) AS fact_bytes
-}
-RETURN toInteger(messages * coalesce(message_bytes, 0) + facts * coalesce(fact_bytes, 0)) AS bytes

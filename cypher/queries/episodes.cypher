@@ -139,7 +139,7 @@ WITH u
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.summary = $summary, s.title = $title, s.summarized_through = $through, s.updated_at = $now,
     s.sentiment_score = coalesce($sentiment, s.sentiment_score),
-    s.topic_tags = s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags]
+    s.topic_tags = {{added_topic_tags}}
 
 // name: list_summary_facts(group_id, session_id)
 // Fetch the believed memories that sum up a session.

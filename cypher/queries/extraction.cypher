@@ -114,5 +114,5 @@ CALL () {
 }
 CALL () {
   MATCH (s:Session {group_id: $group_id, session_id: $session_id})
-  SET s.topic_tags = s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags]
+  SET s.topic_tags = {{added_topic_tags}}
 }

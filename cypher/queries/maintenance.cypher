@@ -74,3 +74,21 @@ SET m = m {.uuid, .group_id, .message_id, .session_id, .position, .role, .valid_
 REMOVE m:Episodic
 SET m:ArchivedEpisode
 RETURN count(m) AS archived, max(size(s.summary)) AS kept, max(characters) AS characters
+
+// name: estimate_stored_bytes(sample)
+// Estimate the bytes of all messages and facts: their number times the mean size of a sample.
+CALL () {
+  MATCH (m:Episodic) RETURN count(m) AS messages
+}
+CALL () {
+  MATCH ()-[r:RELATES_TO]->() RETURN count(r) AS facts
+}
+CALL () {
+  MATCH (m:Episodic) WITH m LIMIT $sample
+  RETURN avg(size(m.content) + 8 * size(coalesce(m.content_embedding, []))) AS message_bytes
+}
+CALL () {
+  MATCH ()-[r:RELATES_TO]->() WITH r LIMIT $sample
+  RETURN avg(size(r.fact) + size(coalesce(r.search_text, '')) + 8 * size(coalesce(r.fact_embedding, []))) AS fact_bytes
+}
+RETURN toInteger(messages * coalesce(message_bytes, 0) + facts * coalesce(fact_bytes, 0)) AS bytes

@@ -9,19 +9,14 @@ import httpx
 
 from graphmem.client.api_call import ApiCall, join_path, parse_list, parse_model, to_json_body, user_path, without_none
 from graphmem.domain.api_key import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
+from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackResult
-from graphmem.domain.context_models import (
-    BehaviorPattern,
-    ContextItem,
-    ContextRequest,
-    ContextResponse,
-    FeedbackResult,
-    LearnedPreference,
-)
+from graphmem.domain.context_models import ContextItem, ContextRequest, ContextResponse
 from graphmem.domain.entity import Entity
 from graphmem.domain.export import ErasureResult, ImportResult
 from graphmem.domain.formats.document import ImportFormat, parse_format_name
 from graphmem.domain.job import Job
+from graphmem.domain.learned_preferences import FeedbackResult, LearnedPreference
 from graphmem.domain.listing import ListFilters, Page, SortOrder
 from graphmem.domain.memory import Memory, MemoryPatch, MemoryType, MemoryVersion, SaveResult, Scope
 from graphmem.domain.search_models import (

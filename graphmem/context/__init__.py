@@ -1,1 +1,1 @@
-"""What to put before the model: built within a budget, and what is learned from conversations for it."""
+"""Context for a model's prompt: building it within a token budget, and learning from conversations."""

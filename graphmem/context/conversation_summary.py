@@ -1,4 +1,4 @@
-"""A conversation in short, without a model: its numbers, its last turns, and a digest of what is not shown. Pure."""
+"""Summary of a session without a model: its figures, its last messages, a digest of the omitted ones. Pure."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from graphmem.context.preamble import PreambleLine
-from graphmem.domain.context_models import ConversationSummary, RecentMessage, SentimentTrend
+from graphmem.domain.context_models import ConversationSummary, RecentMessage, SentimentTrend, SessionStatistics
 from graphmem.domain.session import Message, MessageRole, Session
-from graphmem.store.context_mapping import SessionStatistics
 
 MAX_RECENT_MESSAGES = 5
+"""Messages in `recent_messages` at most."""
+
 RECENT_MESSAGE_CHARACTERS = 500
-"""How many turns `recent_messages` holds, and how much of each (TRUE-11)."""
+"""Characters of a recent message at most."""
 
 EXCERPT_CHARACTERS = 120
-"""So much of a turn goes into a digest."""
+"""Characters of a message in a digest at most."""
 
 MAX_EXCERPTS = 40
-"""So many turns go into a digest word by word; the others are counted."""
+"""Messages excerpted in a digest at most; the others are only counted."""
 
 TREND_THRESHOLD = 0.1
-"""A mood, on a scale of −1 to 1, has changed when the later half differs from the earlier by more than this."""
+"""Difference of mean sentiment (−1 to 1) between the later and the earlier half beyond which the mood has changed."""
 
 
 def build_conversation_summary(
     session: Session | None, statistics: SessionStatistics, messages: Sequence[Message]
 ) -> ConversationSummary:
-    """Return a session in numbers (TRUE-10); `messages` are its latest, oldest first, for the trend."""
+    """Return the figures of a session; the trend is that of `messages`, its latest, oldest first."""
     count = max(statistics.stored, session.message_count if session else 0)
     if not count:
         return ConversationSummary()
@@ -48,29 +49,30 @@ def build_conversation_summary(
 
 
 def compute_sentiment_trend(messages: Sequence[Message]) -> SentimentTrend:
-    """Return where the mood goes: the mean of the later half of the signals against that of the earlier half.
+    """Compare the mean sentiment of the later half of the messages with that of the earlier half.
 
-    A signal is a message's `metadata.sentiment` (−1 to 1) or else its feedback, with 1 to 5 read as −1 to 1.
+    The sentiment of a message is its `metadata.sentiment` (−1 to 1), else its feedback score, mapped from 1–5 to −1–1.
+    Messages without either do not count.
     """
-    signals = [mood for message in messages if (mood := _sentiment(message)) is not None]
-    if len(signals) < 2:
+    sentiments = [sentiment for message in messages if (sentiment := _sentiment(message)) is not None]
+    if len(sentiments) < 2:
         return SentimentTrend.UNKNOWN
-    half = len(signals) // 2
-    change = fmean(signals[half:]) - fmean(signals[:half])
+    half = len(sentiments) // 2
+    change = fmean(sentiments[half:]) - fmean(sentiments[:half])
     if abs(change) <= TREND_THRESHOLD:
         return SentimentTrend.STABLE
     return SentimentTrend.IMPROVING if change > 0 else SentimentTrend.DECLINING
 
 
 def _sentiment(message: Message) -> float | None:
-    told = message.metadata.get("sentiment")
-    if isinstance(told, int | float) and not isinstance(told, bool) and -1 <= told <= 1:
-        return float(told)
+    given = message.metadata.get("sentiment")
+    if isinstance(given, int | float) and not isinstance(given, bool) and -1 <= given <= 1:
+        return float(given)
     return (message.feedback_score - 3) / 2 if message.feedback_score is not None else None
 
 
 def build_recent_messages(messages: Sequence[Message]) -> list[RecentMessage]:
-    """Return the last turns, oldest first, each cut (TRUE-11)."""
+    """Return the last messages, oldest first, with their text truncated."""
     return [
         RecentMessage(
             id=message.id,
@@ -85,16 +87,19 @@ def build_recent_messages(messages: Sequence[Message]) -> list[RecentMessage]:
 
 
 def message_lines(messages: Sequence[Message]) -> list[PreambleLine]:
-    """Return turns as lines of the window, `[USER]: …`."""
-    return [PreambleLine(each.id, f"[{each.role.value.upper()}]: {to_single_line(each.content)}") for each in messages]
+    """Return messages as lines of the preamble, `[USER]: …`."""
+    return [
+        PreambleLine(message.id, f"[{message.role.value.upper()}]: {to_single_line(message.content)}")
+        for message in messages
+    ]
 
 
 def summarize_omitted_messages(
     session: Session | None, statistics: SessionStatistics, messages: Sequence[Message], shown: int
 ) -> str:
-    """Return the messages of a session that are not among the newest `shown` in short; empty when there are none.
+    """Return a digest of the messages that are not among the newest `shown`; empty when there are none.
 
-    A stored summary stands for the messages up to `summarized_through`; the others are told by their gist.
+    It contains the stored summary of the session and excerpts of the messages after `summarized_through`.
     """
     count = max(statistics.stored, session.message_count if session else 0)
     if count <= shown:
@@ -108,9 +113,9 @@ def summarize_omitted_messages(
         through = session.summarized_through
         parts.append(to_single_line(session.summary))
     excerpts = [
-        message_excerpt(each)
-        for each in hidden
-        if each.position > through and each.role in (MessageRole.USER, MessageRole.ASSISTANT)
+        message_excerpt(message)
+        for message in hidden
+        if message.position > through and message.role in (MessageRole.USER, MessageRole.ASSISTANT)
     ]
     if excerpts:
         parts.append(" · ".join(excerpts[-MAX_EXCERPTS:]))
@@ -118,17 +123,17 @@ def summarize_omitted_messages(
 
 
 def message_excerpt(message: Message) -> str:
-    """Return who said what in the beginning of a turn."""
+    """Return the role and the beginning of a message."""
     return f"{message.role.value}: {truncate_at_word(message.content, EXCERPT_CHARACTERS)}"
 
 
 def to_single_line(text: str) -> str:
-    """Return a text on one line, so that it cannot pass for a heading or a bullet of its own."""
+    """Return a text on one line, so that no part of it can be mistaken for a heading or a bullet."""
     return " ".join(text.split())
 
 
 def truncate_at_word(text: str, max_characters: int) -> str:
-    """Return the beginning of a text on one line, at most so many characters, cut between words."""
+    """Return a text on one line, truncated between words to at most `max_characters`."""
     flat = to_single_line(text)
     if len(flat) <= max_characters:
         return flat

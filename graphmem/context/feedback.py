@@ -1,91 +1,63 @@
-"""What a user's verdict on a message teaches: what to do again, what went wrong, how sure to be (TRUE-22)."""
+"""What feedback on a message teaches: what to repeat, what went wrong, how confident to be. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from graphmem.context.cue_patterns import ISSUE_PATTERNS
+from graphmem.context import cues
 from graphmem.context.preferences import (
     LANGUAGE_KEY,
+    PreferenceSignal,
     apply_signals,
     blend_confidence,
     extract_stated_preferences,
     signals_from_interaction,
     weaken_preferences,
 )
-from graphmem.domain.context_models import FeedbackResult, FeedbackVerdict, PreferenceType
-from graphmem.domain.identity import Owner
-from graphmem.domain.times import Clock
-from graphmem.errors import InvalidInput
-from graphmem.metrics import PREFERENCE_UPDATES
-from graphmem.store.context import ContextStore
-from graphmem.store.context_mapping import FeedbackUpdate, RatedInteraction
+from graphmem.domain.learned_preferences import (
+    FeedbackResult,
+    FeedbackVerdict,
+    LearnedPreference,
+    PreferenceKey,
+    PreferenceType,
+    RatedInteraction,
+)
 
-LOWEST_SCORE, HIGHEST_SCORE = 1, 5
-MIN_POSITIVE_SCORE, MAX_NEGATIVE_SCORE = 4, 2
+LOWEST_SCORE = 1
+HIGHEST_SCORE = 5
+
+MIN_POSITIVE_SCORE = 4
+"""Score from which feedback is positive."""
+
+MAX_NEGATIVE_SCORE = 2
+"""Score up to which feedback is negative."""
+
 UNRATED_CONFIDENCE = 0.5
-"""How sure a message or an intent is that nobody has judged."""
-
-_DOUBTED_PREFERENCES = {
-    "too_long": (PreferenceType.DETAIL_LEVEL.value, PreferenceType.DETAIL_LEVEL.value),
-    "too_short": (PreferenceType.DETAIL_LEVEL.value, PreferenceType.DETAIL_LEVEL.value),
-    "tone": (PreferenceType.COMMUNICATION.value, PreferenceType.COMMUNICATION.value),
-    "too_technical": (PreferenceType.COMMUNICATION.value, PreferenceType.COMMUNICATION.value),
-    "too_simple": (PreferenceType.COMMUNICATION.value, PreferenceType.COMMUNICATION.value),
-    "language": (PreferenceType.COMMUNICATION.value, LANGUAGE_KEY),
-    "presentation": (PreferenceType.VISUALIZATION.value, PreferenceType.VISUALIZATION.value),
-}
-"""Which learned preference an issue casts doubt on."""
+"""Confidence of a message or an intent without feedback."""
 
 UNSPECIFIED_ISSUE = "unspecified"
+"""The issue of negative feedback that names none."""
 
+_DETAIL_LEVEL = PreferenceKey(PreferenceType.DETAIL_LEVEL, PreferenceType.DETAIL_LEVEL.value)
+_STYLE = PreferenceKey(PreferenceType.COMMUNICATION, PreferenceType.COMMUNICATION.value)
+_LANGUAGE = PreferenceKey(PreferenceType.COMMUNICATION, LANGUAGE_KEY)
+_FORMAT = PreferenceKey(PreferenceType.VISUALIZATION, PreferenceType.VISUALIZATION.value)
 
-class FeedbackLearner:
-    """Learns from verdicts on messages."""
-
-    def __init__(self, store: ContextStore, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-
-    async def learn(self, owner: Owner, message_id: str, score: int, text: str | None) -> FeedbackResult:
-        """Learn from a verdict of 1 to 5 with what the user said to it; the same verdict again teaches nothing.
-
-        From 4 on the intent, the database query and the preferences of the interaction are reinforced; up to 2 it is
-        analysed and what it calls in doubt is adjusted; 3 does neither. The message's confidence always follows.
-        Raises InvalidInput for another score, NotFound for an unknown message.
-        """
-        if not LOWEST_SCORE <= score <= HIGHEST_SCORE:
-            raise InvalidInput(
-                f"A score lies between {LOWEST_SCORE} and {HIGHEST_SCORE}.",
-                errors=[{"loc": ["score"], "msg": "out of range"}],
-            )
-        now = self._clock()
-        rated, lesson = await self._store.save_feedback(
-            owner, message_id, score, text, lambda each: decide_update(each, score, text, owner.user_id, now)
-        )
-        verdict = verdict_for_score(score)
-        if lesson is None:
-            return FeedbackResult(
-                message_id=message_id,
-                score=score,
-                verdict=verdict,
-                confidence=rated.message.confidence if rated.message.confidence is not None else UNRATED_CONFIDENCE,
-            )
-        PREFERENCE_UPDATES.inc(len(lesson.preferences))
-        return FeedbackResult(
-            message_id=message_id,
-            score=score,
-            verdict=verdict,
-            confidence=lesson.confidence,
-            intent=lesson.intent,
-            intent_confidence=lesson.intent_confidence,
-            issues=detect_issues(text or "") if verdict is FeedbackVerdict.NEGATIVE else [],
-            preferences=list(lesson.preferences),
-        )
+_DOUBTED_PREFERENCES = {
+    "too_long": _DETAIL_LEVEL,
+    "too_short": _DETAIL_LEVEL,
+    "tone": _STYLE,
+    "too_technical": _STYLE,
+    "too_simple": _STYLE,
+    "language": _LANGUAGE,
+    "presentation": _FORMAT,
+}
+"""The learned preference that an issue weakens."""
 
 
 def verdict_for_score(score: int) -> FeedbackVerdict:
-    """Return what a score says: from 4 on good, up to 2 bad."""
+    """Return what a score says: positive from 4, negative up to 2."""
     if score >= MIN_POSITIVE_SCORE:
         return FeedbackVerdict.POSITIVE
     return FeedbackVerdict.NEGATIVE if score <= MAX_NEGATIVE_SCORE else FeedbackVerdict.NEUTRAL
@@ -93,37 +65,72 @@ def verdict_for_score(score: int) -> FeedbackVerdict:
 
 def detect_issues(text: str) -> list[str]:
     """Return what a complaint is about, `unspecified` when it does not say."""
-    return [name for name, pattern in ISSUE_PATTERNS.items() if pattern.search(text)] or [UNSPECIFIED_ISSUE]
+    return [issue for issue, pattern in cues.ISSUES.items() if pattern.search(text)] or [UNSPECIFIED_ISSUE]
 
 
-def decide_update(rated: RatedInteraction, score: int, text: str | None, user_id: str, now: datetime) -> FeedbackUpdate:
-    """Return what a verdict on an interaction changes."""
-    before = rated.message.confidence if rated.message.confidence is not None else UNRATED_CONFIDENCE
-    confidence = blend_confidence(before, (score - LOWEST_SCORE) / (HIGHEST_SCORE - LOWEST_SCORE))
+def unchanged_result(interaction: RatedInteraction, score: int) -> FeedbackResult:
+    """Return the result of feedback that was learned from before."""
+    return FeedbackResult(
+        message_id=interaction.message.id,
+        score=score,
+        verdict=verdict_for_score(score),
+        confidence=_or_unrated(interaction.message.confidence),
+    )
+
+
+def evaluate_feedback(
+    interaction: RatedInteraction, score: int, text: str, technical_cues: Sequence[str], now: datetime
+) -> FeedbackResult:
+    """Return what feedback on an interaction changes.
+
+    Positive feedback reinforces the intent and the preferences that the interaction shows. Negative feedback weakens
+    the intent and the preferences that it complains about. Neutral feedback changes only the message's confidence.
+    """
+    relative_score = (score - LOWEST_SCORE) / (HIGHEST_SCORE - LOWEST_SCORE)
     verdict = verdict_for_score(score)
+    result = FeedbackResult(
+        message_id=interaction.message.id,
+        score=score,
+        verdict=verdict,
+        confidence=blend_confidence(_or_unrated(interaction.message.confidence), relative_score),
+    )
     if verdict is FeedbackVerdict.NEUTRAL:
-        return FeedbackUpdate(confidence)
-    good = verdict is FeedbackVerdict.POSITIVE
-    sides = (rated.question, rated.reply)
-    intent = next((each.intent for each in sides if each and each.intent), None)
-    surer = blend_confidence(
-        rated.intent_confidence if rated.intent_confidence is not None else UNRATED_CONFIDENCE, 1.0 if good else 0.0
+        return result
+    stated = extract_stated_preferences(text)
+    if verdict is FeedbackVerdict.POSITIVE:
+        shown = signals_from_interaction(interaction.question, interaction.reply, technical_cues)
+        issues: list[str] = []
+        preferences = _apply(interaction, [*shown, *stated], now)
+    else:
+        issues = detect_issues(text)
+        doubted = {_DOUBTED_PREFERENCES[issue] for issue in issues if issue in _DOUBTED_PREFERENCES}
+        restated = {signal.type_and_key for signal in stated}
+        preferences = _apply(interaction, stated, now) + weaken_preferences(
+            interaction.preferences, doubted - restated, now
+        )
+    return result.model_copy(
+        update={
+            "intent": interaction.intent,
+            "intent_confidence": _blend_intent_confidence(interaction, verdict),
+            "issues": issues,
+            "preferences": preferences,
+        }
     )
-    sql = next((each.sql_executed for each in reversed(sides) if each and each.sql_executed), None)
-    asked = extract_stated_preferences(text or "")
-    signals = [*signals_from_interaction(rated.question, rated.reply), *asked] if good else asked
-    changed = apply_signals(rated.preferences, signals, user_id, rated.message.id, now)
-    if not good:
-        replaced = {signal.type_and_key for signal in asked}
-        doubtful = {
-            _DOUBTED_PREFERENCES[each] for each in detect_issues(text or "") if each in _DOUBTED_PREFERENCES
-        } - replaced
-        changed += weaken_preferences(rated.preferences, doubtful, now)
-    return FeedbackUpdate(
-        confidence=confidence,
-        intent=intent,
-        intent_confidence=surer if intent else None,
-        positive=good,
-        sql=sql if good else None,
-        preferences=changed,
+
+
+def _apply(
+    interaction: RatedInteraction, signals: Sequence[PreferenceSignal], now: datetime
+) -> list[LearnedPreference]:
+    return apply_signals(interaction.preferences, signals, interaction.message.user_id, interaction.message.id, now)
+
+
+def _blend_intent_confidence(interaction: RatedInteraction, verdict: FeedbackVerdict) -> float | None:
+    if interaction.intent is None:
+        return None
+    return blend_confidence(
+        _or_unrated(interaction.intent_confidence), 1.0 if verdict is FeedbackVerdict.POSITIVE else 0.0
     )
+
+
+def _or_unrated(confidence: float | None) -> float:
+    return UNRATED_CONFIDENCE if confidence is None else confidence

@@ -1,50 +1,41 @@
-"""Times, amounts and entities that a message mentions, as its sender gave them or read from its text without a model.
+"""Times, amounts and things that a message mentions: as its sender names them, else read from the text. Pure.
 
-`dateparser` reads times and `price-parser` amounts; a message takes some milliseconds.
+Times are read by `dateparser`, amounts by `price-parser`; both take milliseconds and run after the reply.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from price_parser import Price
 
-from graphmem.context.cue_patterns import AMOUNT_CONTEXT_PATTERNS
+from graphmem.domain.context_models import AmountMention, Mention, TimeMention
+from graphmem.domain.profile import ProductProfile
 from graphmem.domain.session import Message, MessageRole
-from graphmem.store.context_mapping import Mention
 from graphmem.text.time_expressions import find_time_expressions
 from graphmem.text.word_lists import WESTERN_LANGUAGES
 
 MAX_CHARACTERS_READ = 2_000
-"""Characters of a message that are read for times and amounts."""
+"""Characters of a message that are read for times and amounts, from its beginning."""
 
 TIME_RELEVANCE = 0.9
-"""Relevance score of a time."""
-
-TIME_TTL = timedelta(minutes=60)
-"""Time to live of a time after its message."""
+"""Relevance (0 to 1) of a time that a message mentions."""
 
 AMOUNT_RELEVANCE = 0.8
-"""Relevance score of an amount."""
-
-AMOUNT_TTL = timedelta(minutes=30)
-"""Time to live of an amount after its message."""
+"""Relevance (0 to 1) of an amount that a message mentions."""
 
 ENTITY_RELEVANCE = 0.85
-"""Relevance score of an entity."""
+"""Relevance (0 to 1) of a thing that a message mentions."""
 
+TIME_TTL = timedelta(minutes=60)
+AMOUNT_TTL = timedelta(minutes=30)
 ENTITY_TTL = timedelta(minutes=120)
-"""Time to live of an entity after its message."""
 
 MAX_TTL = max(TIME_TTL, AMOUNT_TTL, ENTITY_TTL)
-"""Age of a message from which all its mentions have expired."""
-
-GENERAL_CONTEXT = "general"
-"""The context of an amount whose clause does not say what it is for."""
+"""Age from which a message mentions nothing of use any more."""
 
 _CURRENCY_SYMBOL = r"(?:[A-Z]{0,3}\$|[€£¥₹₽₩₺₴₦₱₪₫฿]|(?:USD|EUR|GBP|CHF|JPY|CAD|AUD|INR|CNY|SEK|NOK|DKK|PLN|BRL|MXN)\b)"
 _NUMBER = r"\d(?:[\d.,'’ \u00a0\u202f]*\d)?"
@@ -58,66 +49,81 @@ _AMOUNT = re.compile(
     re.IGNORECASE,
 )
 _SCALE_FACTORS = {"k": 1e3, "thousand": 1e3, "tsd": 1e3, "tausend": 1e3, "mil": 1e3, "mille": 1e3}
+GENERAL_CONTEXT = "general"
+"""Context of an amount that no word near it explains."""
+
 _CLAUSE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 _PERCENTAGE = re.compile(r"\d[\d.,]*[ ]?%")
 
 
-@dataclass(frozen=True, slots=True)
-class TimeMention:
-    """A time: its precision (`time`, `day`, `week`, `month` or `year`), its words, the local time meant in ISO 8601."""
+def extract_mentions(
+    message: Message, now: datetime, profile: ProductProfile, known_entities: Iterable[tuple[str, str]] = ()
+) -> list[Mention]:
+    """Return what a user's message mentions and what has not expired at `now`; other messages mention nothing.
 
-    type: str
-    text: str
-    at: str
-
-
-@dataclass(frozen=True, slots=True)
-class AmountMention:
-    """An amount of money, its currency as it is written, its words, and what it is for."""
-
-    amount: float
-    currency: str
-    text: str
-    context: str
-
-
-def extract_mentions(message: Message, now: datetime, known_entities: Iterable[tuple[str, str]] = ()) -> list[Mention]:
-    """Return what a message of the user mentions, without what has expired at `now`.
-
-    Times or amounts that the sender gave as entities are not read from the text too. Without entities of the sender,
-    `known_entities` are mentioned, pairs of a type and a name.
+    The entities that the sender names come first; without any, `known_entities` are those found in the text as
+    `(type, name)`. A time or amount that the sender names as an entity is not read from the text again.
     """
     if message.role is not MessageRole.USER:
         return []
-    start = min(message.timestamp, now)
-    text = message.content[:MAX_CHARACTERS_READ]
-    found: list[tuple[str, str, Any, float, timedelta]] = []
-    if start + TIME_TTL > now and message.entities.keys().isdisjoint(("time", "date", "period")):
-        local = start.astimezone(UTC) + timedelta(minutes=message.utc_offset_minutes)
-        found += [
-            ("time_reference", time.type, asdict(time), TIME_RELEVANCE, TIME_TTL) for time in extract_times(text, local)
-        ]
-    if start + AMOUNT_TTL > now and "amount" not in message.entities:
-        found += [
-            ("amount_reference", f"amount_{amount.context}", asdict(amount), AMOUNT_RELEVANCE, AMOUNT_TTL)
-            for amount in extract_amounts(text, message.entities.get("category", ()))
-        ]
-    if start + ENTITY_TTL > now:
-        given = [(kind.lower(), value) for kind, values in message.entities.items() for value in values]
-        known = [(kind.lower(), name) for kind, name in known_entities]
-        found += [(f"entity_{kind}", kind, value, ENTITY_RELEVANCE, ENTITY_TTL) for kind, value in given or known]
     return [
-        Mention(message.id, message.session_id, kind, key, value, relevance, start + ttl)
-        for kind, key, value, relevance, ttl in found
+        mention
+        for mention in (
+            *_time_mentions(message, now),
+            *_amount_mentions(message, now, profile),
+            *_entity_mentions(message, now, known_entities),
+        )
+        if mention.expires_at > now
     ]
 
 
-def extract_amounts(text: str, categories: Sequence[Any] = ()) -> list[AmountMention]:
-    """Return the amounts of money in a text, each once per context.
+def _time_mentions(message: Message, now: datetime) -> list[Mention]:
+    at = min(message.timestamp, now)
+    if at + TIME_TTL <= now or message.entities.keys() & {"time", "date", "period"}:
+        return []
+    local = at.astimezone(UTC) + timedelta(minutes=message.utc_offset_minutes)
+    return [
+        Mention(message.id, message.session_id, "time_reference", time.type, time, TIME_RELEVANCE, at + TIME_TTL)
+        for time in extract_times(message.content[:MAX_CHARACTERS_READ], local)
+    ]
 
-    The context is the first of the sender's `categories`, else what the clause is about (budget, income, …), else
-    `general`.
+
+def _amount_mentions(message: Message, now: datetime, profile: ProductProfile) -> list[Mention]:
+    at = min(message.timestamp, now)
+    if at + AMOUNT_TTL <= now or "amount" in message.entities:
+        return []
+    text, categories = message.content[:MAX_CHARACTERS_READ], message.entities.get("category", ())
+    return [
+        Mention(
+            message.id,
+            message.session_id,
+            "amount_reference",
+            f"amount_{amount.context}",
+            amount,
+            AMOUNT_RELEVANCE,
+            at + AMOUNT_TTL,
+        )
+        for amount in extract_amounts(text, profile, categories)
+    ]
+
+
+def _entity_mentions(message: Message, now: datetime, known_entities: Iterable[tuple[str, str]]) -> list[Mention]:
+    named = [(kind.lower(), value) for kind, values in message.entities.items() for value in values]
+    found = named or [(kind.lower(), name) for kind, name in known_entities]
+    expires_at = min(message.timestamp, now) + ENTITY_TTL
+    return [
+        Mention(message.id, message.session_id, f"entity_{kind}", kind, value, ENTITY_RELEVANCE, expires_at)
+        for kind, value in found
+    ]
+
+
+def extract_amounts(text: str, profile: ProductProfile, categories: Sequence[Any] = ()) -> list[AmountMention]:
+    """Return the amounts of money in a text.
+
+    The context of an amount is the category that the sender names, else what the nearest words of its clause are about
+    by the profile, else `general`.
     """
+    category = str(categories[0]).casefold() if categories else None
     found: dict[tuple[float, str], AmountMention] = {}
     for clause in _CLAUSE_END.split(text):
         for match in _AMOUNT.finditer(clause):
@@ -125,14 +131,18 @@ def extract_amounts(text: str, categories: Sequence[Any] = ()) -> list[AmountMen
             price = Price.fromstring(match["leading"] or match["trailing"], currency_hint=currency)
             if price.amount is None:
                 continue
-            amount = float(price.amount) * _scale_factor(match["scale1"] or match["scale2"])
-            context = str(categories[0]).casefold() if categories else _amount_context(clause, match.start())
-            found.setdefault((amount, context), AmountMention(amount, currency.strip(), match[0].strip(), context))
+            amount = AmountMention(
+                amount=float(price.amount) * _scale_factor(match["scale1"] or match["scale2"]),
+                currency=currency.strip(),
+                text=match[0].strip(),
+                context=category or _amount_context(clause, match.start(), profile),
+            )
+            found.setdefault((amount.amount, amount.context), amount)
     return list(found.values())
 
 
 def parse_amount(value: object) -> float | None:
-    """Return an amount given as a number or as text ("$1,200.50"); None for anything else."""
+    """Return an amount given as a number or as text, such as "$1,200.50"; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -142,14 +152,15 @@ def parse_amount(value: object) -> float | None:
 
 
 def extract_times(text: str, local: datetime) -> list[TimeMention]:
-    """Return the times that a text mentions as of `local`, the speaker's local time, each once."""
+    """Return the times that a text mentions, relative to `local`, the time on the speaker's clock.
+
+    Their type is how exact they are: time, part_of_day, day, week, month or year.
+    """
     masked = _PERCENTAGE.sub(" ; ", _AMOUNT.sub(" ; ", text))
     found: dict[str, TimeMention] = {}
     for expression in find_time_expressions(masked, local.replace(tzinfo=None), WESTERN_LANGUAGES):
-        found.setdefault(
-            expression.text.casefold(),
-            TimeMention(expression.precision, expression.text, expression.at.isoformat()),
-        )
+        mention = TimeMention(type=expression.precision, text=expression.text, at=expression.at.isoformat())
+        found.setdefault(expression.text.casefold(), mention)
     return list(found.values())
 
 
@@ -157,11 +168,11 @@ def _scale_factor(word: str | None) -> float:
     return _SCALE_FACTORS.get(word.casefold().rstrip("."), 1e6) if word else 1.0
 
 
-def _amount_context(clause: str, position: int) -> str:
-    """Return what an amount is for: the cue nearest to it in its clause."""
-    near = [
+def _amount_context(clause: str, position: int, profile: ProductProfile) -> str:
+    """Return what an amount is about by the nearest word of its clause."""
+    distances = [
         (abs(match.start() - position), name)
-        for name, words in AMOUNT_CONTEXT_PATTERNS
-        for match in words.finditer(clause)
+        for name, pattern in profile.amount_context_patterns
+        for match in pattern.finditer(clause)
     ]
-    return min(near)[1] if near else GENERAL_CONTEXT
+    return min(distances)[1] if distances else GENERAL_CONTEXT

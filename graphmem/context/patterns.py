@@ -1,4 +1,4 @@
-"""Behaviour patterns: counted over what a user asked, never guessed. Pure (TRUE-13…15)."""
+"""Detection of behaviour patterns: counts over a user's messages. Pure."""
 
 from __future__ import annotations
 
@@ -9,130 +9,172 @@ from statistics import fmean, multimode
 from typing import Any
 
 from graphmem.context.mentions import parse_amount
-from graphmem.domain.context_models import PatternType
-from graphmem.store.context_mapping import DetectedPattern, UserTurn
+from graphmem.domain.behavior_patterns import (
+    ConcernData,
+    DetectedPattern,
+    GoalFocusData,
+    PatternType,
+    QueryFrequencyData,
+    TimeOfDayData,
+    UserTurn,
+)
+from graphmem.domain.profile import ConcernRule, ProductProfile
 from graphmem.text.normalising import normalise
 
-QUERY_WINDOW_DAYS, MIN_ACTIVE_DAYS, MAX_COMMON_INTENTS = 30, 7, 5
-SPENDING_WINDOW_DAYS, MIN_SPENDING_QUERIES, FULL_CONFIDENCE_SPENDING_QUERIES = 60, 3, 10
-GOAL_WINDOW_DAYS, MIN_GOAL_MESSAGES, FULL_CONFIDENCE_GOAL_MESSAGES = 60, 3, 10
-TIME_OF_DAY_WINDOW_DAYS, MIN_TIME_OF_DAY_MESSAGES, TIME_OF_DAY_SPAN_MINUTES, MIN_TIME_OF_DAY_SHARE = 30, 10, 240, 0.5
+QUERY_WINDOW_DAYS = 30
+"""Days over which the query frequency is counted; a pattern active on all of them has confidence 1."""
+
+MIN_ACTIVE_DAYS = 7
+"""Days with a message from which there is a query frequency."""
+
+MAX_COMMON_INTENTS = 5
+"""Intents listed with the query frequency, the most frequent ones."""
+
+GOAL_WINDOW_DAYS = 60
+"""Days over which mentions of a goal are counted."""
+
+MIN_GOAL_MESSAGES = 3
+"""Messages about a goal from which it is a pattern."""
+
+FULL_CONFIDENCE_GOAL_MESSAGES = 10
+"""Messages about a goal from which the pattern has confidence 1."""
+
+TIME_OF_DAY_WINDOW_DAYS = 30
+"""Days over which times of day are counted."""
+
+MIN_TIME_OF_DAY_MESSAGES = 10
+"""Messages from which there can be a time of day."""
+
+TIME_OF_DAY_SPAN_MINUTES = 240
+"""Length of a time of day in minutes."""
+
+MIN_TIME_OF_DAY_SHARE = 0.5
+"""Share of the messages that a time of day holds at least."""
+
 MINUTES_PER_DAY = 24 * 60
 
-MAX_WINDOW_DAYS = max(QUERY_WINDOW_DAYS, SPENDING_WINDOW_DAYS, GOAL_WINDOW_DAYS, TIME_OF_DAY_WINDOW_DAYS)
-"""No pattern looks further back."""
+
+def max_window_days(profile: ProductProfile) -> int:
+    """Return how many days back the patterns of a profile are counted."""
+    concern_days = [rule.window_days for rule in profile.concerns]
+    return max(QUERY_WINDOW_DAYS, GOAL_WINDOW_DAYS, TIME_OF_DAY_WINDOW_DAYS, *concern_days)
 
 
-def find_patterns(turns: Sequence[UserTurn], now: datetime) -> list[DetectedPattern]:
-    """Return every pattern in a user's messages of the last 60 days, the surest of each family first."""
+def find_patterns(turns: Sequence[UserTurn], now: datetime, profile: ProductProfile) -> list[DetectedPattern]:
+    """Return every pattern in a user's messages, family by family, the most frequent of a family first."""
     return [
-        *find_query_frequency(_messages_since(turns, now, QUERY_WINDOW_DAYS)),
-        *find_spending_concerns(_messages_since(turns, now, SPENDING_WINDOW_DAYS)),
-        *find_goal_focus(_messages_since(turns, now, GOAL_WINDOW_DAYS)),
-        *find_time_of_day(_messages_since(turns, now, TIME_OF_DAY_WINDOW_DAYS)),
+        *find_query_frequency(_turns_since(turns, now, QUERY_WINDOW_DAYS)),
+        *(
+            pattern
+            for rule in profile.concerns
+            for pattern in find_concerns(_turns_since(turns, now, rule.window_days), rule)
+        ),
+        *find_goal_focus(_turns_since(turns, now, GOAL_WINDOW_DAYS)),
+        *find_time_of_day(_turns_since(turns, now, TIME_OF_DAY_WINDOW_DAYS)),
     ]
 
 
 def find_query_frequency(turns: Sequence[UserTurn]) -> list[DetectedPattern]:
-    """Return how much a user asks a day, from 7 active days on; confidence `min(days / 30, 1)` (TRUE-14)."""
-    by_day = Counter(each.local.date() for each in turns)
-    if len(by_day) < MIN_ACTIVE_DAYS:
+    """Return how many messages a user sends a day, from 7 active days on; confidence `min(active days / 30, 1)`."""
+    messages_by_day = Counter(turn.local.date() for turn in turns)
+    active_days = len(messages_by_day)
+    if active_days < MIN_ACTIVE_DAYS:
         return []
-    typical = min(multimode(by_day.values()))
-    intents = Counter(each.intent for each in turns if each.intent)
+    typical = min(multimode(messages_by_day.values()))
+    intents = Counter(turn.intent for turn in turns if turn.intent)
     return [
         DetectedPattern(
             PatternType.QUERY_FREQUENCY,
             "all",
             f"User typically asks {typical} question{'s' if typical != 1 else ''} per day",
-            {
-                "avg_daily": round(fmean(by_day.values()), 4),
-                "typical_daily": typical,
-                "active_days": len(by_day),
-                "common_intents": sorted(intents, key=lambda intent: (-intents[intent], intent))[:MAX_COMMON_INTENTS],
-            },
-            min(len(by_day) / QUERY_WINDOW_DAYS, 1.0),
+            QueryFrequencyData(
+                avg_daily=round(fmean(messages_by_day.values()), 4),
+                typical_daily=typical,
+                active_days=active_days,
+                common_intents=sorted(intents, key=lambda intent: (-intents[intent], intent))[:MAX_COMMON_INTENTS],
+            ),
+            min(active_days / QUERY_WINDOW_DAYS, 1.0),
             _message_ids(turns),
         )
     ]
 
 
-def find_spending_concerns(turns: Sequence[UserTurn]) -> list[DetectedPattern]:
-    """Return the categories whose spending is asked about 3 times or more; confidence `min(n / 10, 1)` (TRUE-15)."""
-    concerned = [each for each in turns if each.intent and "spending" in each.intent.casefold()]
-    found = []
-    for key, (category, group) in _group_by_name(concerned, lambda each: _entity_values(each, "category")).items():
-        amounts = [
-            amount
-            for each in group
-            for value in _entity_values(each, "amount")
-            if (amount := parse_amount(value)) is not None
-        ]
-        found.append(
-            DetectedPattern(
-                PatternType.SPENDING_CONCERN,
-                key,
-                f"Frequently asks about {category} spending",
-                {
-                    "category": category,
-                    "frequency": len(group),
-                    "avg_amount": round(fmean(amounts), 2) if amounts else None,
-                    "related_intents": list(dict.fromkeys(each.intent for each in group)),
-                },
-                min(len(group) / FULL_CONFIDENCE_SPENDING_QUERIES, 1.0),
-                _message_ids(group),
-            )
-        )
-    return _sort_by_frequency([each for each in found if each.data["frequency"] >= MIN_SPENDING_QUERIES])
+def find_concerns(turns: Sequence[UserTurn], rule: ConcernRule) -> list[DetectedPattern]:
+    """Return the categories a user keeps asking about by a rule, most frequent first; confidence `min(n / full, 1)`."""
+    concerned = [turn for turn in turns if turn.intent and rule.topic in turn.intent.casefold()]
+    categories = _group_by_name(concerned, lambda turn: _entity_values(turn, rule.entity))
+    return _sort_by_frequency(
+        _concern_pattern(key, category, group, rule)
+        for key, (category, group) in categories.items()
+        if len(group) >= rule.min_messages
+    )
 
 
 def find_goal_focus(turns: Sequence[UserTurn]) -> list[DetectedPattern]:
-    """Return the goals spoken of in 3 messages or more, most first; confidence `min(n / 10, 1)`.
+    """Return the goals named in at least 3 messages, most frequent first; confidence `min(n / 10, 1)`.
 
-    A goal is what a message names as its `goal`, or a remembered plan that rests on the message.
+    A goal is the entity `goal` of a message, or a memory of a plan that was extracted from the message.
     """
-    found = []
-    for key, (goal, group) in _group_by_name(turns, lambda each: [*_entity_values(each, "goal"), *each.plans]).items():
-        if len(group) >= MIN_GOAL_MESSAGES:
-            found.append(
-                DetectedPattern(
-                    PatternType.GOAL_FOCUS,
-                    key,
-                    f"Keeps coming back to a goal: {goal}",
-                    {"goal": goal, "frequency": len(group), "last_mentioned": group[-1].at.isoformat()},
-                    min(len(group) / FULL_CONFIDENCE_GOAL_MESSAGES, 1.0),
-                    _message_ids(group),
-                )
-            )
-    return _sort_by_frequency(found)
+    goals = _group_by_name(turns, lambda turn: [*_entity_values(turn, "goal"), *turn.plans])
+    return _sort_by_frequency(
+        DetectedPattern(
+            PatternType.GOAL_FOCUS,
+            key,
+            f"Keeps coming back to a goal: {goal}",
+            GoalFocusData(goal=goal, frequency=len(group), last_mentioned=group[-1].at),
+            min(len(group) / FULL_CONFIDENCE_GOAL_MESSAGES, 1.0),
+            _message_ids(group),
+        )
+        for key, (goal, group) in goals.items()
+        if len(group) >= MIN_GOAL_MESSAGES
+    )
 
 
 def find_time_of_day(turns: Sequence[UserTurn]) -> list[DetectedPattern]:
-    """Return the 4 hours of the day that hold half of at least 10 messages or more; confidence is their share."""
+    """Return the 4 hours of the day with at least half of at least 10 messages; confidence is their share."""
     if len(turns) < MIN_TIME_OF_DAY_MESSAGES:
         return []
-    minutes = [each.local.hour * 60 + each.local.minute for each in turns]
+    minutes = [turn.local.hour * 60 + turn.local.minute for turn in turns]
     start = max(sorted(set(minutes)), key=lambda begin: sum(_is_within_span(minute, begin) for minute in minutes))
-    inside = [each for each, minute in zip(turns, minutes, strict=True) if _is_within_span(minute, start)]
+    inside = [turn for turn, minute in zip(turns, minutes, strict=True) if _is_within_span(minute, start)]
     share = len(inside) / len(turns)
     if share < MIN_TIME_OF_DAY_SHARE:
         return []
-    begins, ends = _format_clock(start), _format_clock(start + TIME_OF_DAY_SPAN_MINUTES)
-    return [
-        DetectedPattern(
-            PatternType.TIME_OF_DAY,
-            "all",
-            f"User is mostly active between {begins} and {ends}",
-            {"start": begins, "end": ends, "messages": len(inside), "share": round(share, 4)},
-            share,
-            _message_ids(inside),
-        )
+    data = TimeOfDayData(
+        start=_format_clock(start),
+        end=_format_clock(start + TIME_OF_DAY_SPAN_MINUTES),
+        messages=len(inside),
+        share=round(share, 4),
+    )
+    description = f"User is mostly active between {data.start} and {data.end}"
+    return [DetectedPattern(PatternType.TIME_OF_DAY, "all", description, data, share, _message_ids(inside))]
+
+
+def _concern_pattern(key: str, category: str, turns: Sequence[UserTurn], rule: ConcernRule) -> DetectedPattern:
+    amounts = [
+        amount
+        for turn in turns
+        for value in _entity_values(turn, rule.amount_entity)
+        if (amount := parse_amount(value)) is not None
     ]
+    return DetectedPattern(
+        rule.pattern_type,
+        key,
+        rule.description.format(name=category),
+        ConcernData(
+            category=category,
+            frequency=len(turns),
+            avg_amount=round(fmean(amounts), 2) if amounts else None,
+            related_intents=list(dict.fromkeys(turn.intent for turn in turns if turn.intent)),
+        ),
+        min(len(turns) / rule.full_confidence_messages, 1.0),
+        _message_ids(turns),
+    )
 
 
-def _messages_since(turns: Sequence[UserTurn], now: datetime, days: int) -> list[UserTurn]:
+def _turns_since(turns: Sequence[UserTurn], now: datetime, days: int) -> list[UserTurn]:
     first = now - timedelta(days=days)
-    return sorted((each for each in turns if first <= each.at <= now), key=lambda each: each.at)
+    return sorted((turn for turn in turns if first <= turn.at <= now), key=lambda turn: turn.at)
 
 
 def _entity_values(turn: UserTurn, kind: str) -> list[Any]:
@@ -140,19 +182,19 @@ def _entity_values(turn: UserTurn, kind: str) -> list[Any]:
 
 
 def _group_by_name(
-    turns: Iterable[UserTurn], names: Callable[[UserTurn], Sequence[Any]]
+    turns: Iterable[UserTurn], names_of: Callable[[UserTurn], Sequence[Any]]
 ) -> dict[str, tuple[str, list[UserTurn]]]:
-    """Return messages by what they name, compared without case; each counts once a name."""
+    """Return the messages that name something, by normalised name, with the name as it was written first."""
     groups: dict[str, tuple[str, list[UserTurn]]] = defaultdict(lambda: ("", []))
-    for each in turns:
-        for key, name in {normalise(str(name)): str(name) for name in names(each)}.items():
+    for turn in turns:
+        for key, name in {normalise(str(name)): str(name) for name in names_of(turn)}.items():
             first, group = groups[key]
-            groups[key] = (first or name, [*group, each])
+            groups[key] = (first or name, [*group, turn])
     return dict(groups)
 
 
-def _sort_by_frequency(found: list[DetectedPattern]) -> list[DetectedPattern]:
-    return sorted(found, key=lambda each: (-each.data["frequency"], each.key))
+def _sort_by_frequency(patterns: Iterable[DetectedPattern]) -> list[DetectedPattern]:
+    return sorted(patterns, key=lambda pattern: (-len(pattern.evidence), pattern.key))
 
 
 def _is_within_span(minute: int, begin: int) -> bool:
@@ -164,4 +206,4 @@ def _format_clock(minute: int) -> str:
 
 
 def _message_ids(turns: Sequence[UserTurn]) -> tuple[str, ...]:
-    return tuple(each.message_id for each in turns)
+    return tuple(turn.message_id for turn in turns)

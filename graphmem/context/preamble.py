@@ -1,4 +1,4 @@
-"""The window put before the model: what matters most first, all of it within a number of tokens. Pure (TRUE-12)."""
+"""The preamble of a prompt: the most important lines that fit into a token budget. Pure."""
 
 from __future__ import annotations
 
@@ -10,26 +10,32 @@ from graphmem.domain.tokens import count_tokens, truncate_to_tokens
 from graphmem.errors import InvalidInput
 
 MEMORIES_HEADING = "## Information about this user from past conversations:"
-"""What the memories stand under, one `- ` bullet each (CASH-17)."""
+"""Heading of the memories, which follow as `- ` bullets."""
 
 PROFILE_SHARE = 0.5
-"""So much of the room goes to the profile before anything else is looked at; what is left at the end goes to it too."""
+"""Share of the capacity that the profile may fill first; what other sections leave goes to it at the end."""
 
 STYLE_SHARE = 0.6
+"""Share of the capacity up to which style instructions are added, after the profile."""
+
 MEMORY_SHARE = 0.75
+"""Share of the capacity up to which relevant memories are added, after style instructions."""
+
 PAST_SESSIONS_SHARE = 0.9
-"""Up to these parts of the room, filled in this order: how to answer, memories by relevance, earlier conversations."""
+"""Share of the capacity up to which earlier sessions are added, after relevant memories."""
 
 SUMMARY_USAGE_LIMIT = 0.8
-"""A summary of the messages left out is added while less of the budget than this is used; where they do not all fit,
-the older ones leave that much to it."""
+"""Share of the budget below which a digest of the omitted messages is added.
+
+Where not all messages fit, those before the newest are added up to this share only.
+"""
 
 MIN_TRUNCATED_TOKENS = 16
-"""A text is cut to fit only where at least so many tokens of it remain."""
+"""Tokens that a truncated text must keep; a shorter one is omitted."""
 
 
 class PreambleSection(Enum):
-    """The parts of the preamble in their order; the value is the heading."""
+    """The sections of the preamble in their order; the value is the heading."""
 
     MEMORIES = MEMORIES_HEADING
     STYLE_INSTRUCTIONS = "## How to answer this user:"
@@ -40,7 +46,7 @@ class PreambleSection(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PreambleLine:
-    """One line of the preamble; `key` tells what it was made from."""
+    """One line of the preamble; `key` identifies what it was made from."""
 
     key: str
     text: str
@@ -48,10 +54,10 @@ class PreambleLine:
 
 @dataclass(frozen=True, slots=True)
 class PreambleContent:
-    """What could be told: profile by importance, relevant memories by relevance, messages oldest first.
+    """The candidate lines: profile by importance, relevant memories by relevance, messages oldest first.
 
-    A memory may be in both lists; `top` is how many of `relevant` are told beside those of the profile.
-    `summarize_omitted` tells the messages that remain when only so many of the newest are shown; empty when there are none.
+    A memory may be in both lists; `top` limits those of `relevant` that the profile has not contributed.
+    `summarize_omitted` returns a digest of the messages that are not among so many of the newest, empty for none.
     """
 
     profile: Sequence[PreambleLine] = ()
@@ -65,7 +71,7 @@ class PreambleContent:
 
 @dataclass(frozen=True, slots=True)
 class PackedPreamble:
-    """The preamble and what it holds: keys in the order told; `token_count` is that of preamble and question."""
+    """The preamble and the keys of its lines in order; `token_count` counts preamble and question."""
 
     preamble: str
     token_count: int
@@ -76,14 +82,14 @@ class PackedPreamble:
 
 @dataclass(slots=True)
 class _PreamblePacker:
-    """A preamble being filled; `used` never falls short of its tokens by more than joining lines can add."""
+    """A preamble being filled; `used` is the sum of its lines' tokens, which joining them may exceed slightly."""
 
     capacity: int
     used: int = 0
     chosen: list[tuple[PreambleSection, int, PreambleLine]] = field(default_factory=list)
 
     def add(self, section: PreambleSection, place: int, line: PreambleLine, share: float = 1.0) -> bool:
-        """Take a line when it fits into `share` of the capacity; `place` orders it within its section."""
+        """Add a line when it fits into `share` of the capacity; `place` orders it within its section."""
         cost = self._cost(section, line)
         if self.used + cost > self.capacity * share:
             return False
@@ -92,7 +98,7 @@ class _PreamblePacker:
         return True
 
     def add_truncated(self, section: PreambleSection, place: int, line: PreambleLine, share: float = 1.0) -> bool:
-        """Take a line, cut where only a part of it fits."""
+        """Add a line, truncated where only a part of it fits."""
         if self.add(section, place, line, share):
             return True
         left = int(self.capacity * share) - self.used - self._cost(section, PreambleLine("", "")) - 1
@@ -107,22 +113,24 @@ class _PreamblePacker:
         return "\n\n".join(
             "\n".join([section.value, *(line.text for line in self.lines_in(section))])
             for section in PreambleSection
-            if any(each is section for each, _, _ in self.chosen)
+            if self._has(section)
         )
 
     def lines_in(self, section: PreambleSection) -> list[PreambleLine]:
         """Return the lines of a section in order."""
-        return [
-            line for _, line in sorted(((p, x) for s, p, x in self.chosen if s is section), key=lambda each: each[0])
-        ]
+        places = [(place, line) for chosen_section, place, line in self.chosen if chosen_section is section]
+        return [line for _, line in sorted(places, key=lambda chosen: chosen[0])]
 
     def _cost(self, section: PreambleSection, line: PreambleLine) -> int:
-        opened = any(each is section for each, _, _ in self.chosen)
-        return count_tokens(line.text) + 1 + (0 if opened else count_tokens(section.value) + 2)
+        heading_cost = 0 if self._has(section) else count_tokens(section.value) + 2
+        return count_tokens(line.text) + 1 + heading_cost
+
+    def _has(self, section: PreambleSection) -> bool:
+        return any(chosen_section is section for chosen_section, _, _ in self.chosen)
 
 
 def ensure_question_fits(question: str, budget: int) -> int:
-    """Return how many tokens a question has; raise InvalidInput when these alone are more than the budget."""
+    """Return the tokens of a question; raise InvalidInput when they exceed the budget."""
     asked = count_tokens(question)
     if asked > budget:
         raise InvalidInput(
@@ -133,11 +141,11 @@ def ensure_question_fits(question: str, budget: int) -> int:
 
 
 def pack_preamble(question: str, content: PreambleContent, budget: int) -> PackedPreamble:
-    """Return the fullest window that fits: never above `budget` tokens together with the question, which is always in.
+    """Return the fullest preamble that has, with the question, at most `budget` tokens.
 
-    Order of claims: profile, how to answer, relevant memories, earlier conversations, newest messages up to the first
-    that does not fit, a summary of the messages left out (below 80 % use), then what is left of the memories.
-    Raises InvalidInput when the question alone has more tokens than the budget.
+    Lines are added in this order: profile, style instructions, relevant memories, earlier sessions, the newest messages
+    up to the first that does not fit, a digest of the omitted messages (below 80 % use), the remaining memories.
+    Raises InvalidInput when the question alone exceeds the budget.
     """
     asked = ensure_question_fits(question, budget)
     packer = _PreamblePacker(budget - asked)
@@ -147,11 +155,12 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     _add_lines(packer, PreambleSection.MEMORIES, profile, PROFILE_SHARE)
     _add_lines(packer, PreambleSection.STYLE_INSTRUCTIONS, list(enumerate(content.style_instructions)), STYLE_SHARE)
     left = content.top - _add_lines(packer, PreambleSection.MEMORIES, relevant, MEMORY_SHARE, content.top)
-    for place, talk in enumerate(content.past_sessions):
-        packer.add_truncated(PreambleSection.PAST_SESSIONS, place, talk, PAST_SESSIONS_SHARE)
+    for place, line in enumerate(content.past_sessions):
+        packer.add_truncated(PreambleSection.PAST_SESSIONS, place, line, PAST_SESSIONS_SHARE)
     shown = _add_messages(packer, content.messages, SUMMARY_USAGE_LIMIT * budget - asked)
-    if (told := content.summarize_omitted(shown)) and asked + packer.used < SUMMARY_USAGE_LIMIT * budget:
-        packer.add_truncated(PreambleSection.OMITTED_MESSAGES, 0, PreambleLine("rest", told))
+    digest = content.summarize_omitted(shown)
+    if digest and asked + packer.used < SUMMARY_USAGE_LIMIT * budget:
+        packer.add_truncated(PreambleSection.OMITTED_MESSAGES, 0, PreambleLine("omitted", digest))
     _add_lines(packer, PreambleSection.MEMORIES, profile)
     _add_lines(packer, PreambleSection.MEMORIES, relevant, 1.0, left)
     preamble = packer.render()
@@ -174,35 +183,35 @@ def _add_lines(
     share: float = 1.0,
     limit: int | None = None,
 ) -> int:
-    """Take up to `limit` lines that fit and are not there yet, stepping over the others; return how many were taken."""
-    there = {line.key for each, _, line in packer.chosen if each is section}
-    taken = 0
+    """Add up to `limit` lines that fit and are not in the section yet; return how many were added."""
+    present = {line.key for line in packer.lines_in(section)}
+    added = 0
     for place, line in lines:
-        if taken == limit:
+        if added == limit:
             break
-        if line.key not in there and packer.add(section, place, line, share):
-            there.add(line.key)
-            taken += 1
-    return taken
+        if line.key not in present and packer.add(section, place, line, share):
+            present.add(line.key)
+            added += 1
+    return added
 
 
 def _add_messages(packer: _PreamblePacker, messages: Sequence[PreambleLine], token_limit: float) -> int:
-    """Take messages from the newest back to the first that does not fit and return how many there are.
+    """Add messages from the newest back to the first that does not fit; return how many were added.
 
-    Where not all fit, those behind the newest leave the room above `token_limit` tokens to a summary. A newest message too
-    long for the room is cut rather than lost.
+    Where not all fit, messages before the newest are added up to `token_limit` tokens only, which leaves the rest to
+    the digest. A newest message that is too long is truncated.
     """
     whole = sum(count_tokens(line.text) + 1 for line in messages) + count_tokens(PreambleSection.MESSAGES.value) + 2
     share = 1.0 if packer.used + whole <= packer.capacity else token_limit / max(1, packer.capacity)
     shown = 0
     for place in range(len(messages) - 1, -1, -1):
         line = messages[place]
-        taken = (
+        is_added = (
             packer.add(PreambleSection.MESSAGES, place, line, share)
             if shown
             else packer.add_truncated(PreambleSection.MESSAGES, place, line)
         )
-        if not taken:
+        if not is_added:
             break
         shown += 1
     return shown

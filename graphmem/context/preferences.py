@@ -1,4 +1,4 @@
-"""How a user likes to be answered: learned from what they rate well and from what they ask for. Pure (TRUE-16…18)."""
+"""How a user likes to be answered: read from what they rate well and from what they ask for. Pure."""
 
 from __future__ import annotations
 
@@ -7,97 +7,95 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from graphmem.context.cue_patterns import DETAIL_CUES, LANGUAGE_REQUESTS, STATED_PREFERENCES, STYLE_CUES, VISUAL_CUES
-from graphmem.domain.context_models import LearnedPreference, PreferenceType
+from graphmem.context import cues
+from graphmem.domain.learned_preferences import LearnedPreference, PreferenceKey, PreferenceSource, PreferenceType
 from graphmem.domain.session import Message
 
-OLD_WEIGHT, NEW_WEIGHT = 0.7, 0.3
-"""Shares of the old and the new confidence when a preference is seen again (TRUE-18)."""
+OLD_WEIGHT = 0.7
+"""Share of the old confidence when something is observed again."""
+
+NEW_WEIGHT = 0.3
+"""Share of the new confidence when something is observed again."""
 
 CUE_CONFIDENCE = 0.7
-"""How sure a preference is that shows in the wording of a well-rated question (TRUE-17)."""
+"""Confidence of a preference shown by the wording of a well-rated question."""
 
 STATED_CONFIDENCE = 0.9
-"""How sure a preference is that the user stated (CASH-19)."""
+"""Confidence of a preference that the user stated."""
 
 MIN_USED_CONFIDENCE = 0.5
-"""A preference less sure than this shapes no answer."""
+"""Confidence from which a preference is used."""
 
 MAX_SOURCES = 50
-"""So many of the messages a preference was learned from are kept with it."""
+"""Message ids stored with a preference at most; the latest are kept."""
 
 STALE_DAYS = 90
+"""Days without an observation after which a preference too doubtful to be used is pruned."""
+
 MAX_TOPICS = 50
-"""A preference no longer used and not seen for so many days is given up; a user keeps so many topics."""
+"""Topics of a user that pruning keeps at most."""
 
 LANGUAGE_KEY = "language"
+"""Key of the preferred language, which is stored beside the style of communication."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreferenceSignal:
-    """One signal of a preference; without a key of its own it stands for its whole type."""
+    """One observation of a preference; without `key` it is about its whole type."""
 
     type: PreferenceType
-    value: Mapping[str, Any]
+    value: Mapping[str, str]
     confidence: float
     key: str | None = None
 
     @property
-    def type_and_key(self) -> tuple[str, str]:
-        """The type and key under which a user has one preference."""
-        return self.type.value, self.key or self.type.value
+    def type_and_key(self) -> PreferenceKey:
+        """The identity of the preference that was observed."""
+        return PreferenceKey(self.type, self.key or self.type.value)
 
 
 def blend_confidence(old: float, new: float) -> float:
-    """Return the confidence of something seen again: `0.7 · old + 0.3 · new` (TRUE-18)."""
+    """Return the confidence of something observed again: `0.7 · old + 0.3 · new`."""
     return OLD_WEIGHT * old + NEW_WEIGHT * new
 
 
-def detect_communication_style(question: str) -> str | None:
-    """Return the style whose cues a question has most of, the first of equals; None without any (TRUE-17).
-
-    Cues are whole words in any case.
-    """
-    return _best_matching_cue(question, STYLE_CUES)
+def detect_communication_style(question: str, technical_cues: Sequence[str]) -> str | None:
+    """Return the style with most cues in a question, the first of equals; None without any cue."""
+    return _best_matching_cue(question, {**cues.STYLE, "technical": cues.compile_literal_cues(technical_cues)})
 
 
-def signals_from_interaction(question: Message | None, reply: Message | None) -> list[PreferenceSignal]:
-    """Return what a well-rated interaction shows: style, form, detail and topics (TRUE-16)."""
-    found = []
+def signals_from_interaction(
+    question: Message | None, reply: Message | None, technical_cues: Sequence[str]
+) -> list[PreferenceSignal]:
+    """Return the preferences shown by a well-rated interaction: style, format, level of detail and topics."""
     text = question.content if question else ""
-    if style := detect_communication_style(text):
-        found.append(PreferenceSignal(PreferenceType.COMMUNICATION, {"style": style}, CUE_CONFIDENCE))
+    signals = []
+    if style := detect_communication_style(text, technical_cues):
+        signals.append(PreferenceSignal(PreferenceType.COMMUNICATION, {"style": style}, CUE_CONFIDENCE))
     if shown := _requested_format(text, reply):
-        found.append(PreferenceSignal(PreferenceType.VISUALIZATION, {"format": shown}, CUE_CONFIDENCE))
-    if level := _best_matching_cue(text, DETAIL_CUES):
-        found.append(PreferenceSignal(PreferenceType.DETAIL_LEVEL, {"level": level}, CUE_CONFIDENCE))
-    found += [
+        signals.append(PreferenceSignal(PreferenceType.VISUALIZATION, {"format": shown}, CUE_CONFIDENCE))
+    if level := _best_matching_cue(text, cues.LEVEL):
+        signals.append(PreferenceSignal(PreferenceType.DETAIL_LEVEL, {"level": level}, CUE_CONFIDENCE))
+    signals += [
         PreferenceSignal(PreferenceType.TOPICS, {"topic": topic}, CUE_CONFIDENCE, key=topic)
         for topic in _question_topics(question)
     ]
-    return found
+    return signals
 
 
 def extract_stated_preferences(text: str) -> list[PreferenceSignal]:
-    """Return how a user asks to be answered from now on; the last word counts where a text says two things."""
-    found: dict[tuple[str, str], tuple[int, PreferenceSignal]] = {}
-    signals = [
-        (
-            match.start(),
-            PreferenceSignal(PreferenceType.COMMUNICATION, {"language": name}, STATED_CONFIDENCE, LANGUAGE_KEY),
-        )
-        for name, pattern in LANGUAGE_REQUESTS
-        for match in pattern.finditer(text)
-    ] + [
-        (match.start(), PreferenceSignal(kind, value, STATED_CONFIDENCE))
-        for kind, value, pattern in STATED_PREFERENCES
-        for match in pattern.finditer(text)
+    """Return how a user asks to be answered from now on; of two contrary requests the later one counts."""
+    matches = [
+        (match.start(), request) for request in cues.STATED_PREFERENCES for match in request.pattern.finditer(text)
     ]
-    for place, signal in sorted(signals, key=lambda each: each[0]):
-        found[signal.type_and_key] = (place, signal)
-    return [signal for _, signal in found.values()]
+    signals = [
+        PreferenceSignal(
+            request.type, request.value, STATED_CONFIDENCE, LANGUAGE_KEY if LANGUAGE_KEY in request.value else None
+        )
+        for _, request in sorted(matches, key=lambda match: match[0])
+    ]
+    return list({signal.type_and_key: signal for signal in signals}.values())
 
 
 def apply_signals(
@@ -107,76 +105,52 @@ def apply_signals(
     message_id: str,
     now: datetime,
 ) -> list[LearnedPreference]:
-    """Return what signals make of the preferences there are: new ones, and those seen again (TRUE-18).
+    """Return the preferences that signals create or change.
 
-    Seen again: the value is replaced, the confidence blended, the frequency one more, the time of observation now.
+    A preference observed again gets the new value, a blended confidence and one more in its frequency.
     """
-    known = {(each.preference_type.value, each.preference_key): each for each in current}
-    changed: dict[tuple[str, str], LearnedPreference] = {}
+    known = {preference.type_and_key: preference for preference in current}
+    changed: dict[PreferenceKey, LearnedPreference] = {}
     for signal in signals:
         before = changed.get(signal.type_and_key) or known.get(signal.type_and_key)
-        if before is None:
-            after = LearnedPreference(
-                id=str(uuid.uuid4()),
-                user_id=user_id,
-                preference_type=signal.type,
-                preference_key=signal.type_and_key[1],
-                preference_value=dict(signal.value),
-                confidence_score=signal.confidence,
-                learned_from={"message_id": message_id, "message_ids": [message_id]},
-                frequency=1,
-                last_observed=now,
-                created_at=now,
-                updated_at=now,
-            )
-        else:
-            after = before.model_copy(
-                update={
-                    "preference_value": dict(signal.value),
-                    "confidence_score": blend_confidence(before.confidence_score, signal.confidence),
-                    "learned_from": {
-                        "message_id": message_id,
-                        "message_ids": [*source_message_ids(before), message_id][-MAX_SOURCES:],
-                    },
-                    "frequency": before.frequency + 1,
-                    "last_observed": now,
-                    "updated_at": now,
-                }
-            )
-        changed[signal.type_and_key] = after
+        changed[signal.type_and_key] = (
+            _observe_again(before, signal, message_id, now) if before else _create(signal, user_id, message_id, now)
+        )
     return list(changed.values())
 
 
-def source_message_ids(preference: LearnedPreference) -> list[str]:
-    """Return the messages a preference was learned from, the latest last."""
-    return [str(each) for each in preference.learned_from.get("message_ids", ())]
-
-
 def weaken_preferences(
-    current: Sequence[LearnedPreference], types_and_keys: Collection[tuple[str, str]], now: datetime
+    current: Sequence[LearnedPreference], keys: Collection[PreferenceKey], now: datetime
 ) -> list[LearnedPreference]:
-    """Return the preferences at some places less sure than before: blended with a confidence of 0."""
+    """Return the preferences of some keys with their confidence blended with 0."""
     return [
-        each.model_copy(update={"confidence_score": blend_confidence(each.confidence_score, 0.0), "updated_at": now})
-        for each in current
-        if (each.preference_type.value, each.preference_key) in types_and_keys
+        preference.model_copy(
+            update={"confidence_score": blend_confidence(preference.confidence_score, 0.0), "updated_at": now}
+        )
+        for preference in current
+        if preference.type_and_key in keys
     ]
 
 
 def select_stale_preferences(current: Sequence[LearnedPreference], now: datetime) -> list[LearnedPreference]:
-    """Return the preferences to give up: those doubtful and long not seen, and the rarest topics (TRUE-23)."""
+    """Return the preferences to prune: doubtful ones not observed for 90 days, and the rarest topics beyond 50."""
     doubtful = [
-        each
-        for each in current
-        if each.confidence_score < MIN_USED_CONFIDENCE and each.last_observed < now - timedelta(days=STALE_DAYS)
+        preference
+        for preference in current
+        if preference.confidence_score < MIN_USED_CONFIDENCE
+        and preference.last_observed < now - timedelta(days=STALE_DAYS)
     ]
-    topics = [each for each in current if each.preference_type is PreferenceType.TOPICS and each not in doubtful]
-    topics.sort(key=lambda each: (-each.frequency * each.confidence_score, each.preference_key))
+    topics = [
+        preference
+        for preference in current
+        if preference.preference_type is PreferenceType.TOPICS and preference not in doubtful
+    ]
+    topics.sort(key=lambda topic: (-topic.frequency * topic.confidence_score, topic.preference_key))
     return doubtful + topics[MAX_TOPICS:]
 
 
 def preference_instruction(preference: LearnedPreference) -> str | None:
-    """Return a learned preference as a sentence to the model; None for one too doubtful to follow."""
+    """Return a learned preference as an instruction to the model; None for one that is too doubtful."""
     if preference.confidence_score < MIN_USED_CONFIDENCE:
         return None
     value = preference.preference_value
@@ -184,34 +158,34 @@ def preference_instruction(preference: LearnedPreference) -> str | None:
         case PreferenceType.COMMUNICATION if "language" in value:
             return f"Answer in {value['language']}."
         case PreferenceType.COMMUNICATION if "style" in value:
-            return _STYLE_SENTENCES.get(str(value["style"]))
+            return _STYLE_INSTRUCTIONS.get(value["style"])
         case PreferenceType.DETAIL_LEVEL:
-            return _DETAIL_SENTENCES.get(str(value.get("level")))
+            return _LEVEL_INSTRUCTIONS.get(value.get("level", ""))
         case PreferenceType.VISUALIZATION:
-            return _VISUAL_SENTENCES.get(str(value.get("format")))
+            return _FORMAT_INSTRUCTIONS.get(value.get("format", ""))
     return None
 
 
 def confident_value(preferences: Sequence[LearnedPreference], kind: PreferenceType, field: str) -> str | None:
-    """Return one aspect of what was learned (`style`, `language`, `level`, `format`), where it is sure enough."""
-    for each in preferences:
+    """Return the value of one field (`style`, `language`, `level`, `format`) of a preference confident enough."""
+    for preference in preferences:
         if (
-            each.preference_type is kind
-            and field in each.preference_value
-            and each.confidence_score >= MIN_USED_CONFIDENCE
+            preference.preference_type is kind
+            and field in preference.preference_value
+            and preference.confidence_score >= MIN_USED_CONFIDENCE
         ):
-            return str(each.preference_value[field])
+            return preference.preference_value[field]
     return None
 
 
-_STYLE_SENTENCES = {
+_STYLE_INSTRUCTIONS = {
     "formal": "Keep a formal tone.",
     "casual": "Keep a casual tone.",
     "technical": "Use the technical terms of the field.",
     "simple": "Use simple words and explain technical terms.",
 }
-_DETAIL_SENTENCES = {"brief": "Keep answers short.", "detailed": "Answer in detail."}
-_VISUAL_SENTENCES = {
+_LEVEL_INSTRUCTIONS = {"brief": "Keep answers short.", "detailed": "Answer in detail."}
+_FORMAT_INSTRUCTIONS = {
     "chart": "Show figures as a chart where that helps.",
     "table": "Show figures in a table where that helps.",
     "list": "Use bullet points where that helps.",
@@ -219,22 +193,59 @@ _VISUAL_SENTENCES = {
 }
 
 
-def _best_matching_cue(text: str, cues: Mapping[str, Sequence[re.Pattern[str]]]) -> str | None:
-    counts = {name: sum(1 for cue in each if cue.search(text)) for name, each in cues.items()}
+def _create(signal: PreferenceSignal, user_id: str, message_id: str, now: datetime) -> LearnedPreference:
+    return LearnedPreference(
+        id=str(uuid.uuid4()),
+        user_id=user_id,
+        preference_type=signal.type,
+        preference_key=signal.type_and_key.key,
+        preference_value=dict(signal.value),
+        confidence_score=signal.confidence,
+        learned_from=PreferenceSource(message_id=message_id, message_ids=[message_id]),
+        frequency=1,
+        last_observed=now,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _observe_again(
+    before: LearnedPreference, signal: PreferenceSignal, message_id: str, now: datetime
+) -> LearnedPreference:
+    message_ids = [*before.learned_from.message_ids, message_id][-MAX_SOURCES:]
+    return before.model_copy(
+        update={
+            "preference_value": dict(signal.value),
+            "confidence_score": blend_confidence(before.confidence_score, signal.confidence),
+            "learned_from": PreferenceSource(message_id=message_id, message_ids=message_ids),
+            "frequency": before.frequency + 1,
+            "last_observed": now,
+            "updated_at": now,
+        }
+    )
+
+
+def _best_matching_cue(text: str, patterns_by_name: Mapping[str, Sequence[re.Pattern[str]]]) -> str | None:
+    counts = {
+        name: sum(1 for pattern in patterns if pattern.search(text)) for name, patterns in patterns_by_name.items()
+    }
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] else None
 
 
 def _requested_format(text: str, reply: Message | None) -> str | None:
-    """Return how the question asked to be shown, else the form of the reply that was rated."""
-    if asked := _best_matching_cue(text, VISUAL_CUES):
-        return asked
-    told = str((reply.rich_content if reply and reply.rich_content else {}).get("type") or "").casefold()
-    return next((name for name in VISUAL_CUES if name in told), None)
+    """Return the format that the question asks for, else the format of the reply."""
+    if requested := _best_matching_cue(text, cues.FORMAT):
+        return requested
+    rich_content = (reply.rich_content if reply else None) or {}
+    content_type = str(rich_content.get("type") or "").casefold()
+    return next((name for name in cues.FORMAT if name in content_type), None)
 
 
 def _question_topics(question: Message | None) -> list[str]:
+    """Return the topics and categories that the sender named, else the intent."""
     if question is None:
         return []
-    told = [str(value) for kind in ("topic", "category") for value in question.entities.get(kind, ())]
-    return list(dict.fromkeys(each.strip().casefold() for each in told or [question.intent or ""] if each.strip()))
+    named = [str(value) for kind in ("topic", "category") for value in question.entities.get(kind, ())]
+    topics = (topic.strip().casefold() for topic in named or [question.intent or ""])
+    return list(dict.fromkeys(topic for topic in topics if topic))

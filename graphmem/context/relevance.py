@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from graphmem.context.cue_patterns import ABANDONED_PATTERNS, CHANGE_CUES, PAST_SESSION_CUES
+from graphmem.context import cues
 from graphmem.domain.memory import Memory, MemoryType, Scope
 from graphmem.domain.search_models import SearchHit
 from graphmem.text.normalising import normalise
@@ -39,7 +39,7 @@ def content_word_prefixes(text: str) -> list[str]:
 
 def refers_to_past_session(question: str) -> bool:
     """Return whether a question refers to an earlier conversation."""
-    return PAST_SESSION_CUES.search(question) is not None
+    return cues.PAST_SESSION.search(question) is not None
 
 
 def match_domains(question: str, requested: str | None, hits: Iterable[SearchHit]) -> set[str]:
@@ -94,7 +94,7 @@ def is_contradicted(memory: Memory, semantic_score: float, question: str, recent
     if any(abandoned <= content for text in (question, *recent_statements) for abandoned in _extract_abandoned(text)):
         return True
     is_changeable = memory.type is MemoryType.PREFERENCE or memory.single_valued
-    if not is_changeable or semantic_score < SAME_TOPIC_SCORE or not CHANGE_CUES.search(question):
+    if not is_changeable or semantic_score < SAME_TOPIC_SCORE or not cues.CHANGE.search(question):
         return False
     subject = set(content_words(memory.subject.name))
     return not content - subject <= set(content_words(question))
@@ -113,5 +113,5 @@ def _begin_alike(first: str, second: str) -> bool:
 
 
 def _extract_abandoned(text: str) -> list[set[str]]:
-    matches = (match for pattern in ABANDONED_PATTERNS for match in pattern.finditer(text))
-    return [words for match in matches if (words := set(content_words(match["left"])))]
+    matches = (match for pattern in cues.ABANDONED for match in pattern.finditer(text))
+    return [words for match in matches if (words := set(content_words(match["thing"])))]

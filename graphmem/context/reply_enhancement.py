@@ -1,39 +1,30 @@
-"""A draft reply made this user's: continuity, style, an example, likely follow-ups. Pure (TRUE-20, 21)."""
+"""Enhancement of a draft reply: continuity, style, an example, likely follow-ups. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
 
-from graphmem.context.cue_patterns import CONTRACTIONS, EXPANSIONS, GLOSSARY
-from graphmem.domain.context_models import BehaviorPattern, EnhancedReply, EnhancementStep, PatternType
+from graphmem.context import cues
+from graphmem.context.followups import likely_followups
+from graphmem.context.preferences import confident_value
+from graphmem.domain.behavior_patterns import BehaviorPattern, PatternType
+from graphmem.domain.context_models import ContextSnapshot, EnhancedReply, EnhancementStep
+from graphmem.domain.learned_preferences import PreferenceType
+from graphmem.domain.profile import ConcernRule, ContinuityPhrase, ProductProfile
 from graphmem.domain.session import Message, MessageRole
 
-SPENDING_INTENT = "spending_analysis"
-MAX_FOLLOWUPS = 3
-_SPENDING_PHRASE, _CONTINUED_SPENDING_PHRASE = "Your spending", "As we discussed, your spending"
 
-
-@dataclass(frozen=True, slots=True)
-class ReplyContext:
-    """What a reply can be made from: the latest turns, the style, the patterns and what usually comes next."""
-
-    recent: Sequence[Message] = ()
-    style: str | None = None
-    patterns: Sequence[BehaviorPattern] = ()
-    followups: Sequence[str] = ()
-
-
-def enhance_reply(draft: str, context: ReplyContext) -> EnhancedReply:
-    """Return a draft with what is known of the user worked in: continuity, style, example, follow-ups, in turn."""
+def enhance_reply(draft: str, snapshot: ContextSnapshot, profile: ProductProfile) -> EnhancedReply:
+    """Return a draft adapted to the user of a snapshot, step by step: continuity, style, example, follow-ups."""
+    questions = [message for message in snapshot.messages if message.role is MessageRole.USER]
+    intent = next((question.intent for question in reversed(questions) if question.intent), None)
+    style = confident_value(snapshot.preferences, PreferenceType.COMMUNICATION, "style")
     steps: list[tuple[EnhancementStep, Callable[[str], str]]] = [
-        ("continuity", lambda text: add_continuity(text, context.recent)),
-        ("style", lambda text: apply_style(text, context.style)),
-        ("example", lambda text: add_example(text, context.patterns)),
-        ("followups", lambda text: add_followups(text, context.followups)),
+        ("continuity", lambda text: add_continuity(text, questions, profile.continuity)),
+        ("style", lambda text: apply_style(text, style, profile.glossary)),
+        ("example", lambda text: add_example(text, snapshot.patterns, profile)),
+        ("followups", lambda text: add_followups(text, likely_followups(snapshot, intent))),
     ]
     text, applied = draft, []
     for name, step in steps:
@@ -44,80 +35,86 @@ def enhance_reply(draft: str, context: ReplyContext) -> EnhancedReply:
     return EnhancedReply(text=text, applied=applied)
 
 
-def add_continuity(text: str, recent: Sequence[Message]) -> str:
-    """Return a reply that speaks of spending tied to the talk before: the first "Your spending", once (TRUE-21)."""
-    spoken_of = any(each.role is MessageRole.USER and each.intent == SPENDING_INTENT for each in recent)
-    if not spoken_of or "spending" not in text.casefold() or _CONTINUED_SPENDING_PHRASE in text:
-        return text
-    return text.replace(_SPENDING_PHRASE, _CONTINUED_SPENDING_PHRASE, 1)
-
-
-def apply_style(text: str, style: str | None) -> str:
-    """Return a reply in the user's style: casual contracts, formal writes out, simple explains terms."""
-    match style:
-        case "casual":
-            return _replace_words(text, CONTRACTIONS, before=r"(?=\s+\w)")
-        case "formal":
-            return _replace_words(text, EXPANSIONS)
-        case "simple":
-            return _explain_terms(text)
+def add_continuity(text: str, questions: Sequence[Message], phrases: Sequence[ContinuityPhrase]) -> str:
+    """Return a reply with the first occurrence of each phrase tied to the conversation, unless one is tied already."""
+    intents = {question.intent for question in questions}
+    for rule in phrases:
+        if rule.intent in intents and rule.continued not in text:
+            text = text.replace(rule.phrase, rule.continued, 1)
     return text
 
 
-def add_example(text: str, patterns: Sequence[BehaviorPattern]) -> str:
-    """Return a reply about spending or a goal with the user's own case added, unless it names that already."""
-    said = text.casefold()
-    for each in patterns:
-        data = each.pattern_data
-        if each.pattern_type is PatternType.SPENDING_CONCERN and "spending" in said:
-            category, average = str(data.get("category")), data.get("avg_amount")
-            if category.casefold() not in said:
-                usual = f", about {average:,.0f} on average" if isinstance(average, int | float) else ""
-                return _append_paragraph(
-                    text, f"For example, take your {category} spending{usual}, which you ask about often."
-                )
-        if each.pattern_type is PatternType.GOAL_FOCUS and re.search(r"\b(?:goals?|sav(?:e|ing|ings)|plans?)\b", said):
-            goal = str(data.get("goal"))
-            if goal.casefold() not in said:
-                return _append_paragraph(text, f"This also bears on a goal you keep coming back to: {goal}.")
+def apply_style(text: str, style: str | None, glossary: Mapping[str, str]) -> str:
+    """Return a reply in the user's style: casual contracts, formal writes out, simple explains terms."""
+    match style:
+        case "casual":
+            return _replace_words(text, cues.CONTRACTIONS, before=r"(?=\s+\w)")
+        case "formal":
+            return _replace_words(text, cues.EXPANSIONS)
+        case "simple":
+            return _explain_terms(text, glossary)
+    return text
+
+
+def add_example(text: str, patterns: Sequence[BehaviorPattern], profile: ProductProfile) -> str:
+    """Return a reply with an example from the user's concerns or goals, unless it names that already."""
+    concerns = {rule.pattern_type: rule for rule in profile.concerns}
+    for pattern in patterns:
+        if rule := concerns.get(pattern.pattern_type):
+            example = _concern_example(text, pattern, rule)
+        elif pattern.pattern_type is PatternType.GOAL_FOCUS:
+            example = _goal_example(text, pattern, profile)
+        else:
+            example = None
+        if example:
+            return _append_paragraph(text, example)
     return text
 
 
 def add_followups(text: str, followups: Sequence[str]) -> str:
-    """Return a reply that offers what this user usually asks next."""
-    offered = [each.replace("_", " ") for each in followups if each.replace("_", " ").casefold() not in text.casefold()]
-    if not offered:
-        return text
-    return _append_paragraph(text, f"You may also want to look at: {', '.join(offered[:MAX_FOLLOWUPS])}.")
+    """Return a reply that offers the likely next questions which it does not mention."""
+    labels = [followup.replace("_", " ") for followup in followups]
+    offered = [label for label in labels if label.casefold() not in text.casefold()]
+    return _append_paragraph(text, f"You may also want to look at: {', '.join(offered)}.") if offered else text
 
 
-def predict_followups(sequences: Sequence[Sequence[str]], intent: str | None) -> list[str]:
-    """Return the intents that most often came after `intent` in a user's conversations, most often first."""
-    if intent is None:
-        return []
-    after = Counter(later for sequence in sequences for now, later in pairwise(sequence) if now == intent != later)
-    return [each for each, _ in after.most_common(MAX_FOLLOWUPS)]
+def _concern_example(text: str, pattern: BehaviorPattern, rule: ConcernRule) -> str | None:
+    category, amount = str(pattern.pattern_data.get("category")), pattern.pattern_data.get("avg_amount")
+    if rule.topic not in text.casefold() or category.casefold() in text.casefold():
+        return None
+    average = rule.average.format(amount=f"{amount:,.0f}") if isinstance(amount, int | float) else ""
+    return rule.example.format(name=category, average=average)
+
+
+def _goal_example(text: str, pattern: BehaviorPattern, profile: ProductProfile) -> str | None:
+    goal = str(pattern.pattern_data.get("goal"))
+    if not profile.goal_pattern.search(text) or goal.casefold() in text.casefold():
+        return None
+    return f"This also bears on a goal you keep coming back to: {goal}."
 
 
 def _append_paragraph(text: str, sentence: str) -> str:
     return f"{text.rstrip()}\n\n{sentence}" if text.strip() else sentence
 
 
-def _replace_words(text: str, words: dict[str, str], before: str = "") -> str:
-    known = {key.casefold(): value for key, value in words.items()}
-    pattern = re.compile(
-        rf"\b(?:{'|'.join(map(re.escape, sorted(known, key=len, reverse=True)))})\b{before}", re.IGNORECASE
+def _replace_words(text: str, replacements: Mapping[str, str], before: str = "") -> str:
+    known = {word.casefold(): replacement for word, replacement in replacements.items()}
+    alternatives = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
+    return re.sub(
+        rf"\b(?:{alternatives})\b{before}",
+        lambda match: _match_case(match[0], known[match[0].casefold()]),
+        text,
+        flags=re.IGNORECASE,
     )
-    return pattern.sub(lambda found: _match_case(found[0], known[found[0].casefold()]), text)
 
 
 def _match_case(before: str, after: str) -> str:
     return after[0].upper() + after[1:] if before[0].isupper() else after
 
 
-def _explain_terms(text: str) -> str:
-    """Return a text with each known term explained where it comes first."""
-    for term, meaning in GLOSSARY.items():
+def _explain_terms(text: str, glossary: Mapping[str, str]) -> str:
+    """Return a text with the first occurrence of each known term explained in parentheses."""
+    for term, meaning in glossary.items():
         if meaning not in text:
             text = re.sub(rf"\b({term})\b(?! \()", rf"\1 ({meaning})", text, count=1, flags=re.IGNORECASE)
     return text

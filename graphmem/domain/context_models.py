@@ -1,26 +1,31 @@
-"""What to put before the model, and what is learned from a user's conversations."""
+"""Context for a model's prompt: the request, the answer, and the stored state both are made from."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from graphmem.domain.behavior_patterns import BehaviorPattern
+from graphmem.domain.learned_preferences import LearnedPreference
 from graphmem.domain.memory import Domain, Id, Memory, Metadata
-from graphmem.domain.session import MessageRole
+from graphmem.domain.session import EntityValue, Message, MessageRole, Session
 from graphmem.domain.text import NonBlankText
 
 DEFAULT_TOKEN_BUDGET = 2000
-"""Tokens of preamble and question together (TRUE-12)."""
+"""Tokens of preamble and question together."""
 
 
 class ContextRequest(BaseModel):
-    """A question about to be put to a model; `top` is how many memories are chosen by relevance beside the profile.
+    """A question that is about to be sent to a model.
 
-    `sources` adds to every bullet where and when it was said; `profile_pack` is what the caller knows about the user:
-    its `name` and `goals` are used.
+    `top` limits the memories chosen by relevance, which are added to those of the profile. `sources` adds to every
+    bullet when and in which session it was said. Of `profile_pack`, what the caller knows about the user, `name` and
+    `goals` are used.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -36,7 +41,7 @@ class ContextRequest(BaseModel):
 
 
 class ContextItem(BaseModel):
-    """Something mentioned a short while ago that still holds the conversation together (TRUE-04)."""
+    """Something that a recent message mentions; it expires after at most two hours."""
 
     id: str
     session_id: str
@@ -49,57 +54,42 @@ class ContextItem(BaseModel):
     created_at: datetime
 
 
-class PreferenceType(StrEnum):
-    """What a learned preference is about (TRUE-16)."""
+class TimeMention(BaseModel):
+    """A time in a message: how exact it is, its words, and the moment on the speaker's clock."""
 
-    COMMUNICATION = "communication"
-    VISUALIZATION = "visualization"
-    DETAIL_LEVEL = "detail_level"
-    TOPICS = "topics"
+    model_config = ConfigDict(frozen=True)
 
-
-class LearnedPreference(BaseModel):
-    """How a user likes to be answered, learned from feedback and from what they asked for (TRUE-05)."""
-
-    id: str
-    user_id: str
-    preference_type: PreferenceType
-    preference_key: str
-    preference_value: dict[str, Any]
-    confidence_score: float
-    learned_from: dict[str, Any]
-    frequency: int
-    last_observed: datetime
-    created_at: datetime
-    updated_at: datetime
+    type: str
+    text: str
+    at: str
 
 
-class PatternType(StrEnum):
-    """Families of behaviour patterns (TRUE-13)."""
+class AmountMention(BaseModel):
+    """An amount of money in a message, its words, and what it is about."""
 
-    QUERY_FREQUENCY = "query_frequency"
-    SPENDING_CONCERN = "spending_concern"
-    GOAL_FOCUS = "goal_focus"
-    TIME_OF_DAY = "time_of_day"
+    model_config = ConfigDict(frozen=True)
+
+    amount: float
+    currency: str
+    text: str
+    context: str
 
 
-class BehaviorPattern(BaseModel):
-    """What a user keeps doing, counted over their messages (TRUE-06)."""
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Something a message mentions, to be stored as a context item until it expires."""
 
-    id: str
-    user_id: str
-    pattern_type: PatternType
-    pattern_description: str
-    pattern_data: dict[str, Any]
-    confidence_score: float
-    occurrence_count: int
-    first_detected: datetime
-    last_detected: datetime
-    is_active: bool
+    message_id: str
+    session_id: str
+    type: str
+    key: str
+    value: TimeMention | AmountMention | EntityValue
+    relevance: float
+    expires_at: datetime
 
 
 class SentimentTrend(StrEnum):
-    """Where the mood of a conversation goes; unknown without two signals."""
+    """How the mood of a conversation changes; unknown with fewer than two signals."""
 
     IMPROVING = "improving"
     STABLE = "stable"
@@ -108,7 +98,7 @@ class SentimentTrend(StrEnum):
 
 
 class ConversationSummary(BaseModel):
-    """A session in numbers (TRUE-10); zero and empty where nothing was said yet."""
+    """The figures of a session; zero and empty for a session without messages."""
 
     has_history: bool = False
     message_count: int = 0
@@ -120,7 +110,7 @@ class ConversationSummary(BaseModel):
 
 
 class RecentMessage(BaseModel):
-    """One of the last turns, its text cut (TRUE-11)."""
+    """One of the last messages, with its text truncated."""
 
     id: str
     role: MessageRole
@@ -131,7 +121,7 @@ class RecentMessage(BaseModel):
 
 
 class RelatedSession(BaseModel):
-    """Another conversation that bears on the question; without a summary, how it went in the user's first words."""
+    """Another session that is relevant to the question; without a summary, `summary` holds its first user messages."""
 
     session_id: str
     title: str | None
@@ -144,7 +134,7 @@ class RelatedSession(BaseModel):
 
 
 class PastSolution(BaseModel):
-    """Something recommended or tried before that bears on the question: worth offering, not worth repeating blindly."""
+    """A memory of something recommended or tried before that is relevant to the question."""
 
     memory_id: str
     content: str
@@ -153,14 +143,14 @@ class PastSolution(BaseModel):
 
 
 class KnowledgeHint(BaseModel):
-    """Whether memory has something on the question, and where memories point to outside of it (QUINN-38)."""
+    """Whether a memory clearly matches the question, and what memories refer to outside of memory."""
 
     sufficient: bool = False
     pointers: list[str] = Field(default_factory=list)
 
 
 class PersonalizationHints(BaseModel):
-    """How to answer this user, and phrases prepared for it; what is unknown is absent."""
+    """How to answer this user, and phrases prepared for the reply; unknown fields are null or empty."""
 
     name: str | None = None
     greeting: str | None = None
@@ -182,9 +172,9 @@ class PersonalizationHints(BaseModel):
 
 
 class ContextResponse(BaseModel):
-    """What to put before the model: `preamble` is the text, the rest what it was made from.
+    """Context for the model's prompt: `preamble` is the text, the other fields are what it was made from.
 
-    `token_count` counts preamble and question; `memories` are those told in the preamble, in its order.
+    `token_count` counts preamble and question; `memories` are those in the preamble, in its order.
     """
 
     preamble: str
@@ -199,33 +189,73 @@ class ContextResponse(BaseModel):
     memories: list[Memory]
 
 
-class FeedbackVerdict(StrEnum):
-    """What a score says about a reply (TRUE-22)."""
-
-    POSITIVE = "positive"
-    NEUTRAL = "neutral"
-    NEGATIVE = "negative"
-
-
-class FeedbackResult(BaseModel):
-    """What was learned from a user's verdict on a message; `confidence` is that message's new confidence."""
-
-    message_id: str
-    score: int
-    verdict: FeedbackVerdict
-    confidence: float
-    intent: str | None = None
-    intent_confidence: float | None = None
-    issues: list[str] = Field(default_factory=list)
-    preferences: list[LearnedPreference] = Field(default_factory=list)
-
-
 EnhancementStep = Literal["continuity", "style", "example", "followups"]
-"""A step of reply enhancement, in the order they are taken (TRUE-20)."""
+"""A step of reply enhancement, in the order of application."""
 
 
 class EnhancedReply(BaseModel):
-    """A draft reply made this user's, and the steps that changed it."""
+    """A draft reply adapted to the user, and the steps that changed it."""
 
     text: str
     applied: list[EnhancementStep]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStatistics:
+    """Aggregates over all stored messages of a session."""
+
+    stored: int = 0
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    intents: tuple[str, ...] = ()
+    avg_confidence: float | None = None
+    avg_feedback: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastSession:
+    """An earlier session of the user, as hints use it."""
+
+    session_id: str
+    title: str | None
+    summary: str | None
+    topic_tags: tuple[str, ...]
+    intents: tuple[str, ...]
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSnapshot:
+    """The part of a context that does not depend on the question, as of a write version of the user.
+
+    `profile` holds every memory that is valid at some moment until `valid_until`.
+    """
+
+    version: str
+    valid_until: datetime
+    profile: Sequence[Memory] = ()
+    session: Session | None = None
+    statistics: SessionStatistics = SessionStatistics()
+    messages: Sequence[Message] = ()
+    items: Sequence[ContextItem] = ()
+    preferences: Sequence[LearnedPreference] = ()
+    patterns: Sequence[BehaviorPattern] = ()
+    sessions: Sequence[PastSession] = ()
+    user_entity_name: str | None = None
+    speaker: str | None = None
+
+    def as_of(self, now: datetime) -> ContextSnapshot:
+        """Return the snapshot without the memories that are not valid and the items that have expired at `now`."""
+        return replace(
+            self,
+            profile=[memory for memory in self.profile if _is_valid(memory, now)],
+            items=[item for item in self.items if item.expires_at > now],
+        )
+
+
+def _is_valid(memory: Memory, now: datetime) -> bool:
+    return not (
+        (memory.valid_at and memory.valid_at > now)
+        or (memory.invalid_at and memory.invalid_at <= now)
+        or (memory.expires_at and memory.expires_at <= now)
+    )

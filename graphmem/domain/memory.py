@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from graphmem.domain.entity import EntityIn, EntityRef
+from graphmem.domain.profile import known_topic_tags
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.times import Instant
 from graphmem.text.storable import check_storable
@@ -79,17 +80,6 @@ class MemoryStatus(StrEnum):
     ARCHIVED = "archived"
 
 
-TOPIC_TAGS = frozenset(
-    {
-        "HOUSEHOLD_AND_CONTEXT",
-        "GOALS_AND_TIMELINES",
-        "RISK_TOLERANCE",
-        "CASHFLOW_AND_SPENDING",
-        "COMMUNICATION_PREFERENCES",
-        "FINANCIAL_PLANNING",
-        "OTHER",
-    }
-)
 _TAG = re.compile(r"^\w[\w:./-]*$", re.UNICODE)
 
 
@@ -104,8 +94,9 @@ def parse_memory_type(value: object) -> object:
 def parse_tag(value: str) -> str:
     """Return a tag in its stored form: lower case with dashes for spaces, topic tags in capitals."""
     tag = "-".join(value.split())
-    if tag.upper().replace("-", "_") in TOPIC_TAGS:
-        return tag.upper().replace("-", "_")
+    topic_tag = tag.upper().replace("-", "_")
+    if topic_tag in known_topic_tags():
+        return topic_tag
     tag = tag.lower()
     if len(tag) > 64 or not _TAG.match(tag):
         raise ValueError("is not a tag: use letters, digits, '-', '_', ':', up to 64 characters")

@@ -104,9 +104,15 @@ class MessageIn(BaseModel):
     metadata: Metadata = Field(default_factory=dict)
     rich_content: Metadata | None = None
     confidence: UnitInterval | None = None
-    sql_executed: StorableText | None = Field(None, max_length=MAX_MESSAGE_LENGTH)
-    query_results: Metadata | None = None
-    execution_time_ms: float | None = Field(None, ge=0, allow_inf_nan=False)
+    sql_executed: StorableText | None = Field(
+        None,
+        max_length=MAX_MESSAGE_LENGTH,
+        description="The database query that a tool ran for this message; positive feedback stores it with the intent.",
+    )
+    query_results: Metadata | None = Field(None, description="What that query returned.")
+    execution_time_ms: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="How long that query took, in milliseconds."
+    )
 
 
 class MessagesIn(BaseModel):

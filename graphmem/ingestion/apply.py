@@ -11,7 +11,8 @@ from typing import Any
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import TOPIC_TAGS, MemoryStatus, MemoryType, SaveAction, SaveResult
+from graphmem.domain.memory import MemoryStatus, MemoryType, SaveAction, SaveResult
+from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.text import content_hash, name_key
 from graphmem.domain.versioning import Ledger
 from graphmem.ingestion.action_plan import (
@@ -59,10 +60,11 @@ class ExtractedWindow:
 class Applier:
     """Writes parts of jobs."""
 
-    def __init__(self, graph: Graph, facts: FactStore, entities: EntityStore) -> None:
+    def __init__(self, graph: Graph, facts: FactStore, entities: EntityStore, profiles: TenantProfiles) -> None:
         self._graph = graph
         self._facts = facts
         self._entities = entities
+        self._profiles = profiles
 
     async def apply(
         self, owner: Owner, window: ExtractedWindow, vectors: Mapping[str, Vector], actor: str
@@ -100,6 +102,11 @@ class Applier:
         ids = {key for fact in facts.values() for key in (fact.subject_id, *fact.entity_ids)}
         refs = await self._entities.get_refs(transaction, owner, sorted(ids | set(linking.entities.values())))
         return facts, refs
+
+    def session_tags(self, owner: Owner, candidates: Sequence[ValidatedCandidate]) -> list[str]:
+        """Return the tags of the candidates that label their session, in alphabetical order."""
+        tags = {tag for candidate in candidates for tag in candidate.memory.tags}
+        return self._profiles.for_tenant(owner.tenant).session_tags(sorted(tags))
 
     @property
     def stores(self) -> tuple[FactStore, EntityStore]:
@@ -285,7 +292,7 @@ class _WindowApplication:
             links=json.dumps(self._links, ensure_ascii=False),
             message_ids=list(window.message_ids),
             session_id=window.session_id,
-            tags=sorted({tag for candidate in window.candidates for tag in candidate.memory.tags if tag in TOPIC_TAGS}),
+            tags=self._applier.session_tags(self._owner, window.candidates),
             at=self._now,
         )
 

@@ -11,6 +11,7 @@ from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.embedding import Embedder
 from graphmem.ingestion.apply import ActionEntry, Applier, ExtractedWindow, collect_reinforced_texts, collect_texts
 from graphmem.ingestion.candidates import (
@@ -76,6 +77,7 @@ class ExtractionJob:
         entities: EntityStore,
         memory_writer: MemoryWriter,
         policy: SecretPolicy,
+        profiles: TenantProfiles,
         embedder: Embedder,
         model: LanguageModel | None,
         zone: str = "UTC",
@@ -83,7 +85,7 @@ class ExtractionJob:
         self._graph = graph
         self._episodes = episodes
         self._linker = CandidateLinker(graph)
-        self._applier = Applier(graph, facts, entities)
+        self._applier = Applier(graph, facts, entities, profiles)
         self._memory_writer = memory_writer
         self._policy = policy
         self._embedder = embedder

@@ -10,6 +10,7 @@ from graphmem.domain.formats.provenance import ImportProvenance
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MIN_CONFIDENCE, MemoryIn, MemoryPatch, SaveAction, SaveResult
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.temporary_states import is_temporary_state
 from graphmem.domain.text import content_hash, name_key
 from graphmem.embedding import Embedder
@@ -21,10 +22,13 @@ from graphmem.store.new_memory import NewMemory
 class MemoryWriter:
     """Save statements under the policy; what is refused is told by class, never by value."""
 
-    def __init__(self, facts: FactStore, embedder: Embedder, policy: SecretPolicy) -> None:
+    def __init__(
+        self, facts: FactStore, embedder: Embedder, policy: SecretPolicy, profiles: TenantProfiles
+    ) -> None:
         self._facts = facts
         self._embedder = embedder
         self._policy = policy
+        self._profiles = profiles
 
     async def save(
         self,
@@ -61,7 +65,7 @@ class MemoryWriter:
         }
         if classes:
             return f"holds a secret: {', '.join(sorted(classes))}"
-        if is_temporary_state(memory.content):
+        if self._is_temporary_state(owner, memory.content):
             return "a temporary state"
         return None
 
@@ -92,10 +96,13 @@ class MemoryWriter:
             changes["tags"] = tuple(changes["tags"])
         if patch.content is None:
             return changes, None
-        if is_temporary_state(patch.content):
+        if self._is_temporary_state(owner, patch.content):
             raise InvalidInput("The change is a temporary state, which is not stored.")
         changes["content_hash"] = content_hash(patch.content)
         return changes, (await self._embedder.embed([patch.content]))[0]
+
+    def _is_temporary_state(self, owner: Owner, text: str) -> bool:
+        return is_temporary_state(text, self._profiles.for_tenant(owner.tenant).temporary_states)
 
 
 def _entity_names(memory: MemoryIn) -> Iterable[str]:

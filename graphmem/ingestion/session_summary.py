@@ -10,7 +10,6 @@ from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
 from graphmem.domain.memory import (
-    TOPIC_TAGS,
     MemoryIn,
     MemorySourceIn,
     MemoryStatus,
@@ -20,6 +19,7 @@ from graphmem.domain.memory import (
     Scope,
 )
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import Message, Session
 from graphmem.domain.tokens import count_tokens
 from graphmem.domain.versioning import Ledger
@@ -78,6 +78,7 @@ class SummaryJob:
         facts: FactStore,
         memory_writer: MemoryWriter,
         policy: SecretPolicy,
+        profiles: TenantProfiles,
         model: LanguageModel | None,
         zone: str = "UTC",
     ) -> None:
@@ -86,6 +87,7 @@ class SummaryJob:
         self._facts = facts
         self._memory_writer = memory_writer
         self._policy = policy
+        self._profiles = profiles
         self._model = model
         self._zone = zone
         self._prompt = load_prompts()["summarize"]
@@ -178,7 +180,7 @@ class SummaryJob:
             session_id,
             summary=summary.summary,
             title=session.title or summary.title,
-            tags=[tag for tag in validate_tags(summary.topics) if tag in TOPIC_TAGS],
+            tags=self._profiles.for_tenant(owner.tenant).session_tags(validate_tags(summary.topics)),
             sentiment=summary.sentiment,
             through=through,
         )

@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from graphmem.domain.memory import DEFAULT_PREDICATES, TOPIC_TAGS
+from graphmem.domain.memory import DEFAULT_PREDICATES
+from graphmem.domain.profile import known_topic_tags
 from graphmem.domain.session import MessageRole
 from graphmem.ingestion.candidates import Rejection
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, UpsertMemory
@@ -34,7 +35,7 @@ UPSERT_MEMORIES_TOOL: dict[str, Any] = {
                 "type": {"type": "string", "enum": list(TOOL_MEMORY_TYPES)},
                 "content": {"type": "string", "description": "One short sentence in the third person."},
                 "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-                "topic_tags": {"type": "array", "items": {"type": "string", "enum": sorted(TOPIC_TAGS)}},
+                "topic_tags": {"type": "array", "items": {"type": "string", "enum": sorted(known_topic_tags())}},
             },
             "required": ["type", "content", "confidence", "topic_tags"],
             "additionalProperties": False,
@@ -94,7 +95,7 @@ def _to_candidate(told: UpsertMemory, lines: Sequence[TranscriptLine]) -> Candid
         invalid_at=None,
         confidence=told.confidence,
         importance=0.5,
-        tags=[tag for tag in told.topic_tags if tag.upper() in TOPIC_TAGS],
+        tags=[tag for tag in told.topic_tags if tag.upper() in known_topic_tags()],
         single_valued=False,
         retracts=False,
         messages=find_source_lines(told.content, lines),

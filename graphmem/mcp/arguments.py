@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.memory import (
     MAX_CONTENT_LENGTH,
-    TOPIC_TAGS,
     Domain,
     Id,
     MemoryTypeInput,
@@ -17,6 +16,7 @@ from graphmem.domain.memory import (
     Tags,
     UnitInterval,
 )
+from graphmem.domain.profile import known_topic_tags
 from graphmem.domain.search_models import QueryText, TagFilter
 from graphmem.domain.text import NonBlankText
 from graphmem.domain.times import Instant
@@ -37,7 +37,9 @@ Confidence = Annotated[
     Field(description="How sure it is, 0 to 1: 1 when the user said so, less when you infer. Below 0.5: not saved."),
 ]
 Importance = Annotated[UnitInterval, Field(description="How much it matters for later conversations, 0 to 1.")]
-TopicTags = Annotated[Tags, Field(description=f"Topics, lower case; known ones are {', '.join(sorted(TOPIC_TAGS))}.")]
+TopicTags = Annotated[
+    Tags, Field(description=f"Topics, lower case; known ones are {', '.join(sorted(known_topic_tags()))}.")
+]
 EntityNames = Annotated[
     list[Annotated[NonBlankText, Field(max_length=300)]],
     Field(max_length=50, description="Names of the people, places and things it is about, besides the user."),

@@ -1,81 +1,162 @@
-"""Context in the graph: what was mentioned, what is learned, and everything a context is put together from."""
+"""Context in the graph: recent mentions, learned preferences, patterns, intents, and snapshots of all of these."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from graphmem.domain.context_models import BehaviorPattern, ContextItem, LearnedPreference, RelatedSession
+from graphmem.domain.behavior_patterns import BehaviorPattern, DetectedPattern, UserTurn
+from graphmem.domain.context_models import ContextItem, ContextSnapshot, Mention, RelatedSession
 from graphmem.domain.identity import Owner
+from graphmem.domain.learned_preferences import FeedbackResult, FeedbackVerdict, LearnedPreference, RatedInteraction
 from graphmem.domain.session import MessageRole
 from graphmem.domain.times import MAX_TIME, Clock
 from graphmem.errors import NotFound
 from graphmem.store.context_mapping import (
-    ContextSnapshot,
-    DetectedPattern,
-    FeedbackUpdate,
-    Mention,
-    RatedInteraction,
-    UserTurn,
     item_from_node,
-    item_to_row,
+    mention_to_row,
     optional_message_from_node,
     pattern_from_node,
+    pattern_to_row,
     preference_from_node,
     preference_to_row,
     snapshot_from_row,
-    to_json,
 )
-from graphmem.store.driver import Graph, Transaction
+from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.episode_mapping import message_from_node
 
 MAX_PROFILE_MEMORIES = 100
+"""Memories of scope profile in a snapshot at most; the most important are taken."""
+
 MAX_GLOBAL_MEMORIES = 20
+"""Memories of scope global in a snapshot at most; the most important are taken."""
+
 MIN_GLOBAL_IMPORTANCE = 0.8
-"""How many profile memories a context reads at most, and how many global ones of at least that importance."""
+"""Importance (0 to 1) from which a global memory is in a snapshot."""
 
 MAX_PATTERN_MESSAGES = 5_000
-MAX_PATTERN_EVIDENCE = 25
-"""How many messages patterns are counted over at most, and how many of the newest a pattern is bound to."""
+"""Messages that patterns are counted over at most; the newest are taken."""
 
-SIZE_SAMPLE_ROWS = 500
+T = TypeVar("T")
+
+
+class ContextTransaction:
+    """Reads and writes what is learned from one user, under that user's lock."""
+
+    def __init__(self, transaction: Transaction, owner: Owner, now: datetime) -> None:
+        self._transaction = transaction
+        self._group_id = owner.group_id
+        self._now = now
+
+    async def list_preferences(self) -> list[LearnedPreference]:
+        """Return the learned preferences, the most confident first."""
+        (row,) = await self._transaction.run("context.list_preferences", group_id=self._group_id)
+        return [preference_from_node(node) for node in row["preferences"]]
+
+    async def upsert_preferences(self, preferences: Sequence[LearnedPreference]) -> None:
+        """Write new and changed preferences."""
+        if preferences:
+            await self._transaction.run(
+                "context.upsert_preferences",
+                group_id=self._group_id,
+                rows=[preference_to_row(preference) for preference in preferences],
+            )
+
+    async def delete_preferences(self, preferences: Sequence[LearnedPreference]) -> None:
+        """Delete preferences."""
+        ids = [preference.id for preference in preferences]
+        await self._transaction.run("context.delete_preferences", group_id=self._group_id, ids=ids)
+
+    async def load_interaction(self, message_id: str) -> RatedInteraction:
+        """Return a message with its question and reply; raise NotFound for an unknown message."""
+        rows = await self._transaction.run("context.fetch_interaction", group_id=self._group_id, message_id=message_id)
+        if not rows:
+            raise NotFound("There is no such message.")
+        message = message_from_node(rows[0]["rated"])
+        is_question = message.role is MessageRole.USER
+        interaction = RatedInteraction(
+            message=message,
+            question=message if is_question else optional_message_from_node(rows[0]["question"]),
+            reply=optional_message_from_node(rows[0]["reply"]) if is_question else message,
+            intent_confidence=None,
+            preferences=await self.list_preferences(),
+            learned_from=rows[0]["learned_from"],
+        )
+        return replace(interaction, intent_confidence=await self._get_intent_confidence(interaction.intent))
+
+    async def save_feedback(
+        self, interaction: RatedInteraction, result: FeedbackResult, text: str | None, learned_from: str
+    ) -> None:
+        """Write the feedback on a message and everything that was learned from it."""
+        await self._transaction.run(
+            "context.save_feedback",
+            group_id=self._group_id,
+            message_id=result.message_id,
+            score=result.score,
+            text=text,
+            confidence=result.confidence,
+            learned_from=learned_from,
+        )
+        if result.intent is not None:
+            is_positive = result.verdict is FeedbackVerdict.POSITIVE
+            await self._transaction.run(
+                "context.upsert_intent",
+                group_id=self._group_id,
+                intent=result.intent,
+                id=str(uuid.uuid4()),
+                confidence=result.intent_confidence,
+                sql=interaction.database_query if is_positive else None,
+                positive=is_positive,
+                message_id=result.message_id,
+                now=self._now,
+            )
+        await self.upsert_preferences(result.preferences)
+
+    async def _get_intent_confidence(self, intent: str | None) -> float | None:
+        if intent is None:
+            return None
+        rows = await self._transaction.run("context.get_intent", group_id=self._group_id, intent=intent)
+        return rows[0]["confidence"] if rows else None
 
 
 class ContextStore:
-    """What is mentioned and learned, of all users."""
+    """Reads and writes the context of all users."""
 
     def __init__(self, graph: Graph, clock: Clock) -> None:
         self._graph = graph
         self._clock = clock
 
-    # Reading
-
     async def load_snapshot(
-        self, owner: Owner, session_id: str | None, cached: ContextSnapshot | None, max_age: timedelta, messages: int
-    ) -> ContextSnapshot:
-        """Return what stands, in one round trip: `cached` itself when nothing was written since it was read."""
+        self,
+        owner: Owner,
+        session_id: str | None,
+        *,
+        message_limit: int,
+        valid_until: datetime,
+        cached_version: str | None = None,
+    ) -> ContextSnapshot | None:
+        """Return the snapshot of a user and session in one query; None when `cached_version` is still its version."""
         now = self._clock()
-        fresh = cached is not None and now < cached.valid_until
         rows = await self._graph.fetch(
             "context.load_snapshot",
             group_id=owner.group_id,
             group_ids=owner.readable_group_ids,
             session_id=session_id,
-            cached_version=cached.version if cached and fresh else None,
+            cached_version=cached_version,
             now=now,
-            valid_until=now + max_age,
+            valid_until=valid_until,
             max_time=MAX_TIME,
             profile_limit=MAX_PROFILE_MEMORIES,
             global_limit=MAX_GLOBAL_MEMORIES,
             core_importance=MIN_GLOBAL_IMPORTANCE,
-            message_limit=messages,
+            message_limit=message_limit,
         )
-        if not rows and cached is not None:
-            return cached
-        return snapshot_from_row(rows[0]["version"], rows[0]["found"], now, max_age)
+        return snapshot_from_row(rows[0]["version"], rows[0]["found"], now, valid_until) if rows else None
 
     async def find_related_sessions(
         self,
@@ -86,7 +167,7 @@ class ContextStore:
         words: Sequence[str],
         limit: int,
     ) -> list[RelatedSession]:
-        """Return other conversations, best first: by the weight of their ids and by words in what they are about."""
+        """Return other sessions, best first: by the weight of their id plus the share of words in their description."""
         rows = await self._graph.fetch(
             "context.find_related_sessions",
             group_id=owner.group_id,
@@ -95,23 +176,10 @@ class ContextStore:
             words=list(words),
             limit=limit,
         )
-        return [
-            RelatedSession(
-                session_id=stored["session_id"],
-                title=stored["title"],
-                summary=stored["summary"] or " / ".join(" ".join(each.split()) for each in row["said"]),
-                topic_tags=list(stored["topic_tags"]),
-                started_at=row["first_at"] or stored["created_at"],
-                last_message_at=row["last_at"] or stored["updated_at"],
-                message_count=stored["message_count"],
-                relevance_score=round(row["score"], 4),
-            )
-            for row in rows
-            for stored in (row["session"],)
-        ]
+        return [_related_session(row) for row in rows]
 
     async def fetch_message_times(self, owner: Owner, message_ids: Sequence[str]) -> dict[str, datetime]:
-        """Return when messages were said; unknown ones are left out."""
+        """Return when messages were said, by id, without the unknown ones."""
         rows = await self._graph.fetch(
             "context.fetch_message_times",
             group_ids=owner.readable_group_ids,
@@ -120,33 +188,32 @@ class ContextStore:
         return {row["message_id"]: row["at"] for row in rows}
 
     async def list_active_items(self, owner: Owner, session_id: str | None) -> list[ContextItem]:
-        """Return what was mentioned and has not expired, the latest first."""
-        rows = await self._graph.fetch(
+        """Return the context items that have not expired, the latest first."""
+        (row,) = await self._graph.fetch(
             "context.list_active_items", group_id=owner.group_id, session_id=session_id, now=self._clock()
         )
-        return [item_from_node(row["item"]) for row in rows]
+        return [item_from_node(node) for node in row["items"]]
 
     async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
-        """Return learned preferences, the surest first."""
-        rows = await self._graph.fetch("context.list_preferences", group_id=owner.group_id)
-        return [preference_from_node(row["preference"]) for row in rows]
+        """Return the learned preferences, the most confident first."""
+        (row,) = await self._graph.fetch("context.list_preferences", group_id=owner.group_id)
+        return [preference_from_node(node) for node in row["preferences"]]
 
     async def list_patterns(self, owner: Owner) -> list[BehaviorPattern]:
-        """Return the patterns a user shows now, the surest first."""
-        rows = await self._graph.fetch("context.list_patterns", group_id=owner.group_id)
-        return [pattern_from_node(row["pattern"]) for row in rows]
+        """Return the patterns that a user shows now, the most confident first."""
+        (row,) = await self._graph.fetch("context.list_patterns", group_id=owner.group_id)
+        return [pattern_from_node(node) for node in row["patterns"]]
 
     async def list_user_messages(self, owner: Owner, since: datetime, zone: str | None) -> list[UserTurn]:
-        """Return what a user said since a time; local times are in `zone`, else by each message's own offset."""
+        """Return the messages of a user since a time; local times are in `zone`, else in each message's own offset."""
         rows = await self._graph.fetch(
             "context.list_user_messages", group_id=owner.group_id, since=since, limit=MAX_PATTERN_MESSAGES
         )
-        place = ZoneInfo(zone) if zone else None
         return [
             UserTurn(
                 message_id=row["message_id"],
                 at=row["at"],
-                local=row["at"].astimezone(place) if place else row["at"] + timedelta(minutes=row["offset"] or 0),
+                local=_local_time(row, zone),
                 intent=row["intent"],
                 entities=json.loads(row["entities"] or "{}"),
                 plans=row["plans"],
@@ -154,175 +221,76 @@ class ContextStore:
             for row in rows
         ]
 
-    async def estimate_stored_bytes(self) -> int:
-        """Return about how many bytes the messages and facts of all users take."""
-        rows = await self._graph.fetch("context.estimate_stored_bytes", sample=SIZE_SAMPLE_ROWS)
-        return int(rows[0]["bytes"])
+    async def write(self, owner: Owner, work: Callable[[ContextTransaction], Awaitable[T]]) -> T:
+        """Run `work` in one transaction under the user's lock; it may run again after a transient error."""
 
-    # Writing
+        async def locked(transaction: Transaction) -> T:
+            now = await self._lock_user(transaction, owner)
+            return await work(ContextTransaction(transaction, owner, now))
 
-    async def upsert_items(self, owner: Owner, mentioned: Sequence[Mention]) -> None:
-        """Keep what messages mention; the same thing mentioned again in a session only lives longer."""
-        if not mentioned:
-            return
-        now = self._clock()
-        rows = [item_to_row(owner, each, now) for each in mentioned]
+        return await self._graph.write(locked)
 
-        async def work(transaction: Transaction) -> None:
-            await self._lock_user(transaction, owner)
-            await transaction.run("context.upsert_items", group_id=owner.group_id, rows=rows)
-
-        await self._graph.write(work)
+    async def upsert_items(self, owner: Owner, mentions: Sequence[Mention]) -> None:
+        """Store mentions as context items; one that a session has already expires later."""
+        if mentions:
+            now = self._clock()
+            await self._write_rows(
+                owner, "context.upsert_items", rows=[mention_to_row(owner, mention, now) for mention in mentions]
+            )
 
     async def delete_expired_items(self, owner: Owner) -> int:
-        """Delete what was mentioned and has expired; return how many there were."""
+        """Delete expired context items; return how many."""
         rows = await self._graph.execute("context.delete_expired_items", group_id=owner.group_id, now=self._clock())
-        return int(rows[0]["dropped"])
+        return int(rows[0]["deleted"])
 
-    async def update_preferences(
-        self, owner: Owner, act: Callable[[list[LearnedPreference]], Sequence[LearnedPreference]]
-    ) -> list[LearnedPreference]:
-        """Write the preferences `act` makes of those there are, under the user's lock; return what was written."""
+    async def upsert_patterns(self, owner: Owner, patterns: Sequence[DetectedPattern]) -> None:
+        """Write the detected patterns, count the detection, and deactivate the patterns that were not detected."""
+        await self._write_rows(
+            owner,
+            "context.upsert_patterns",
+            rows=[pattern_to_row(pattern) for pattern in patterns],
+            now=self._clock(),
+        )
 
-        async def work(transaction: Transaction) -> list[LearnedPreference]:
-            await self._lock_user(transaction, owner)
-            changed = list(act(await self._fetch_preferences(transaction, owner)))
-            await self._upsert_preferences(transaction, owner, changed)
-            return changed
+    async def delete_goal_patterns(self, owner: Owner, keys: Sequence[str]) -> None:
+        """Delete the goal patterns of some keys, active or not."""
+        await self._graph.execute("context.delete_goal_patterns", group_id=owner.group_id, keys=list(keys))
 
-        return await self._graph.write(work)
-
-    async def delete_preferences(
-        self, owner: Owner, choose: Callable[[list[LearnedPreference]], Sequence[LearnedPreference]]
-    ) -> int:
-        """Delete the preferences `choose` picks from those there are; return how many."""
-
-        async def work(transaction: Transaction) -> int:
-            await self._lock_user(transaction, owner)
-            chosen = [each.id for each in choose(await self._fetch_preferences(transaction, owner))]
-            await transaction.run("context.delete_preferences", group_id=owner.group_id, ids=chosen)
-            return len(chosen)
-
-        return await self._graph.write(work)
-
-    async def upsert_patterns(self, owner: Owner, found: Sequence[DetectedPattern]) -> None:
-        """Write the patterns found now, counting each detection; those not found any more become inactive."""
-        now = self._clock()
-        rows = [
-            {
-                "pattern_type": each.type.value,
-                "pattern_key": each.key,
-                "id": str(uuid.uuid4()),
-                "evidence": list(each.evidence)[-MAX_PATTERN_EVIDENCE:],
-                "properties": {
-                    "name": each.description,
-                    "pattern_description": each.description,
-                    "pattern_data": to_json(each.data),
-                    "confidence_score": each.confidence,
-                },
-            }
-            for each in found
-        ]
-
+    async def _write_rows(self, owner: Owner, query: str, **parameters: object) -> None:
         async def work(transaction: Transaction) -> None:
             await self._lock_user(transaction, owner)
-            await transaction.run("context.upsert_patterns", group_id=owner.group_id, rows=rows, now=now)
+            await transaction.run(query, group_id=owner.group_id, **parameters)
 
         await self._graph.write(work)
 
-    async def delete_goal_patterns(self, owner: Owner, keys: Sequence[str]) -> None:
-        """Delete the patterns of goals by their keys, whether they hold or not."""
-        await self._graph.execute("context.delete_goal_patterns", group_id=owner.group_id, keys=list(keys))
-
-    async def save_feedback(
-        self,
-        owner: Owner,
-        message_id: str,
-        score: int,
-        text: str | None,
-        decide: Callable[[RatedInteraction], FeedbackUpdate],
-    ) -> tuple[RatedInteraction, FeedbackUpdate | None]:
-        """Keep a feedback and apply what `decide` makes of the rated message; raise NotFound for an unknown message.
-
-        The update is None when the same feedback on the message was learned from before.
-        """
-
-        feedback = f"{score} {text or ''}"
-
-        async def work(transaction: Transaction) -> tuple[RatedInteraction, FeedbackUpdate | None]:
-            await self._lock_user(transaction, owner)
-            rated = await self._load_interaction(transaction, owner, message_id)
-            if rated.learned_from == feedback:
-                return rated, None
-            update = decide(rated)
-            await transaction.run(
-                "context.save_feedback",
-                group_id=owner.group_id,
-                message_id=message_id,
-                score=score,
-                text=text,
-                confidence=update.confidence,
-                learned_from=feedback,
-            )
-            await self._apply_update(transaction, owner, rated, update)
-            return rated, update
-
-        return await self._graph.write(work)
-
-    # Parts
-
-    async def _load_interaction(self, transaction: Transaction, owner: Owner, message_id: str) -> RatedInteraction:
-        rows = await transaction.run("context.fetch_interaction", group_id=owner.group_id, message_id=message_id)
-        if not rows:
-            raise NotFound("There is no such message.")
-        rated = message_from_node(rows[0]["rated"])
-        asked = rated.role is MessageRole.USER
-        question = rated if asked else optional_message_from_node(rows[0]["question"])
-        reply = optional_message_from_node(rows[0]["reply"]) if asked else rated
-        intent = next((each.intent for each in (question, reply) if each and each.intent), None)
-        known = await transaction.run("context.get_intent", group_id=owner.group_id, intent=intent) if intent else []
-        return RatedInteraction(
-            message=rated,
-            question=question,
-            reply=reply,
-            intent_confidence=known[0]["intent"]["confidence_score"] if known else None,
-            preferences=await self._fetch_preferences(transaction, owner),
-            learned_from=rows[0]["learned_from"],
-        )
-
-    async def _apply_update(
-        self, transaction: Transaction, owner: Owner, rated: RatedInteraction, update: FeedbackUpdate
-    ) -> None:
-        if update.intent and update.intent_confidence is not None:
-            await transaction.run(
-                "context.upsert_intent",
-                group_id=owner.group_id,
-                intent=update.intent,
-                id=str(uuid.uuid4()),
-                confidence=update.intent_confidence,
-                sql=update.sql,
-                positive=bool(update.positive),
-                message_id=rated.message.id,
-                now=self._clock(),
-            )
-        await self._upsert_preferences(transaction, owner, update.preferences)
-
-    async def _fetch_preferences(self, transaction: Transaction, owner: Owner) -> list[LearnedPreference]:
-        rows = await transaction.run("context.list_preferences", group_id=owner.group_id)
-        return [preference_from_node(row["preference"]) for row in rows]
-
-    async def _upsert_preferences(
-        self, transaction: Transaction, owner: Owner, changed: Sequence[LearnedPreference]
-    ) -> None:
-        if changed:
-            await transaction.run(
-                "context.upsert_preferences",
-                group_id=owner.group_id,
-                rows=[preference_to_row(each) for each in changed],
-            )
-
-    async def _lock_user(self, transaction: Transaction, owner: Owner) -> None:
+    async def _lock_user(self, transaction: Transaction, owner: Owner) -> datetime:
+        now = self._clock()
         await transaction.run(
             "facts.lock_user",
-            group_id=owner.group_id, tenant=owner.tenant, user_id=owner.user_id, now=self._clock(), count=1,
-        )  # fmt: skip
+            group_id=owner.group_id,
+            tenant=owner.tenant,
+            user_id=owner.user_id,
+            now=now,
+            count=1,
+        )
+        return now
+
+
+def _local_time(row: Row, zone: str | None) -> datetime:
+    """Return the time of a message on the user's clock: in their time zone, else in the offset it was sent with."""
+    at: datetime = row["at"]
+    return at.astimezone(ZoneInfo(zone)) if zone else at + timedelta(minutes=row["offset"] or 0)
+
+
+def _related_session(row: Row) -> RelatedSession:
+    stored = row["session"]
+    return RelatedSession(
+        session_id=stored["session_id"],
+        title=stored["title"],
+        summary=stored["summary"] or " / ".join(" ".join(text.split()) for text in row["said"]),
+        topic_tags=list(stored["topic_tags"]),
+        started_at=row["first_at"] or stored["created_at"],
+        last_message_at=row["last_at"] or stored["updated_at"],
+        message_count=stored["message_count"],
+        relevance_score=round(row["score"], 4),
+    )

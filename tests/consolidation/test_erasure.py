@@ -12,6 +12,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.domain.memory import MemoryStatus
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.errors import JobStoreUnavailable
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.jobs import JobRunner, Steps
@@ -26,7 +27,7 @@ from tests.jobs.test_jobs_forget import places_containing
 
 
 def memories_of(harness: ConsolidationHarness, jobs: JobRunner) -> MemoryService:
-    memory_writer = MemoryWriter(harness.facts, harness.embedder, SecretPolicy([]))
+    memory_writer = MemoryWriter(harness.facts, harness.embedder, SecretPolicy([]), TenantProfiles())
     erasures = [harness.snapshots.erase_memory]
     return MemoryService(
         memory_writer,
@@ -86,7 +87,7 @@ async def test_an_unavailable_job_store_aborts_the_erasure(harness: Consolidatio
         raise JobStoreUnavailable("The job store is away.")
 
     (memory,) = await harness.save("User is vegetarian")
-    memory_writer = MemoryWriter(harness.facts, harness.embedder, SecretPolicy([]))
+    memory_writer = MemoryWriter(harness.facts, harness.embedder, SecretPolicy([]), TenantProfiles())
     memories = MemoryService(memory_writer, harness.facts, harness.entities, harness.clock, 500, trace_erasers=[away])
     with pytest.raises(JobStoreUnavailable):
         await memories.erase(harness.owner, memory.id)

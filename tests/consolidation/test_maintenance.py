@@ -25,6 +25,7 @@ from graphmem.consolidation.maintenance_tasks import MaintenanceTasks, decayed_i
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryStatus
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import MessageIn, MessageRole, Session
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.ingestion.session_summary import SUMMARY_JOB, SummaryJob
@@ -243,13 +244,14 @@ async def run_maintenance_jobs(
     async def prune_user(owner: Owner) -> dict[str, int]:
         return {"notes": len(owner.user_id)}
 
-    policy = SecretPolicy([])
+    policy, profiles = SecretPolicy([]), TenantProfiles()
     summaries = SummaryJob(
         graph=harness.graph,
         episodes=EpisodeStore(harness.graph, harness.clock),
         facts=harness.facts,
-        memory_writer=MemoryWriter(harness.facts, harness.embedder, policy),
+        memory_writer=MemoryWriter(harness.facts, harness.embedder, policy, profiles),
         policy=policy,
+        profiles=profiles,
         model=model,
     )
     job = MaintenanceJob(

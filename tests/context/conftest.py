@@ -1,8 +1,9 @@
-"""The context verbs on the real database, by a clock that is advanced by hand."""
+"""Contexts on a real database, with a clock that tests advance."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,10 +11,12 @@ from typing import Any
 import pytest
 
 from graphmem.bootstrap import GraphMemory
+from graphmem.context.learning import ContextLearner
 from graphmem.domain.context_models import ContextRequest, ContextResponse
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory, MemoryIn
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import Message, MessageIn
 from graphmem.embedding import Embedder
 from graphmem.ingestion.memory_writer import MemoryWriter
@@ -35,7 +38,7 @@ from tests.conftest import FakeClock
 
 @dataclass
 class ContextHarness:
-    """One user's context verbs, with short ways to say and save things."""
+    """One user's contexts and what is learned from them."""
 
     owner: Owner
     clock: FakeClock
@@ -45,71 +48,70 @@ class ContextHarness:
     memory_writer: MemoryWriter
     store: ContextStore
     contexts: ContextService
+    learner: ContextLearner
     reinforcement: ReinforcementBuffer
 
     async def add_messages(self, session_id: str, *turns: MessageIn | str, learn: bool = False) -> list[Message]:
-        """Store turns, and learn from them with `learn`; plain texts are the user's and the assistant's in turn."""
-        told = [
-            turn if isinstance(turn, MessageIn) else MessageIn(role=("user", "assistant")[place % 2], content=turn)
-            for place, turn in enumerate(turns)
+        """Store messages, and learn from them with `learn`; texts are of the user and the assistant in turn."""
+        given = [
+            turn if isinstance(turn, MessageIn) else MessageIn(role=("user", "assistant")[number % 2], content=turn)
+            for number, turn in enumerate(turns)
         ]
-        vectors = await self.embedder.embed([each.content for each in told])
-        ready = [PreparedMessage(each, vector) for each, vector in zip(told, vectors, strict=True)]
-        stored = await self.episodes.append_messages(self.owner, session_id, ready, job_id=None)
+        vectors = await self.embedder.embed([message.content for message in given])
+        prepared = [PreparedMessage(message, vector) for message, vector in zip(given, vectors, strict=True)]
+        stored = await self.episodes.append_messages(self.owner, session_id, prepared, job_id=None)
         messages = await self.episodes.load_messages(self.owner, stored.message_ids)
         if learn:
-            await self.contexts.learn_from_messages(self.owner, messages)
+            await self.learner.learn_from_messages(self.owner, messages)
         return messages
 
     async def save_memories(self, *memories: MemoryIn | str, owner: Owner | None = None) -> list[Memory]:
-        """Save memories; plain texts are facts."""
-        given = [each if isinstance(each, MemoryIn) else MemoryIn(content=each) for each in memories]
+        """Save memories; texts are facts."""
+        given = [memory if isinstance(memory, MemoryIn) else MemoryIn(content=memory) for memory in memories]
         results = await self.memory_writer.save(owner or self.owner, given, actor="test", kind="api")
-        return [each.memory for each in results if each.memory]
+        return [result.memory for result in results if result.memory]
 
-    async def build_context(self, question: str, **more: Any) -> ContextResponse:
+    async def build_context(self, question: str, **fields: Any) -> ContextResponse:
         """Build a context."""
-        return await self.contexts.build(self.owner, ContextRequest(question=question, **more))
+        return await self.contexts.build(self.owner, ContextRequest(question=question, **fields))
 
-    async def add_daily_messages(self, days: int, each: int = 1, **more: Any) -> list[Message]:
-        """Say something on each of the last `days` days."""
+    async def add_daily_messages(self, days: int, per_day: int = 1, **fields: Any) -> list[Message]:
+        """Store messages on each of the last `days` days and learn from them."""
         noon = self.clock()
-        return await self.add_messages(
-            "spread",
-            *(
-                MessageIn(
-                    role="user",
-                    content=f"question {day}-{number}",
-                    timestamp=noon - timedelta(days=day, minutes=number),
-                    **more,
-                )
-                for day in range(days)
-                for number in range(each)
-            ),
-            learn=True,
-        )
+        messages = [
+            MessageIn(
+                role="user",
+                content=f"question {day}-{number}",
+                timestamp=noon - timedelta(days=day, minutes=number),
+                **fields,
+            )
+            for day in range(days)
+            for number in range(per_day)
+        ]
+        return await self.add_messages("spread", *messages, learn=True)
 
 
-def message(content: str, *, role: str = "user", at: datetime | None = None, **more: Any) -> Message:
-    """A message that is not stored anywhere."""
+def message(content: str, *, role: str = "user", at: datetime | None = None, **fields: Any) -> Message:
+    """Return a message that is not stored."""
     moment = at or datetime.fromisoformat("2026-06-01T12:00:00+00:00")
     filled: dict[str, Any] = {
         "id": "m", "session_id": "s", "user_id": "mara", "role": role, "content": content, "name": None,
         "timestamp": moment, "created_at": moment, "intent": None, "entities": {}, "metadata": {}, "rich_content": None,
         "confidence": None, "sql_executed": None, "query_results": None, "execution_time_ms": None,
-        "feedback_score": None, "feedback_text": None, "position": 1, "extracted_at": None, **more,
+        "feedback_score": None, "feedback_text": None, "position": 1, "extracted_at": None, **fields,
     }  # fmt: skip
     return Message(**filled)
 
 
-@pytest.fixture
-async def harness(graph: Graph, owner: Owner, embedder: Embedder, clock: FakeClock) -> AsyncIterator[ContextHarness]:
-    """The context verbs of a fresh user."""
+@asynccontextmanager
+async def open_harness(
+    graph: Graph, owner: Owner, embedder: Embedder, clock: FakeClock, profiles: TenantProfiles
+) -> AsyncIterator[ContextHarness]:
     entities, policy = EntityStore(graph), SecretPolicy()
-    facts, episodes, searching = FactStore(graph, entities, clock), EpisodeStore(graph, clock), SearchStore(graph)
-    names, reinforcement = EntityNameCache(searching, facts, clock), ReinforcementBuffer(graph, facts, clock)
-    search = HybridSearch(searching, entities, episodes, names, reinforcement, embedder, clock)
-    lookup = EntityLookup(searching, names, reinforcement, clock)
+    facts, episodes, search_store = FactStore(graph, entities, clock), EpisodeStore(graph, clock), SearchStore(graph)
+    names, reinforcement = EntityNameCache(search_store, facts, clock), ReinforcementBuffer(graph, facts, clock)
+    search = HybridSearch(search_store, entities, episodes, names, reinforcement, embedder, clock)
+    lookup = EntityLookup(search_store, names, reinforcement, clock)
     store = ContextStore(graph, clock)
     yield ContextHarness(
         owner=owner,
@@ -117,17 +119,34 @@ async def harness(graph: Graph, owner: Owner, embedder: Embedder, clock: FakeClo
         graph=graph,
         embedder=embedder,
         episodes=episodes,
-        memory_writer=MemoryWriter(facts, embedder, policy),
+        memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         store=store,
-        contexts=ContextService(store, episodes, search, lookup, reinforcement, policy, clock),
+        contexts=ContextService(store, search, reinforcement, profiles, clock),
+        learner=ContextLearner(store, episodes, lookup, policy, profiles, clock),
         reinforcement=reinforcement,
     )
     await reinforcement.close()
     await lookup.close()
 
 
+@pytest.fixture
+async def harness(graph: Graph, owner: Owner, embedder: Embedder, clock: FakeClock) -> AsyncIterator[ContextHarness]:
+    """The contexts of a new user under the general profile."""
+    async with open_harness(graph, owner, embedder, clock, TenantProfiles()) as harness:
+        yield harness
+
+
+@pytest.fixture
+async def finance_harness(
+    graph: Graph, owner: Owner, embedder: Embedder, clock: FakeClock
+) -> AsyncIterator[ContextHarness]:
+    """The contexts of a new user under the profile of a finance assistant."""
+    async with open_harness(graph, owner, embedder, clock, TenantProfiles(["finance"])) as harness:
+        yield harness
+
+
 @pytest.fixture(scope="package")
 async def memory(database: Settings, graph: Graph) -> AsyncIterator[GraphMemory]:
-    """The wired service with a worker, which learns from messages behind the reply."""
+    """The wired service with a worker, which learns from messages after the reply."""
     async with GraphMemory.open(database) as memory:
         yield memory

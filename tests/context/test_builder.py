@@ -1,4 +1,4 @@
-"""Whole contexts: what a question gets, from whom, and what it does not get."""
+"""Whole contexts: which memories, sessions, messages and hints a question gets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COOKING = MemoryIn(content="Mara likes Thai curries for dinner", type="preferenc
 
 
 def memory_contents(context: ContextResponse) -> set[str]:
-    return {each.content for each in context.memories}
+    return {memory.content for memory in context.memories}
 
 
 @pytest.mark.req("TRUE-09", "TRUE-10")
@@ -178,7 +178,7 @@ async def test_stated_style_preferences_apply_in_the_next_session(harness: Conte
     hints = context.personalization_hints
     assert (hints.language, hints.communication_style, hints.detail_level) == ("Spanish", "casual", "brief")
     assert {"Answer in Spanish.", "Keep a casual tone.", "Keep answers short."} <= set(hints.instructions)
-    assert any("remembered" in each for each in hints.instructions)
+    assert any("remembered" in instruction for instruction in hints.instructions)
     assert "Answer in Spanish." in context.preamble
 
 
@@ -215,7 +215,10 @@ async def test_past_solutions_say_whether_they_were_tried(harness: ContextHarnes
     solutions = (
         await harness.build_context("My printer shows error 49 again, help?")
     ).personalization_hints.past_solutions
-    assert {(each.content.split()[0], each.tried) for each in solutions} == {("Mara", False), ("Restarting", True)}
+    assert {(solution.content.split()[0], solution.tried) for solution in solutions} == {
+        ("Mara", False),
+        ("Restarting", True),
+    }
 
 
 @pytest.mark.req("QUINN-38")
@@ -233,8 +236,8 @@ async def test_knowledge_hint_says_whether_memory_suffices_and_lists_pointers(ha
 async def test_other_users_memories_are_excluded_and_global_ones_included(harness: ContextHarness) -> None:
     other = Owner(harness.owner.tenant, "jonas")
     await harness.save_memories("Jonas is allergic to nuts", owner=other)
-    await harness.save_memories(MemoryIn(content="Prices are told with tax", scope="global", importance=0.9))
-    assert memory_contents(await harness.build_context("Who is allergic to nuts?")) == {"Prices are told with tax"}
+    await harness.save_memories(MemoryIn(content="Prices include tax", scope="global", importance=0.9))
+    assert memory_contents(await harness.build_context("Who is allergic to nuts?")) == {"Prices include tax"}
 
 
 async def test_building_a_context_reinforces_the_recalled_memories(harness: ContextHarness) -> None:
@@ -258,16 +261,26 @@ async def test_the_callers_profile_pack_is_used(harness: ContextHarness) -> None
 
 
 @pytest.mark.req("TRUE-20", "TRUE-21")
-async def test_a_reply_is_enhanced_from_stored_context(harness: ContextHarness) -> None:
-    told = MessageIn(
-        role="user", content="How much on food?", intent="spending_analysis", entities={"category": "food"}
-    )
-    await harness.add_messages("s", told, told, told, learn=True)
-    await harness.add_messages(
-        "s", MessageIn(role="user", content="Please be casual", intent="spending_analysis"), learn=True
-    )
-    reply = await harness.contexts.enhance(harness.owner, "s", "Your spending is high. You are over budget.")
+async def test_a_reply_is_enhanced_from_stored_context(finance_harness: ContextHarness) -> None:
+    await ask_about_spending(finance_harness)
+    owner, contexts = finance_harness.owner, finance_harness.contexts
+    reply = await contexts.enhance(owner, "s", "Your spending is high. You are over budget.")
     assert reply.applied == ["continuity", "style", "example"]
     assert reply.text.startswith("As we discussed, your spending is high. You're over budget.")
-    elsewhere = await harness.contexts.enhance(harness.owner, "t", "Your balance is fine.")
+    elsewhere = await contexts.enhance(owner, "t", "Your balance is fine.")
     assert elsewhere.applied == []
+
+
+async def test_the_general_profile_adds_no_spending_phrase_or_example(harness: ContextHarness) -> None:
+    await ask_about_spending(harness)
+    reply = await harness.contexts.enhance(harness.owner, "s", "Your spending is high. You are over budget.")
+    assert (reply.applied, reply.text) == (["style"], "Your spending is high. You're over budget.")
+
+
+async def ask_about_spending(harness: ContextHarness) -> None:
+    """Ask three times about spending on food, then for a casual tone."""
+    question = MessageIn(
+        role="user", content="How much on food?", intent="spending_analysis", entities={"category": "food"}
+    )
+    request = MessageIn(role="user", content="Please be casual", intent="spending_analysis")
+    await harness.add_messages("s", question, question, question, request, learn=True)

@@ -1,4 +1,4 @@
-"""What was mentioned lately: kept as nodes, bound to its message, gone in time."""
+"""Context items: what recent messages mention, stored until it expires."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from tests.context.conftest import ContextHarness
 
 
 @pytest.mark.req("TRUE-04", "TRUE-07", "TRUE-08")
-async def test_a_mention_is_stored_with_all_its_fields(harness: ContextHarness) -> None:
+async def test_a_mention_is_stored_with_all_its_fields(finance_harness: ContextHarness) -> None:
+    harness = finance_harness
     await harness.add_messages(
         "s", MessageIn(role="user", content="My budget was $400", entities={"city": "Porto"}), learn=True
     )
-    items = {each.context_type: each for each in await harness.contexts.list_items(harness.owner)}
+    items = {item.context_type: item for item in await harness.contexts.list_items(harness.owner)}
     assert items.keys() == {"amount_reference", "entity_city"}
     amount = items["amount_reference"]
     assert (amount.session_id, amount.user_id, amount.context_key) == ("s", "mara", "amount_budget")
@@ -38,12 +39,12 @@ async def test_a_mention_is_stored_with_all_its_fields(harness: ContextHarness) 
     ],
 )
 async def test_context_items_expire_by_their_kind(harness: ContextHarness, minutes: int, live: set[str]) -> None:
-    told = MessageIn(role="user", content="I paid $40 yesterday", entities={"city": "Porto"})
-    await harness.add_messages("s", told, learn=True)
+    said = MessageIn(role="user", content="I paid $40 yesterday", entities={"city": "Porto"})
+    await harness.add_messages("s", said, learn=True)
     harness.clock.advance(timedelta(minutes=minutes))
-    assert {each.context_type for each in await harness.contexts.list_items(harness.owner)} == live
+    assert {item.context_type for item in await harness.contexts.list_items(harness.owner)} == live
     context = await harness.build_context("And now?", session_id="s")
-    assert {each.context_type for each in context.active_contexts} == live
+    assert {item.context_type for item in context.active_contexts} == live
 
 
 @pytest.mark.req("TRUE-08")
@@ -66,7 +67,7 @@ async def test_repeating_a_mention_extends_its_life_without_a_duplicate(harness:
 async def test_learning_from_the_same_messages_twice_changes_nothing(harness: ContextHarness) -> None:
     messages = await harness.add_messages("s", "I paid $40. Please keep it short.", learn=True)
     before = await harness.contexts.list_items(harness.owner), await harness.contexts.list_preferences(harness.owner)
-    await harness.contexts.learn_from_messages(harness.owner, messages)
+    await harness.learner.learn_from_messages(harness.owner, messages)
     assert (
         await harness.contexts.list_items(harness.owner),
         await harness.contexts.list_preferences(harness.owner),
@@ -86,16 +87,16 @@ async def test_a_known_entity_is_found_in_the_text(harness: ContextHarness) -> N
         MemoryIn(content="Mara has a dog, Rex", predicate="HAS_PET", object={"name": "Rex", "type": "Dog"})
     )
     await harness.add_messages("s", "Rex is hungry", learn=True)
-    assert [(each.context_type, each.context_value) for each in await harness.contexts.list_items(harness.owner)] == [
+    assert [(item.context_type, item.context_value) for item in await harness.contexts.list_items(harness.owner)] == [
         ("entity_dog", "Rex")
     ]
 
 
 @pytest.mark.req("CASH-11")
 async def test_a_secret_never_becomes_a_context_item(harness: ContextHarness) -> None:
-    told = {"card": "4111 1111 1111 1111", "email": "mara@example.org", "city": "Porto"}
-    await harness.add_messages("s", MessageIn(role="user", content="Here you are", entities=told), learn=True)
-    assert [each.context_value for each in await harness.contexts.list_items(harness.owner)] == ["Porto"]
+    entities = {"card": "4111 1111 1111 1111", "email": "mara@example.org", "city": "Porto"}
+    await harness.add_messages("s", MessageIn(role="user", content="Here you are", entities=entities), learn=True)
+    assert [item.context_value for item in await harness.contexts.list_items(harness.owner)] == ["Porto"]
 
 
 @pytest.mark.req("TRUE-23")
@@ -104,7 +105,7 @@ async def test_pruning_deletes_expired_items_only(harness: ContextHarness) -> No
         "s", MessageIn(role="user", content="I paid $40", entities={"city": "Porto"}), learn=True
     )
     harness.clock.advance(timedelta(minutes=31))
-    assert await harness.contexts.prune(harness.owner) == {"context_items": 1, "preferences": 0}
+    assert await harness.learner.prune(harness.owner) == {"context_items": 1, "preferences": 0}
     assert len(await harness.contexts.list_items(harness.owner)) == 1
 
 
@@ -118,4 +119,4 @@ async def test_an_item_is_linked_to_its_session_and_message(harness: ContextHarn
         )
     )
     assert [(row["session"], row["message"]) for row in rows] == [("s", message.id)]
-    assert rows[0]["name"].startswith("amount_spending: ")
+    assert rows[0]["name"].startswith("amount_general: ")

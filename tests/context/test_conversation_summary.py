@@ -1,4 +1,4 @@
-"""A conversation in short: its numbers, its last turns, and a digest of the rest."""
+"""Conversation summaries: figures, the last messages, a digest of the omitted ones."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from graphmem.context.conversation_summary import (
     summarize_omitted_messages,
     truncate_at_word,
 )
-from graphmem.domain.context_models import ConversationSummary, SentimentTrend
+from graphmem.domain.context_models import ConversationSummary, SentimentTrend, SessionStatistics
 from graphmem.domain.session import Message, Session
-from graphmem.store.context_mapping import SessionStatistics
 from tests.context.conftest import message
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-def session(**more: Any) -> Session:
+def session(**fields: Any) -> Session:
     filled: dict[str, Any] = {
         "id": "s", "session_id": "s", "user_id": "mara", "kind": "conversation", "source_session_id": None,
         "title": None, "summary": None, "summarized_through": 0, "intent_sequence": [], "topic_tags": [],
         "sentiment_score": None, "message_count": 0, "is_active": True, "created_at": NOON, "updated_at": NOON,
-        "ended_at": None, "metadata": {}, **more,
+        "ended_at": None, "metadata": {}, **fields,
     }  # fmt: skip
     return Session(**filled)
 
@@ -44,18 +43,18 @@ def test_a_session_without_messages_has_an_empty_summary() -> None:
 
 
 @pytest.mark.req("TRUE-10")
-def test_a_session_is_summarized_in_numbers() -> None:
+def test_a_session_is_summarized_in_figures() -> None:
     statistics = SessionStatistics(4, NOON, NOON + timedelta(minutes=30), ("planning", "spending_analysis"), 0.75, 4.5)
-    told = build_conversation_summary(session(message_count=4), statistics, make_messages(4))
-    assert told.has_history
-    assert (told.message_count, told.duration_minutes) == (4, 30)
-    assert told.topics_discussed == ["planning", "spending_analysis"]
-    assert (told.avg_confidence, told.satisfaction) == (0.75, 4.5)
+    summary = build_conversation_summary(session(message_count=4), statistics, make_messages(4))
+    assert summary.has_history
+    assert (summary.message_count, summary.duration_minutes) == (4, 30)
+    assert summary.topics_discussed == ["planning", "spending_analysis"]
+    assert (summary.avg_confidence, summary.satisfaction) == (0.75, 4.5)
 
 
 @pytest.mark.req("TRUE-10")
 @pytest.mark.parametrize(
-    ("moods", "trend"),
+    ("scores", "trend"),
     [
         ([], SentimentTrend.UNKNOWN),
         ([1], SentimentTrend.UNKNOWN),
@@ -64,23 +63,23 @@ def test_a_session_is_summarized_in_numbers() -> None:
         ([4, 4], SentimentTrend.STABLE),
     ],
 )
-def test_the_sentiment_trend_compares_later_with_earlier_feedback(moods: list[int], trend: SentimentTrend) -> None:
-    assert compute_sentiment_trend([message("x", feedback_score=mood) for mood in moods]) is trend
+def test_the_sentiment_trend_compares_later_with_earlier_feedback(scores: list[int], trend: SentimentTrend) -> None:
+    assert compute_sentiment_trend([message("x", feedback_score=score) for score in scores]) is trend
 
 
 @pytest.mark.req("TRUE-10")
 def test_given_sentiment_precedes_feedback_and_invalid_values_are_ignored() -> None:
-    told = [message("x", metadata={"sentiment": value}, feedback_score=1) for value in (-0.5, 0.5)]
-    assert compute_sentiment_trend(told) is SentimentTrend.IMPROVING
-    nonsense = [message("x", metadata={"sentiment": value}) for value in ("great", True, 7)]
-    assert compute_sentiment_trend(nonsense) is SentimentTrend.UNKNOWN
+    given = [message("x", metadata={"sentiment": value}, feedback_score=1) for value in (-0.5, 0.5)]
+    assert compute_sentiment_trend(given) is SentimentTrend.IMPROVING
+    invalid = [message("x", metadata={"sentiment": value}) for value in ("great", True, 7)]
+    assert compute_sentiment_trend(invalid) is SentimentTrend.UNKNOWN
 
 
 @pytest.mark.req("TRUE-11")
-def test_the_last_five_messages_are_listed_oldest_first_cut_at_500() -> None:
+def test_the_last_five_messages_are_listed_oldest_first_truncated_at_500() -> None:
     turns = [*make_messages(6), message("x" * 501, id="m7", intent="planning", entities={"goal": ["flat"]})]
     recent = build_recent_messages(turns)
-    assert [each.id for each in recent] == ["m3", "m4", "m5", "m6", "m7"]
+    assert [turn.id for turn in recent] == ["m3", "m4", "m5", "m6", "m7"]
     assert len(recent[-1].content) == 500
     written = recent[-1].model_dump(mode="json")
     assert (written["role"], written["intent"], written["entities"]) == ("user", "planning", {"goal": ["flat"]})
@@ -90,20 +89,20 @@ def test_the_last_five_messages_are_listed_oldest_first_cut_at_500() -> None:
 @pytest.mark.req("TRUE-12")
 def test_omitted_messages_are_summarized_by_count_topics_and_excerpts() -> None:
     statistics = SessionStatistics(6, NOON, NOON, ("planning",))
-    told = summarize_omitted_messages(session(message_count=6), statistics, make_messages(6), 2)
-    assert told == "4 earlier messages about planning: user: turn 1 · user: turn 2 · user: turn 3 · user: turn 4"
+    digest = summarize_omitted_messages(session(message_count=6), statistics, make_messages(6), 2)
+    assert digest == "4 earlier messages about planning: user: turn 1 · user: turn 2 · user: turn 3 · user: turn 4"
     assert summarize_omitted_messages(session(message_count=6), statistics, make_messages(6), 6) == ""
 
 
 @pytest.mark.req("TRUE-12", "QUINN-08")
 def test_a_stored_summary_replaces_the_messages_it_covers() -> None:
-    told = summarize_omitted_messages(
+    digest = summarize_omitted_messages(
         session(message_count=6, summary="They spoke of rent.", summarized_through=3),
         SessionStatistics(3),
         make_messages(6)[3:],
         1,
     )
-    assert told == "5 earlier messages: They spoke of rent. user: turn 4 · user: turn 5"
+    assert digest == "5 earlier messages: They spoke of rent. user: turn 4 · user: turn 5"
 
 
 def test_texts_are_truncated_between_words_on_one_line() -> None:

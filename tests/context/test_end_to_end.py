@@ -1,4 +1,4 @@
-"""Context in the wired service: learned behind the reply, built from what was learned, gone when forgotten."""
+"""Contexts in the wired service: learned in the background, used in the next context, deleted with the user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphmem.domain.session import MessageIn, MessagesIn
 
 
 async def wait_for_context_items(memory: GraphMemory, owner: Owner, count: int) -> list[ContextItem]:
-    """Return the context items once there are so many, or what there is after a while."""
+    """Return the context items as soon as there are `count`, or those there are after 30 seconds."""
     items: list[ContextItem] = []
     for _ in range(300):
         items = await memory.contexts.list_items(owner)
@@ -28,12 +28,12 @@ async def wait_for_context_items(memory: GraphMemory, owner: Owner, count: int) 
 async def test_a_message_is_observed_in_the_background_and_used_in_the_next_context(
     memory: GraphMemory, owner: Owner
 ) -> None:
-    told = MessageIn(role="user", content="My budget is $400", entities={"city": "Porto"})
-    await memory.messages.add(owner, MessagesIn(session_id="s", messages=[told], extract=False))
+    said = MessageIn(role="user", content="My budget is $400", entities={"city": "Porto"})
+    await memory.messages.add(owner, MessagesIn(session_id="s", messages=[said], extract=False))
     items = await wait_for_context_items(memory, owner, 2)
-    assert {each.context_type for each in items} == {"amount_reference", "entity_city"}
+    assert {item.context_type for item in items} == {"amount_reference", "entity_city"}
     context = await memory.contexts.build(owner, ContextRequest(question="And now?", session_id="s"))
-    assert {each.id for each in context.active_contexts} == {each.id for each in items}
+    assert {item.id for item in context.active_contexts} == {item.id for item in items}
     assert "[USER]: My budget is $400" in context.preamble
 
 
@@ -44,4 +44,5 @@ async def test_a_forgotten_user_starts_with_an_empty_context(memory: GraphMemory
     await memory.transfer.forget(owner)
     assert (await memory.contexts.build(owner, asked)).preamble == ""
     await memory.memories.save(owner, [MemoryIn(content="Mara is a sailor")])
-    assert [each.content for each in (await memory.contexts.build(owner, asked)).memories] == ["Mara is a sailor"]
+    context = await memory.contexts.build(owner, asked)
+    assert [remembered.content for remembered in context.memories] == ["Mara is a sailor"]

@@ -1,4 +1,4 @@
-"""What each score teaches."""
+"""What feedback on a message teaches, score by score."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ async def test_each_score_updates_confidence_and_preferences(
     harness: ContextHarness, score: int, verdict: str, confidence: float, intent_confidence: float | None, learned: int
 ) -> None:
     reply = await store_question_and_reply(harness)
-    lesson = await harness.contexts.learn_from_feedback(harness.owner, reply.id, score)
-    assert (lesson.verdict, lesson.confidence) == (verdict, pytest.approx(confidence))
-    assert lesson.intent_confidence == (pytest.approx(intent_confidence) if intent_confidence else None)
-    assert len(lesson.preferences) == len(await harness.contexts.list_preferences(harness.owner)) == learned
+    result = await harness.learner.learn_from_feedback(harness.owner, reply.id, score)
+    assert (result.verdict, result.confidence) == (verdict, pytest.approx(confidence))
+    assert result.intent_confidence == (pytest.approx(intent_confidence) if intent_confidence else None)
+    assert len(result.preferences) == len(await harness.contexts.list_preferences(harness.owner)) == learned
     (stored,) = await harness.episodes.load_messages(harness.owner, [reply.id])
     assert (stored.feedback_score, stored.confidence) == (score, pytest.approx(confidence))
     known = await stored_intents(harness)
@@ -61,8 +61,8 @@ async def test_each_score_updates_confidence_and_preferences(
 @pytest.mark.req("TRUE-16", "TRUE-17", "TRUE-22")
 async def test_positive_feedback_learns_style_format_and_topic(harness: ContextHarness) -> None:
     reply = await store_question_and_reply(harness)
-    lesson = await harness.contexts.learn_from_feedback(harness.owner, reply.id, 4)
-    assert {each.preference_type.value: each.preference_value for each in lesson.preferences} == {
+    result = await harness.learner.learn_from_feedback(harness.owner, reply.id, 4)
+    assert {preference.preference_type.value: preference.preference_value for preference in result.preferences} == {
         "communication": {"style": "formal"},
         "visualization": {"format": "chart"},
         "topics": {"topic": "spending_analysis"},
@@ -72,18 +72,22 @@ async def test_positive_feedback_learns_style_format_and_topic(harness: ContextH
 @pytest.mark.req("TRUE-17")
 @pytest.mark.parametrize(("score", "styles"), [(3, []), (4, [{"style": "technical"}])])
 async def test_style_cues_are_learned_from_a_score_of_four_on(
-    harness: ContextHarness, score: int, styles: list[dict[str, str]]
+    finance_harness: ContextHarness, score: int, styles: list[dict[str, str]]
 ) -> None:
+    harness = finance_harness
     reply = (await harness.add_messages("s", "What ROI is it", "5 %"))[1]
-    await harness.contexts.learn_from_feedback(harness.owner, reply.id, score)
-    assert [each.preference_value for each in await harness.contexts.list_preferences(harness.owner)] == styles
+    await harness.learner.learn_from_feedback(harness.owner, reply.id, score)
+    assert [
+        preference.preference_value for preference in await harness.contexts.list_preferences(harness.owner)
+    ] == styles
 
 
 @pytest.mark.req("TRUE-18", "TRUE-22")
-async def test_a_second_positive_feedback_raises_confidence(harness: ContextHarness) -> None:
+async def test_a_second_positive_feedback_raises_confidence(finance_harness: ContextHarness) -> None:
+    harness = finance_harness
     for session_id in ("one", "two"):
         reply = (await harness.add_messages(session_id, "What ROI is it", "5 %"))[1]
-        await harness.contexts.learn_from_feedback(harness.owner, reply.id, 5)
+        await harness.learner.learn_from_feedback(harness.owner, reply.id, 5)
     (style,) = await harness.contexts.list_preferences(harness.owner)
     assert (style.frequency, style.confidence_score) == (2, pytest.approx(0.7))
 
@@ -91,33 +95,36 @@ async def test_a_second_positive_feedback_raises_confidence(harness: ContextHarn
 @pytest.mark.req("TRUE-22")
 async def test_a_complaint_changes_the_preferences_it_names(harness: ContextHarness) -> None:
     reply = await store_question_and_reply(harness)
-    await harness.contexts.learn_from_feedback(harness.owner, reply.id, 5)
+    await harness.learner.learn_from_feedback(harness.owner, reply.id, 5)
     other = (await harness.add_messages("t", QUESTION, REPLY))[1]
-    lesson = await harness.contexts.learn_from_feedback(
+    result = await harness.learner.learn_from_feedback(
         harness.owner, other.id, 2, "Too long, and the chart is hard to read"
     )
-    assert lesson.issues == ["too_long", "presentation"]
-    changed = {each.preference_type.value: each for each in lesson.preferences}
+    assert result.issues == ["too_long", "presentation"]
+    changed = {preference.preference_type.value: preference for preference in result.preferences}
     assert changed["detail_level"].preference_value == {"level": "brief"}
     assert changed["visualization"].confidence_score == pytest.approx(0.49)
-    kept = {each.preference_type.value: each for each in await harness.contexts.list_preferences(harness.owner)}
+    kept = {
+        preference.preference_type.value: preference
+        for preference in await harness.contexts.list_preferences(harness.owner)
+    }
     assert kept["communication"].confidence_score == 0.7
 
 
 @pytest.mark.req("TRUE-22")
 async def test_repeated_feedback_changes_nothing_and_changed_feedback_does(harness: ContextHarness) -> None:
     reply = await store_question_and_reply(harness)
-    first = await harness.contexts.learn_from_feedback(harness.owner, reply.id, 5)
-    again = await harness.contexts.learn_from_feedback(harness.owner, reply.id, 5)
+    first = await harness.learner.learn_from_feedback(harness.owner, reply.id, 5)
+    again = await harness.learner.learn_from_feedback(harness.owner, reply.id, 5)
     assert (again.confidence, again.preferences) == (first.confidence, [])
-    other = await harness.contexts.learn_from_feedback(harness.owner, reply.id, 1)
+    other = await harness.learner.learn_from_feedback(harness.owner, reply.id, 1)
     assert other.confidence < first.confidence
 
 
 @pytest.mark.req("TRUE-22")
 async def test_feedback_on_a_question_applies_to_its_reply(harness: ContextHarness) -> None:
     question = (await harness.add_messages("s", QUESTION, REPLY))[0]
-    await harness.contexts.learn_from_feedback(harness.owner, question.id, 5)
+    await harness.learner.learn_from_feedback(harness.owner, question.id, 5)
     assert (await stored_intents(harness))[0]["queries"] == ["SELECT 1"]
 
 
@@ -126,13 +133,13 @@ async def test_feedback_on_a_question_applies_to_its_reply(harness: ContextHarne
 async def test_scores_out_of_range_are_rejected(harness: ContextHarness, score: int) -> None:
     reply = await store_question_and_reply(harness)
     with pytest.raises(InvalidInput):
-        await harness.contexts.learn_from_feedback(harness.owner, reply.id, score)
+        await harness.learner.learn_from_feedback(harness.owner, reply.id, score)
     assert (await harness.episodes.load_messages(harness.owner, [reply.id]))[0].feedback_score is None
 
 
 async def test_an_unknown_message_cannot_be_rated(harness: ContextHarness) -> None:
     with pytest.raises(NotFound):
-        await harness.contexts.learn_from_feedback(harness.owner, "nowhere", 5)
+        await harness.learner.learn_from_feedback(harness.owner, "nowhere", 5)
 
 
 @pytest.mark.parametrize(

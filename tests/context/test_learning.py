@@ -1,4 +1,4 @@
-"""Patterns and preferences learned from messages, as nodes bound to their evidence."""
+"""Patterns and preferences learned from messages, stored with links to their evidence."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ async def test_query_frequency_is_stored_from_seven_active_days_on(
 ) -> None:
     await harness.add_daily_messages(days)
     found = [
-        each for each in await harness.contexts.list_patterns(harness.owner) if each.pattern_type == "query_frequency"
+        pattern
+        for pattern in await harness.contexts.list_patterns(harness.owner)
+        if pattern.pattern_type == "query_frequency"
     ]
-    assert [each.confidence_score for each in found] == ([pytest.approx(confidence)] if confidence else [])
+    assert [pattern.confidence_score for pattern in found] == ([pytest.approx(confidence)] if confidence else [])
     if found:
         assert found[0].pattern_description == "User typically asks 1 question per day"
         assert (found[0].user_id, found[0].is_active, found[0].occurrence_count) == ("mara", True, 1)
@@ -34,12 +36,12 @@ async def test_a_repeated_pattern_is_counted_and_a_vanished_one_deactivated(harn
     await harness.add_daily_messages(7)
     first = await harness.contexts.list_patterns(harness.owner)
     harness.clock.advance(timedelta(days=1))
-    again = {each.pattern_type: each for each in await harness.contexts.detect_patterns(harness.owner)}
+    again = {pattern.pattern_type: pattern for pattern in await harness.learner.detect_patterns(harness.owner)}
     frequency = again["query_frequency"]
     assert (frequency.occurrence_count, frequency.id) == (2, first[0].id)
     assert frequency.first_detected < frequency.last_detected == harness.clock()
     harness.clock.advance(timedelta(days=60))
-    assert await harness.contexts.detect_patterns(harness.owner) == []
+    assert await harness.learner.detect_patterns(harness.owner) == []
     rows = await _run(harness, "MATCH (p:BehaviorPattern {group_id: $group}) RETURN collect(p.is_active) AS active")
     assert rows == [{"active": [False]}]
 
@@ -47,12 +49,13 @@ async def test_a_repeated_pattern_is_counted_and_a_vanished_one_deactivated(harn
 @pytest.mark.req("TRUE-15")
 @pytest.mark.parametrize(("queries", "found"), [(2, 0), (3, 1)])
 async def test_three_questions_about_a_category_are_a_spending_concern(
-    harness: ContextHarness, queries: int, found: int
+    finance_harness: ContextHarness, queries: int, found: int
 ) -> None:
-    told = MessageIn(
+    harness = finance_harness
+    question = MessageIn(
         role="user", content="And food?", intent="spending_analysis", entities={"category": "food", "amount": 90}
     )
-    await harness.add_messages("s", *[told] * queries, learn=True)
+    await harness.add_messages("s", *[question] * queries, learn=True)
     patterns = await harness.contexts.list_patterns(harness.owner)
     assert len(patterns) == found
     if found:
@@ -67,6 +70,13 @@ async def test_three_questions_about_a_category_are_a_spending_concern(
         assert rows == [{"name": "Frequently asks about food spending", "evidence": 3}]
 
 
+async def test_the_general_profile_detects_no_spending_concern(harness: ContextHarness) -> None:
+    question = MessageIn(role="user", content="And food?", intent="spending_analysis", entities={"category": "food"})
+    await harness.add_messages("s", *[question] * 10, learn=True)
+    patterns = await harness.contexts.list_patterns(harness.owner)
+    assert [pattern.pattern_type for pattern in patterns] == ["time_of_day"]
+
+
 @pytest.mark.req("TRUE-13")
 async def test_a_plan_with_three_source_messages_is_a_goal_focus(harness: ContextHarness) -> None:
     messages = await harness.add_messages(
@@ -78,16 +88,16 @@ async def test_a_plan_with_three_source_messages_is_a_goal_focus(harness: Contex
         "source": {"message_ids": [m.id for m in messages]},
     }
     (memory,) = await harness.save_memories(MemoryIn(**plan))
-    (found,) = await harness.contexts.detect_patterns(harness.owner)
+    (found,) = await harness.learner.detect_patterns(harness.owner)
     assert (found.pattern_type, found.pattern_data["goal"]) == ("goal_focus", "Mara saves for a flat in Porto")
-    await harness.contexts.erase_memory_traces(harness.owner, memory.id, [memory.content])
+    await harness.learner.erase_memory_traces(harness.owner, memory.id, [memory.content])
     assert await _run(harness, "MATCH (p:BehaviorPattern {group_id: $group}) RETURN p.name AS name") == []
 
 
 @pytest.mark.req("TRUE-13")
 async def test_the_time_of_day_uses_the_users_timezone(harness: ContextHarness) -> None:
     noon = harness.clock()
-    told = [
+    questions = [
         MessageIn(
             role="user",
             content=f"q{n}",
@@ -95,7 +105,7 @@ async def test_the_time_of_day_uses_the_users_timezone(harness: ContextHarness) 
         )
         for n in range(10)
     ]
-    await harness.add_messages("s", *told, learn=True)
+    await harness.add_messages("s", *questions, learn=True)
     (found,) = await harness.contexts.list_patterns(harness.owner)
     assert (found.pattern_type, found.pattern_data["start"]) == ("time_of_day", "20:51")
 
@@ -103,10 +113,11 @@ async def test_the_time_of_day_uses_the_users_timezone(harness: ContextHarness) 
 @pytest.mark.req("TRUE-05", "TRUE-16", "QUINN-42")
 async def test_a_stated_preference_is_learned_at_once_with_its_source(harness: ContextHarness) -> None:
     (message,) = await harness.add_messages("s", "Please answer in Spanish and keep it short", learn=True)
-    learned = {each.preference_type.value: each for each in await harness.contexts.list_preferences(harness.owner)}
+    preferences = await harness.contexts.list_preferences(harness.owner)
+    learned = {preference.preference_type.value: preference for preference in preferences}
     language = learned["communication"]
     assert (language.preference_key, language.preference_value) == ("language", {"language": "Spanish"})
-    assert (language.confidence_score, language.frequency, language.learned_from["message_id"]) == (0.9, 1, message.id)
+    assert (language.confidence_score, language.frequency, language.learned_from.message_id) == (0.9, 1, message.id)
     assert learned["detail_level"].preference_value == {"level": "brief"}
     rows = await _run(
         harness,

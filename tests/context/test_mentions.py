@@ -1,4 +1,4 @@
-"""Times, amounts and things in messages: what the sender told first, else what the text says."""
+"""Times, amounts and things in messages: as the sender names them, else as read from the text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from graphmem.context.mentions import extract_amounts, extract_mentions, extract_times, parse_amount
+from graphmem.domain.profile import load_profile
 from tests.context.conftest import message
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+GENERAL, FINANCE = load_profile("general"), load_profile("finance")
 
 
 @pytest.mark.parametrize(
@@ -43,13 +45,19 @@ def test_times_are_resolved_relative_to_the_message_time(text: str, found: list[
 )
 @pytest.mark.req("TRUE-08")
 def test_amounts_are_extracted_with_currency_and_context(text: str, found: list[tuple[float, str, str]]) -> None:
-    assert [(amount.amount, amount.currency, amount.context) for amount in extract_amounts(text)] == found
+    amounts = extract_amounts(text, FINANCE)
+    assert [(amount.amount, amount.currency, amount.context) for amount in amounts] == found
+
+
+def test_the_general_profile_gives_amounts_no_context() -> None:
+    amounts = extract_amounts("My budget is $400 and I owe £20", GENERAL)
+    assert [(amount.amount, amount.context) for amount in amounts] == [(400.0, "general"), (20.0, "general")]
 
 
 @pytest.mark.req("TRUE-08")
 def test_mentions_get_the_relevance_and_expiry_of_their_kind() -> None:
     said = message("My budget last month was $400", entities={"Category": ["food"]})
-    found = {each.type: each for each in extract_mentions(said, NOON)}
+    found = {mention.type: mention for mention in extract_mentions(said, NOON, FINANCE)}
     assert found["time_reference"].relevance == 0.9
     assert found["time_reference"].expires_at == NOON + timedelta(minutes=60)
     amount = found["amount_reference"]
@@ -61,29 +69,25 @@ def test_mentions_get_the_relevance_and_expiry_of_their_kind() -> None:
 
 @pytest.mark.req("TRUE-08")
 def test_the_given_category_is_the_context_of_an_amount() -> None:
-    (amount,) = [
-        each
-        for each in extract_mentions(message("It was $40", entities={"category": ["Food"]}), NOON)
-        if "amount" in each.type
-    ]
-    assert amount.key == "amount_food"
+    mentions = extract_mentions(message("It was $40", entities={"category": ["Food"]}), NOON, GENERAL)
+    assert [mention.key for mention in mentions if "amount" in mention.type] == ["amount_food"]
 
 
 @pytest.mark.req("TRUE-08")
 def test_given_entities_are_not_extracted_from_the_text_again() -> None:
-    told = message("I spent $40 yesterday", entities={"amount": [40], "date": ["2026-05-31"]})
-    assert {each.type for each in extract_mentions(told, NOON)} == {"entity_amount", "entity_date"}
+    said = message("I spent $40 yesterday", entities={"amount": [40], "date": ["2026-05-31"]})
+    assert {mention.type for mention in extract_mentions(said, NOON, GENERAL)} == {"entity_amount", "entity_date"}
 
 
 @pytest.mark.req("TRUE-08")
 def test_known_entities_are_used_when_none_are_given() -> None:
-    found = extract_mentions(message("How is Rex?"), NOON, [("Dog", "Rex")])
-    assert [(each.type, each.value) for each in found] == [("entity_dog", "Rex")]
+    found = extract_mentions(message("How is Rex?"), NOON, GENERAL, [("Dog", "Rex")])
+    assert [(mention.type, mention.value) for mention in found] == [("entity_dog", "Rex")]
 
 
 @pytest.mark.req("TRUE-07")
 def test_only_user_messages_yield_mentions() -> None:
-    assert extract_mentions(message("You spent $40 yesterday", role="assistant"), NOON) == []
+    assert extract_mentions(message("You spent $40 yesterday", role="assistant"), NOON, GENERAL) == []
 
 
 @pytest.mark.req("TRUE-08")
@@ -100,8 +104,9 @@ def test_only_user_messages_yield_mentions() -> None:
 )
 def test_an_old_message_yields_only_unexpired_mentions(minutes: int, types: set[str]) -> None:
     said = message("I paid $40 yesterday", entities={"city": ["Porto"]}, at=NOON - timedelta(minutes=minutes))
-    assert {each.type for each in extract_mentions(said, NOON)} == types
+    assert {mention.type for mention in extract_mentions(said, NOON, GENERAL)} == types
 
 
 def test_amounts_given_as_text_or_number_are_parsed() -> None:
-    assert [parse_amount(each) for each in (40, 1.5, "$1,200.50", "none", True)] == [40.0, 1.5, 1200.5, None, None]
+    given = [40, 1.5, "$1,200.50", "none", True]
+    assert [parse_amount(value) for value in given] == [40.0, 1.5, 1200.5, None, None]

@@ -1,4 +1,4 @@
-"""The eight measures of the memory system."""
+"""The metrics of learning and storage."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import pytest
 from prometheus_client import REGISTRY, generate_latest
 
 from graphmem.domain.session import MessageIn
+from graphmem.service.storage import StorageMeter
 from tests.context.conftest import ContextHarness
 
-NAMES = [
+METRICS = [
     "message_storage_time_seconds_count",
     "context_extraction_time_seconds_count",
     "semantic_search_latency_seconds_count",
@@ -28,29 +29,28 @@ def metric_value(name: str, **labels: str) -> float:
 async def test_all_eight_metrics_are_exported(harness: ContextHarness) -> None:
     await harness.add_daily_messages(7)
     text = generate_latest(REGISTRY).decode()
-    assert [name for name in NAMES if f"\ngraphmem_{name}" not in text] == []
+    assert [name for name in METRICS if f"\ngraphmem_{name}" not in text] == []
 
 
 @pytest.mark.req("TRUE-26")
 async def test_patterns_preferences_and_extractions_are_counted(harness: ContextHarness) -> None:
-    before = (
-        metric_value("pattern_detection_count_total", pattern_type="query_frequency"),
-        metric_value("preference_updates_total"),
-        metric_value("context_extraction_time_seconds_count"),
-    )
+    def counters() -> list[float]:
+        return [
+            metric_value("pattern_detection_count_total", pattern_type="query_frequency"),
+            metric_value("preference_updates_total"),
+            metric_value("context_extraction_time_seconds_count"),
+        ]
+
+    before = counters()
     await harness.add_daily_messages(7)
     await harness.add_messages("s", MessageIn(role="user", content="Please keep it short"), learn=True)
-    after = (
-        metric_value("pattern_detection_count_total", pattern_type="query_frequency"),
-        metric_value("preference_updates_total"),
-        metric_value("context_extraction_time_seconds_count"),
-    )
-    assert (after[0] - before[0], after[1] - before[1], after[2] - before[2]) == (2, 1, 2)
+    assert [after - count for after, count in zip(counters(), before, strict=True)] == [2, 1, 2]
 
 
 @pytest.mark.req("TRUE-26")
-async def test_the_memory_size_is_estimated(harness: ContextHarness) -> None:
-    await harness.add_messages("s", "Hello")
-    assert metric_value("memory_size_bytes") != 0 or await harness.contexts.measure_storage() > 0
-    size = await harness.contexts.measure_storage()
-    assert metric_value("memory_size_bytes") == size > 384 * 8
+async def test_the_measured_size_includes_messages_memories_and_vectors(harness: ContextHarness) -> None:
+    await harness.add_messages("s", *["Hello"] * 20)
+    await harness.save_memories(*(f"Mara has been to city number {number}" for number in range(20)))
+    size = await StorageMeter(harness.graph).measure()
+    assert size > 40 * 8 * harness.embedder.dimension
+    assert metric_value("memory_size_bytes") == size

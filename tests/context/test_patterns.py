@@ -8,26 +8,29 @@ from typing import Any
 import pytest
 
 from graphmem.context.patterns import (
+    find_concerns,
     find_goal_focus,
     find_patterns,
     find_query_frequency,
-    find_spending_concerns,
     find_time_of_day,
 )
-from graphmem.store.context_mapping import UserTurn
+from graphmem.domain.behavior_patterns import ConcernData, UserTurn
+from graphmem.domain.profile import load_profile
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+GENERAL, FINANCE = load_profile("general"), load_profile("finance")
+(SPENDING,) = FINANCE.concerns
 
 
-def user_turn(at: datetime = NOW, number: int = 0, **more: Any) -> UserTurn:
-    return UserTurn(f"m{number}", at, at, **more)
+def user_turn(at: datetime = NOW, number: int = 0, **fields: Any) -> UserTurn:
+    return UserTurn(f"m{number}", at, at, **fields)
 
 
-def daily_turns(days: int, each: int = 1, **more: Any) -> list[UserTurn]:
+def daily_turns(days: int, per_day: int = 1, **fields: Any) -> list[UserTurn]:
     return [
-        user_turn(NOW - timedelta(days=day, minutes=n), day * 100 + n, **more)
+        user_turn(NOW - timedelta(days=day, minutes=n), day * 100 + n, **fields)
         for day in range(days)
-        for n in range(each)
+        for n in range(per_day)
     ]
 
 
@@ -37,7 +40,7 @@ def test_six_active_days_show_no_query_frequency_and_seven_do() -> None:
     (found,) = find_query_frequency(daily_turns(7))
     assert found.confidence == pytest.approx(7 / 30)
     assert found.description == "User typically asks 1 question per day"
-    assert found.data["active_days"] == 7
+    assert found.data.active_days == 7
 
 
 @pytest.mark.req("TRUE-14")
@@ -48,12 +51,12 @@ def test_query_frequency_reports_typical_day_and_common_intents() -> None:
         *daily_turns(1, 2, intent="weather"),
     ]
     (found,) = find_query_frequency(busy)
-    assert found.data["typical_daily"] == 3
-    assert found.data["avg_daily"] == pytest.approx(21 / 7)
-    assert found.data["common_intents"] == ["spending_analysis", "weather", "planning"]
+    assert found.data.typical_daily == 3
+    assert found.data.avg_daily == pytest.approx(21 / 7)
+    assert found.data.common_intents == ["spending_analysis", "weather", "planning"]
     assert "3 questions per day" in found.description
-    many = [each for number in range(6) for each in daily_turns(7, 6 - number, intent=f"intent{number}")]
-    assert find_query_frequency(many)[0].data["common_intents"] == [f"intent{number}" for number in range(5)]
+    many = [turn for number in range(6) for turn in daily_turns(7, 6 - number, intent=f"intent{number}")]
+    assert find_query_frequency(many)[0].data.common_intents == [f"intent{number}" for number in range(5)]
 
 
 @pytest.mark.req("TRUE-14")
@@ -64,25 +67,25 @@ def test_query_frequency_confidence_is_capped_at_one() -> None:
 @pytest.mark.req("TRUE-14")
 def test_messages_older_than_thirty_days_are_not_counted() -> None:
     old = [user_turn(NOW - timedelta(days=30, seconds=1), 900)]
-    assert [each.type for each in find_patterns([*daily_turns(6), *old], NOW)] == []
+    assert find_patterns([*daily_turns(6), *old], NOW, GENERAL) == []
     edge = [user_turn(NOW - timedelta(days=30), 900)]
-    assert [each.type.value for each in find_patterns([*daily_turns(6), *edge], NOW)] == ["query_frequency"]
+    assert [pattern.type for pattern in find_patterns([*daily_turns(6), *edge], NOW, GENERAL)] == ["query_frequency"]
 
 
-def spending_turns(count: int, category: str = "food", **more: Any) -> list[UserTurn]:
-    told = {"intent": "spending_analysis", **more}
-    return [user_turn(NOW, number, entities={"category": [category]}, **told) for number in range(count)]
+def spending_turns(count: int, category: str = "food", **fields: Any) -> list[UserTurn]:
+    given = {"intent": "spending_analysis", **fields}
+    return [user_turn(NOW, number, entities={"category": [category]}, **given) for number in range(count)]
 
 
 @pytest.mark.req("TRUE-15")
 def test_two_queries_are_no_spending_concern_and_three_are() -> None:
-    assert find_spending_concerns(spending_turns(2)) == []
-    (found,) = find_spending_concerns(spending_turns(3))
+    assert find_concerns(spending_turns(2), SPENDING) == []
+    (found,) = find_concerns(spending_turns(3), SPENDING)
     assert found.confidence == pytest.approx(0.3)
     assert found.description == "Frequently asks about food spending"
-    assert found.data == {
-        "category": "food", "frequency": 3, "avg_amount": None, "related_intents": ["spending_analysis"]
-    }  # fmt: skip
+    assert found.data == ConcernData(
+        category="food", frequency=3, avg_amount=None, related_intents=["spending_analysis"]
+    )
 
 
 @pytest.mark.req("TRUE-15")
@@ -91,23 +94,23 @@ def test_spending_concerns_are_sorted_by_frequency_with_average_amount() -> None
         user_turn(NOW, number, intent="Spending_Trend", entities={"category": ["Rent"], "amount": [amount]})
         for number, amount in enumerate([900, "$1,100", "unknown", *[1000] * 9])
     ]
-    found = find_spending_concerns([*spending_turns(3), *dear])
-    assert [each.data["category"] for each in found] == ["Rent", "food"]
+    found = find_concerns([*spending_turns(3), *dear], SPENDING)
+    assert [pattern.data.category for pattern in found] == ["Rent", "food"]
     assert found[0].confidence == 1.0
-    assert found[0].data["avg_amount"] == 1000.0
+    assert found[0].data.avg_amount == 1000.0
 
 
 @pytest.mark.req("TRUE-15")
 def test_other_intents_and_missing_categories_are_no_spending_concern() -> None:
-    assert find_spending_concerns(spending_turns(5, intent="planning")) == []
-    assert find_spending_concerns([user_turn(NOW, number, intent="spending_analysis") for number in range(5)]) == []
+    assert find_concerns(spending_turns(5, intent="planning"), SPENDING) == []
+    assert find_concerns([user_turn(NOW, number, intent="spending_analysis") for number in range(5)], SPENDING) == []
 
 
 @pytest.mark.req("TRUE-15")
 @pytest.mark.parametrize(("days", "counted"), [(60, True), (60.001, False)])
 def test_spending_is_counted_over_sixty_days(days: float, counted: bool) -> None:
     old = user_turn(NOW - timedelta(days=days), 9, intent="spending_analysis", entities={"category": ["food"]})
-    assert bool(find_patterns([*spending_turns(2), old], NOW)) is counted
+    assert bool(find_patterns([*spending_turns(2), old], NOW, FINANCE)) is counted
 
 
 @pytest.mark.req("TRUE-13")
@@ -116,7 +119,7 @@ def test_a_goal_mentioned_three_times_is_a_focus() -> None:
     planned = user_turn(NOW, 3, plans=("new flat",))
     assert find_goal_focus(named) == []
     (found,) = find_goal_focus([*named, planned])
-    assert (found.data["goal"], found.data["frequency"], found.confidence) == ("New flat", 3, pytest.approx(0.3))
+    assert (found.data.goal, found.data.frequency, found.confidence) == ("New flat", 3, pytest.approx(0.3))
 
 
 @pytest.mark.req("TRUE-13")
@@ -126,7 +129,7 @@ def test_ten_messages_half_of_them_within_four_hours_show_a_time_of_day() -> Non
     assert find_time_of_day([*evening, *spread]) == [], "nine messages are too few"
     (found,) = find_time_of_day([*evening, *spread, user_turn(NOW.replace(hour=15), 99)])
     assert found.confidence == 0.5
-    assert (found.data["start"], found.data["end"]) == ("20:00", "00:00")
+    assert (found.data.start, found.data.end) == ("20:00", "00:00")
     scattered = [user_turn(NOW.replace(hour=hour, minute=30), hour) for hour in range(0, 24, 2)]
     assert find_time_of_day(scattered) == [], "no four hours hold half of them"
 
@@ -135,12 +138,14 @@ def test_ten_messages_half_of_them_within_four_hours_show_a_time_of_day() -> Non
 def test_time_of_day_wraps_around_midnight() -> None:
     late = [user_turn(NOW.replace(hour=hour % 24) - timedelta(days=hour), hour) for hour in [22, 23, 24, 25] * 3]
     (found,) = find_time_of_day(late)
-    assert (found.data["start"], found.data["end"], found.confidence) == ("22:00", "02:00", 1.0)
+    assert (found.data.start, found.data.end, found.confidence) == ("22:00", "02:00", 1.0)
 
 
 @pytest.mark.req("TRUE-13")
 def test_all_four_pattern_types_are_found_together() -> None:
-    rich = daily_turns(10, 2, intent="spending_analysis", entities={"category": ["food"], "goal": ["flat"]})
-    assert {each.type.value for each in find_patterns(rich, NOW)} == {
+    busy = daily_turns(10, 2, intent="spending_analysis", entities={"category": ["food"], "goal": ["flat"]})
+    assert {pattern.type for pattern in find_patterns(busy, NOW, FINANCE)} == {
         "query_frequency", "spending_concern", "goal_focus", "time_of_day"
     }  # fmt: skip
+    general = {pattern.type for pattern in find_patterns(busy, NOW, GENERAL)}
+    assert general == {"query_frequency", "goal_focus", "time_of_day"}, "a spending concern is the finance profile's"

@@ -1,4 +1,4 @@
-"""The window: what goes in first, what order it has, and that it never outgrows its budget."""
+"""The preamble: what is added first, in which order it is rendered, and that it never exceeds its budget."""
 
 from __future__ import annotations
 
@@ -167,19 +167,35 @@ def test_top_limits_the_memories_chosen_by_relevance(top: int) -> None:
 
 
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=200)
-some_lines = st.lists(texts, max_size=8).map(lambda each: [PreambleLine(f"{n}", text) for n, text in enumerate(each)])
+some_lines = st.lists(texts, max_size=8).map(
+    lambda line_texts: [PreambleLine(f"{n}", text) for n, text in enumerate(line_texts)]
+)
 
 
 @pytest.mark.req("TRUE-12")
 @settings(max_examples=150, deadline=None)
 @given(
-    question=texts, profile=some_lines, relevant=some_lines, style_instructions=some_lines, past_sessions=some_lines, messages=some_lines,
-    rest=texts, spare=st.integers(0, 400), top=st.integers(0, 10),
-)  # fmt: skip
+    question=texts,
+    profile=some_lines,
+    relevant=some_lines,
+    style_instructions=some_lines,
+    past_sessions=some_lines,
+    messages=some_lines,
+    digest=texts,
+    spare=st.integers(0, 400),
+    top=st.integers(0, 10),
+)
 def test_a_preamble_never_exceeds_its_budget(
-    question: str, profile: list[PreambleLine], relevant: list[PreambleLine], style_instructions: list[PreambleLine], past_sessions: list[PreambleLine],
-    messages: list[PreambleLine], rest: str, spare: int, top: int,
-) -> None:  # fmt: skip
+    question: str,
+    profile: list[PreambleLine],
+    relevant: list[PreambleLine],
+    style_instructions: list[PreambleLine],
+    past_sessions: list[PreambleLine],
+    messages: list[PreambleLine],
+    digest: str,
+    spare: int,
+    top: int,
+) -> None:
     asked = count_tokens(question)
     budget = asked + spare
     content = PreambleContent(
@@ -189,7 +205,7 @@ def test_a_preamble_never_exceeds_its_budget(
         style_instructions,
         past_sessions,
         messages,
-        lambda shown: rest if shown < len(messages) else "",
+        lambda shown: digest if shown < len(messages) else "",
     )
     window = pack_preamble(question, content, budget)
     assert window.token_count == count_tokens(window.preamble) + asked <= budget

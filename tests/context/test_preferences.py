@@ -1,4 +1,4 @@
-"""Learned preferences: cues, stated wishes, blending."""
+"""Learned preferences: cues, stated preferences, blending, pruning."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from graphmem.context.preferences import (
     select_stale_preferences,
     signals_from_interaction,
 )
-from graphmem.domain.context_models import LearnedPreference, PreferenceType
+from graphmem.domain.learned_preferences import LearnedPreference, PreferenceSource, PreferenceType
+from graphmem.domain.profile import load_profile
 from tests.context.conftest import message
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-def preference(**more: Any) -> LearnedPreference:
+def preference(**fields: Any) -> LearnedPreference:
     filled: dict[str, Any] = {
         "id": "p", "user_id": "mara", "preference_type": "communication", "preference_key": "communication",
         "preference_value": {"style": "formal"}, "confidence_score": 0.7, "learned_from": {}, "frequency": 1,
-        "last_observed": NOON, "created_at": NOON, "updated_at": NOON, **more,
+        "last_observed": NOON, "created_at": NOON, "updated_at": NOON, **fields,
     }  # fmt: skip
     return LearnedPreference(**filled)
 
@@ -47,25 +48,29 @@ def preference(**more: Any) -> LearnedPreference:
     ],
 )
 def test_the_style_with_most_cues_wins(question: str, style: str | None) -> None:
-    assert detect_communication_style(question) == style
+    assert detect_communication_style(question, load_profile("finance").technical_cues) == style
+
+
+def test_the_general_profile_has_no_technical_terms() -> None:
+    assert detect_communication_style("What ROI and APR do I get?", load_profile("general").technical_cues) is None
 
 
 @pytest.mark.req("TRUE-16")
 def test_a_well_rated_interaction_signals_style_format_detail_and_topics() -> None:
     question = message("Could you show me a chart of it, step by step?", entities={"category": ["Food"]})
-    found = {sign.type: sign for sign in signals_from_interaction(question, None)}
+    found = {signal.type: signal for signal in signals_from_interaction(question, None, [])}
     assert found[PreferenceType.COMMUNICATION].value == {"style": "formal"}
     assert found[PreferenceType.VISUALIZATION].value == {"format": "chart"}
     assert found[PreferenceType.DETAIL_LEVEL].value == {"level": "detailed"}
     assert (found[PreferenceType.TOPICS].key, found[PreferenceType.TOPICS].value) == ("food", {"topic": "food"})
-    assert {sign.confidence for sign in found.values()} == {0.7}
+    assert {signal.confidence for signal in found.values()} == {0.7}
 
 
 @pytest.mark.req("TRUE-16")
 def test_the_reply_format_counts_when_none_was_requested() -> None:
     reply = message("Here you are", role="assistant", rich_content={"type": "pie_chart"})
-    (sign,) = signals_from_interaction(message("Food"), reply)
-    assert (sign.type, sign.value) == (PreferenceType.VISUALIZATION, {"format": "chart"})
+    (signal,) = signals_from_interaction(message("Food"), reply, [])
+    assert (signal.type, signal.value) == (PreferenceType.VISUALIZATION, {"format": "chart"})
 
 
 @pytest.mark.req("TRUE-18")
@@ -86,12 +91,12 @@ def test_a_new_preference_uses_its_type_as_key_and_names_its_source() -> None:
         [], [PreferenceSignal(PreferenceType.DETAIL_LEVEL, {"level": "brief"}, 0.7)], "mara", "m1", NOON
     )
     assert (made.preference_key, made.frequency, made.confidence_score) == ("detail_level", 1, 0.7)
-    assert made.learned_from["message_id"] == "m1"
+    assert made.learned_from == PreferenceSource(message_id="m1", message_ids=["m1"])
 
 
 @pytest.mark.req("QUINN-42")
 @pytest.mark.parametrize(
-    ("text", "signs"),
+    ("text", "values"),
     [
         ("You're giving me too much information. Please be more concise.", [{"level": "brief"}]),
         ("I prefer a formal tone, and please respond in Spanish.", [{"style": "formal"}, {"language": "Spanish"}]),
@@ -103,8 +108,8 @@ def test_a_new_preference_uses_its_type_as_key_and_names_its_source() -> None:
         ("What is a short sale?", []),
     ],
 )
-def test_stated_preferences_are_extracted(text: str, signs: list[dict[str, str]]) -> None:
-    assert [sign.value for sign in extract_stated_preferences(text)] == signs
+def test_stated_preferences_are_extracted(text: str, values: list[dict[str, str]]) -> None:
+    assert [signal.value for signal in extract_stated_preferences(text)] == values
 
 
 @pytest.mark.req("QUINN-42")
@@ -113,9 +118,9 @@ def test_a_later_tone_keeps_the_language() -> None:
         [], extract_stated_preferences("Keep a formal tone and answer in Spanish"), "mara", "m1", NOON
     )
     (second,) = apply_signals(first, extract_stated_preferences("You can be casual"), "mara", "m2", NOON)
-    kept = {each.preference_key: each for each in [*first, second]}
-    assert preference_instruction(kept["communication"]) == "Keep a casual tone."
-    assert preference_instruction(kept["language"]) == "Answer in Spanish."
+    learned = {preference.preference_key: preference for preference in [*first, second]}
+    assert preference_instruction(learned["communication"]) == "Keep a casual tone."
+    assert preference_instruction(learned["language"]) == "Answer in Spanish."
 
 
 @pytest.mark.parametrize(("confidence", "used"), [(0.49, False), (0.5, True)])
@@ -133,4 +138,5 @@ def test_stale_doubtful_preferences_and_the_rarest_topics_are_selected() -> None
         preference(id=f"t{n}", preference_type="topics", preference_key=f"t{n:02}", frequency=1 + (n > 0))
         for n in range(51)
     ]
-    assert {each.id for each in select_stale_preferences([doubtful, lately, sure, *topics], NOON)} == {"doubtful", "t0"}
+    stale = select_stale_preferences([doubtful, lately, sure, *topics], NOON)
+    assert {preference.id for preference in stale} == {"doubtful", "t0"}

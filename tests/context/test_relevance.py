@@ -1,4 +1,4 @@
-"""What fits a question: domains, sessions, talk of earlier talks, and what the user has just given up."""
+"""Relevance to a question: domains, sessions, references to the past, and what the user contradicts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from graphmem.domain.memory import Memory
 from graphmem.domain.search_models import ChannelRank, Explanation, SearchHit
 
 
-def memory(content: str, **more: Any) -> Memory:
+def memory(content: str, **fields: Any) -> Memory:
     filled: dict[str, Any] = {
         "id": content, "version": 1, "user_id": "mara", "content": content, "type": "fact", "scope": "profile",
         "domain": None, "subject": EntityRef(id="e", name="mara", type="Person"), "predicate": "STATES", "object": None,
@@ -28,16 +28,16 @@ def memory(content: str, **more: Any) -> Memory:
         "created_at": datetime(2026, 6, 1, tzinfo=UTC), "updated_at": datetime(2026, 6, 1, tzinfo=UTC),
         "status": "active", "superseded_by": None, "supersedes": [], "associations": [],
         "source": {"kind": "api", "session_id": None, "message_ids": []}, "immutable": False, "single_valued": False,
-        "expires_at": None, "metadata": {}, "content_hash": "", **more,
+        "expires_at": None, "metadata": {}, "content_hash": "", **fields,
     }  # fmt: skip
     return Memory(**filled)
 
 
-def hit(content: str, semantic_score: float, **more: Any) -> SearchHit:
+def hit(content: str, semantic_score: float, **fields: Any) -> SearchHit:
     explain = Explanation(
         semantic=ChannelRank(rank=1, score=semantic_score), rrf=1, persona=1, decay=1, importance=1, time=1
     )
-    return SearchHit(memory=memory(content, **more), score=1.0, explain=explain)
+    return SearchHit(memory=memory(content, **fields), score=1.0, explain=explain)
 
 
 @pytest.mark.req("QUINN-37")

@@ -1,23 +1,24 @@
-"""A draft reply made the user's own."""
+"""Enhancement of a draft reply, step by step."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from graphmem.context.reply_enhancement import (
-    ReplyContext,
-    add_continuity,
-    apply_style,
-    enhance_reply,
-    predict_followups,
-)
-from graphmem.domain.context_models import BehaviorPattern
+from graphmem.context.followups import predict_followups
+from graphmem.context.reply_enhancement import add_continuity, apply_style, enhance_reply
+from graphmem.domain.behavior_patterns import BehaviorPattern
+from graphmem.domain.context_models import ContextSnapshot, PastSession
+from graphmem.domain.learned_preferences import LearnedPreference
+from graphmem.domain.profile import load_profile
+from graphmem.domain.session import Message
 from tests.context.conftest import message
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+GENERAL, FINANCE = load_profile("general"), load_profile("finance")
 SPENDING_QUESTION = [message("How much did I spend?", intent="spending_analysis")]
 
 
@@ -28,17 +29,38 @@ def pattern(kind: str, **data: Any) -> BehaviorPattern:
     )  # fmt: skip
 
 
+def snapshot(
+    messages: Sequence[Message] = (),
+    style: str | None = None,
+    patterns: Sequence[BehaviorPattern] = (),
+    intents: tuple[str, ...] = (),
+) -> ContextSnapshot:
+    preference = LearnedPreference(
+        id="p", user_id="mara", preference_type="communication", preference_key="communication",
+        preference_value={"style": style or ""}, confidence_score=0.7, learned_from={}, frequency=1,
+        last_observed=NOON, created_at=NOON, updated_at=NOON,
+    )  # fmt: skip
+    return ContextSnapshot(
+        version="1",
+        valid_until=NOON,
+        messages=messages,
+        preferences=[preference] if style else [],
+        patterns=patterns,
+        sessions=[PastSession("earlier", None, None, (), intents, NOON)],
+    )
+
+
 @pytest.mark.req("TRUE-21")
 def test_continuity_is_added_to_the_first_spending_phrase_once() -> None:
     draft = "Your spending rose. Your spending on food fell."
     tied = "As we discussed, your spending rose. Your spending on food fell."
-    assert add_continuity(draft, SPENDING_QUESTION) == tied
-    assert add_continuity(tied, SPENDING_QUESTION) == tied
+    assert add_continuity(draft, SPENDING_QUESTION, FINANCE.continuity) == tied
+    assert add_continuity(tied, SPENDING_QUESTION, FINANCE.continuity) == tied
 
 
 @pytest.mark.req("TRUE-21")
 @pytest.mark.parametrize(
-    ("draft", "recent"),
+    ("draft", "messages"),
     [
         ("Your spending rose.", []),
         ("Your spending rose.", [message("How much?", intent="planning")]),
@@ -46,38 +68,38 @@ def test_continuity_is_added_to_the_first_spending_phrase_once() -> None:
         ("Your savings rose.", SPENDING_QUESTION),
     ],
 )
-def test_no_continuity_without_a_spending_question_and_reply(draft: str, recent: list[Any]) -> None:
-    assert add_continuity(draft, recent) == draft
+def test_no_continuity_without_a_spending_question_and_reply(draft: str, messages: list[Message]) -> None:
+    assert enhance_reply(draft, snapshot(messages), FINANCE).applied == []
 
 
 @pytest.mark.req("TRUE-20", "QUINN-39")
 def test_enhancements_are_applied_in_order() -> None:
-    known = ReplyContext(
-        recent=SPENDING_QUESTION,
+    known = snapshot(
+        messages=SPENDING_QUESTION,
         style="casual",
         patterns=[pattern("spending_concern", category="rent", avg_amount=900.0)],
-        followups=["budget_planning"],
+        intents=("spending_analysis", "budget_planning"),
     )
-    reply = enhance_reply("Your spending rose and you are over budget.", known)
+    reply = enhance_reply("Your spending rose and you are over budget.", known, FINANCE)
     assert reply.applied == ["continuity", "style", "example", "followups"]
     assert reply.text == (
         "As we discussed, your spending rose and you're over budget.\n\n"
         "For example, take your rent spending, about 900 on average, which you ask about often.\n\n"
         "You may also want to look at: budget planning."
     )
+    general = enhance_reply("Your spending rose and you are over budget.", known, GENERAL)
+    assert general.applied == ["style", "followups"], "continuity and the example are the finance profile's"
 
 
 @pytest.mark.req("TRUE-20")
 def test_a_draft_without_context_is_unchanged() -> None:
-    assert enhance_reply("Your spending rose.", ReplyContext()).model_dump() == {
-        "text": "Your spending rose.",
-        "applied": [],
-    }
+    reply = enhance_reply("Your spending rose.", snapshot(), FINANCE)
+    assert (reply.text, reply.applied) == ("Your spending rose.", [])
 
 
 @pytest.mark.req("TRUE-20")
 @pytest.mark.parametrize(
-    ("style", "told"),
+    ("style", "enhanced"),
     [
         ("formal", "It is 5 % APR; I do not know why."),
         ("casual", "It's 5 % APR; I don't know why."),
@@ -86,17 +108,31 @@ def test_a_draft_without_context_is_unchanged() -> None:
         (None, "It's 5 % APR; I don't know why."),
     ],
 )
-def test_style_changes_wording_not_content(style: str | None, told: str) -> None:
-    assert apply_style("It's 5 % APR; I don't know why.", style) == told
+def test_style_changes_wording_not_content(style: str | None, enhanced: str) -> None:
+    assert apply_style("It's 5 % APR; I don't know why.", style, FINANCE.glossary) == enhanced
 
 
-def test_an_example_is_added_only_when_the_reply_lacks_it() -> None:
-    goal = ReplyContext(patterns=[pattern("goal_focus", goal="a flat in Porto")])
-    assert enhance_reply("You could save more.", goal).applied == ["example"]
-    assert enhance_reply("You could save more for a flat in Porto.", goal).applied == []
+def test_the_general_profile_explains_no_finance_terms() -> None:
+    assert apply_style("It's 5 % APR.", "simple", GENERAL.glossary) == "It's 5 % APR."
+
+
+@pytest.mark.parametrize(
+    ("draft", "profile", "applied"),
+    [
+        ("That fits your plan.", GENERAL, ["example"]),
+        ("That fits your plan for a flat in Porto.", GENERAL, []),
+        ("You could save more.", FINANCE, ["example"]),
+        ("You could save more.", GENERAL, []),
+    ],
+)
+def test_a_goal_is_added_to_a_reply_about_goals_that_does_not_name_it(
+    draft: str, profile: Any, applied: list[str]
+) -> None:
+    known = snapshot(patterns=[pattern("goal_focus", goal="a flat in Porto")])
+    assert enhance_reply(draft, known, profile).applied == applied
 
 
 def test_followups_are_the_most_frequent_next_intents() -> None:
-    talks = [["a", "b", "a", "b", "a", "c"], ["a", "a", "d"]]
-    assert predict_followups(talks, "a") == ["b", "c", "d"]
-    assert predict_followups(talks, None) == predict_followups(talks, "d") == []
+    sessions = [["a", "b", "a", "b", "a", "c"], ["a", "a", "d"]]
+    assert predict_followups(sessions, "a") == ["b", "c", "d"]
+    assert predict_followups(sessions, None) == predict_followups(sessions, "d") == []

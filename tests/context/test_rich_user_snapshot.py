@@ -1,6 +1,6 @@
-"""The whole context of a user about whom much is known, compared with what was kept of it.
+"""The whole context of a user with a month of history, compared with a stored snapshot.
 
-Write it anew with GRAPHMEM_WRITE_SNAPSHOT=1 and read the difference before it is committed.
+Set GRAPHMEM_WRITE_SNAPSHOT=1 to write the snapshot anew, and review the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
 async def create_month_of_history(harness: ContextHarness) -> None:
-    """A month of Mara: her profile, her domains, her talks, her verdicts."""
+    """Create a month of Mara: profile, domains, sessions, feedback."""
     harness.clock.advance(timedelta(days=-30))
     await harness.save_memories(
         MemoryIn(content="Mara is vegetarian", importance=0.9),
@@ -42,7 +42,7 @@ async def create_month_of_history(harness: ContextHarness) -> None:
     for day in range(8):
         harness.clock.advance(timedelta(days=2))
         messages = await harness.add_messages(
-            f"talk-{day}",
+            f"session-{day}",
             MessageIn(
                 role="user", name="Mara", content=f"Could you please show what I spent on groceries in week {day}?",
                 intent="spending_analysis", entities={"category": "groceries", "amount": 80 + day, "goal": "a flat"},
@@ -53,7 +53,7 @@ async def create_month_of_history(harness: ContextHarness) -> None:
             learn=True,
         )  # fmt: skip
         if day % 3 == 0:
-            await harness.contexts.learn_from_feedback(harness.owner, messages[1].id, 5)
+            await harness.learner.learn_from_feedback(harness.owner, messages[1].id, 5)
     await harness.add_messages(
         "dinner",
         "What can I cook for guests who eat no meat?",
@@ -72,25 +72,26 @@ async def create_month_of_history(harness: ContextHarness) -> None:
 
 
 def normalise_snapshot(value: Any) -> Any:
-    """Return what was built with ids by their order and without scores."""
+    """Return a context with ids numbered in order of appearance and without scores."""
     seen: dict[str, str] = {}
     text = json.dumps(value, ensure_ascii=False, indent=1)
-    told = json.loads(_ID.sub(lambda found: seen.setdefault(found[0], f"id-{len(seen) + 1}"), text))
-    for each in told["related_sessions"]:
-        del each["relevance_score"]
-    told["memories"] = [each["content"] for each in told["memories"]]
-    told["preamble"] = told["preamble"].splitlines()
-    return told
+    snapshot = json.loads(_ID.sub(lambda found: seen.setdefault(found[0], f"id-{len(seen) + 1}"), text))
+    for session in snapshot["related_sessions"]:
+        del session["relevance_score"]
+    snapshot["memories"] = [memory["content"] for memory in snapshot["memories"]]
+    snapshot["preamble"] = snapshot["preamble"].splitlines()
+    return snapshot
 
 
 @pytest.mark.req("TRUE-09", "TRUE-10", "TRUE-11", "TRUE-12", "CASH-17", "QUINN-34")
-async def test_the_context_of_a_rich_user_matches_the_snapshot(harness: ContextHarness) -> None:
+async def test_the_context_of_a_rich_user_matches_the_snapshot(finance_harness: ContextHarness) -> None:
+    harness = finance_harness
     await create_month_of_history(harness)
     context = await harness.build_context(
         "As we discussed, what can I cook for my guests tonight?", session_id="today", intent="spending_analysis"
     )
-    told = normalise_snapshot(context.model_dump(mode="json"))
+    snapshot = normalise_snapshot(context.model_dump(mode="json"))
     if os.environ.get("GRAPHMEM_WRITE_SNAPSHOT"):
-        SNAPSHOT_FILE.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", "utf-8")
-    assert told == json.loads(SNAPSHOT_FILE.read_text("utf-8"))
+        SNAPSHOT_FILE.write_text(json.dumps(snapshot, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    assert snapshot == json.loads(SNAPSHOT_FILE.read_text("utf-8"))
     assert context.token_count <= 2000

@@ -1,28 +1,48 @@
-"""What stands is kept: bounded, for a time, and never past a write."""
+"""The snapshot cache: bounded in entries and time, and never stale after a write."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from graphmem.context.builder import CACHE_ENTRIES, CACHE_SECONDS, make_snapshot_cache
+from graphmem.context.snapshot_cache import CACHE_ENTRIES, CACHE_SECONDS, SnapshotCache
+from graphmem.domain.context_models import ContextSnapshot
+from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
 from graphmem.metrics import CACHE_HIT_RATE
 from graphmem.store.context import ContextStore
-from graphmem.store.context_mapping import ContextSnapshot
 from graphmem.store.driver import Graph, Row
 from tests.conftest import FakeClock
 from tests.context.conftest import ContextHarness
 
+OWNER = Owner("default", "mara")
 
-def make_snapshot(clock: FakeClock) -> ContextSnapshot:
-    return ContextSnapshot("1", clock())
+
+class SnapshotLoader:
+    """A store whose user is never written to; it counts the snapshots it returns."""
+
+    def __init__(self) -> None:
+        self.loaded: list[str | None] = []
+
+    async def load_snapshot(
+        self,
+        owner: Owner,
+        session_id: str | None,
+        *,
+        message_limit: int,
+        valid_until: datetime,
+        cached_version: str | None,
+    ) -> ContextSnapshot | None:
+        if cached_version is not None:
+            return None
+        self.loaded.append(session_id)
+        return ContextSnapshot("1", valid_until)
 
 
 class QueryCountingGraph:
-    """A graph that tells which queries were asked of it."""
+    """A graph that records the names of the queries it is asked."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -33,87 +53,102 @@ class QueryCountingGraph:
         return await self._graph.fetch(name, **parameters)
 
 
-@pytest.mark.req("TRUE-25")
-def test_the_cache_evicts_the_least_recently_used_of_a_thousand(clock: FakeClock) -> None:
-    cache = make_snapshot_cache(clock)
+async def fill_cache(clock: FakeClock) -> tuple[SnapshotCache, SnapshotLoader]:
+    """Return a full cache and its store, which has forgotten what it loaded."""
+    loader = SnapshotLoader()
+    cache = SnapshotCache(loader, clock)  # type: ignore[arg-type]
     for number in range(CACHE_ENTRIES):
-        cache["g", str(number), 60] = make_snapshot(clock)
-    assert len(cache) == 1000
-    assert cache.get(("g", "0", 60)) is not None
-    cache["g", "1001st", 60] = make_snapshot(clock)
-    assert len(cache) == 1000
-    assert ("g", "0", 60) in cache, "it was used last"
-    assert ("g", "1", 60) not in cache
+        await cache.load(OWNER, str(number), 60)
+    assert len(loader.loaded) == CACHE_ENTRIES == 1000
+    loader.loaded.clear()
+    return cache, loader
 
 
 @pytest.mark.req("TRUE-25")
-def test_replacing_an_entry_of_a_full_cache_evicts_nothing(clock: FakeClock) -> None:
-    cache = make_snapshot_cache(clock)
+async def test_the_cache_evicts_the_least_recently_used_of_a_thousand(clock: FakeClock) -> None:
+    cache, loader = await fill_cache(clock)
+    for session_id in ("0", "1001st", "0", "2", "1"):
+        await cache.load(OWNER, session_id, 60)
+    assert loader.loaded == ["1001st", "1"]
+
+
+@pytest.mark.req("TRUE-25")
+async def test_replacing_an_entry_of_a_full_cache_evicts_nothing(clock: FakeClock) -> None:
+    cache, loader = await fill_cache(clock)
+    clock.advance(timedelta(seconds=CACHE_SECONDS))
     for number in range(CACHE_ENTRIES):
-        cache["g", str(number), 60] = make_snapshot(clock)
-    cache["g", "500", 60] = make_snapshot(clock)
-    assert all(("g", str(number), 60) in cache for number in range(CACHE_ENTRIES))
+        await cache.load(OWNER, str(number), 60)
+    loader.loaded.clear()
+    for number in range(CACHE_ENTRIES):
+        await cache.load(OWNER, str(number), 60)
+    assert loader.loaded == []
 
 
 @pytest.mark.req("TRUE-25")
-def test_a_cache_entry_expires_after_3600_seconds(clock: FakeClock) -> None:
-    cache = make_snapshot_cache(clock)
-    cache["g", "s", 60] = make_snapshot(clock)
-    clock.advance(timedelta(seconds=CACHE_SECONDS - 1))
-    assert cache.get(("g", "s", 60)) is not None
-    clock.advance(timedelta(seconds=2))
-    assert cache.get(("g", "s", 60)) is None
-    assert len(cache) == 0
+@pytest.mark.parametrize(("seconds", "loads"), [(3599, 1), (3600, 2), (3601, 2)])
+async def test_a_cache_entry_expires_after_3600_seconds(clock: FakeClock, seconds: int, loads: int) -> None:
+    loader = SnapshotLoader()
+    cache = SnapshotCache(loader, clock)  # type: ignore[arg-type]
+    await cache.load(OWNER, "s", 60)
+    clock.advance(timedelta(seconds=seconds))
+    await cache.load(OWNER, "s", 60)
+    assert len(loader.loaded) == loads
 
 
 @pytest.mark.req("TRUE-25")
-async def test_the_snapshot_takes_one_query_and_is_reused_until_a_write(
-    harness: ContextHarness,
-) -> None:
+async def test_the_snapshot_takes_one_query_and_is_reused_until_a_write(harness: ContextHarness) -> None:
     await harness.save_memories("Mara is vegetarian")
     await harness.add_messages("s", "Hello", learn=True)
     counting_graph = QueryCountingGraph(harness.graph)
     store = ContextStore(counting_graph, harness.clock)  # type: ignore[arg-type]
-    hour = timedelta(hours=1)
-    first = await store.load_snapshot(harness.owner, "s", None, hour, 60)
+    until = harness.clock() + timedelta(hours=1)
+    first = await store.load_snapshot(harness.owner, "s", message_limit=60, valid_until=until)
+    assert first is not None
     assert counting_graph.query_names == ["context.load_snapshot"]
-    assert await store.load_snapshot(harness.owner, "s", first, hour, 60) is first
+    unchanged = await store.load_snapshot(
+        harness.owner, "s", message_limit=60, valid_until=until, cached_version=first.version
+    )
+    assert unchanged is None
     await harness.add_messages("s", "Another")
-    second = await store.load_snapshot(harness.owner, "s", first, hour, 60)
-    assert [each.content for each in second.messages] == ["Hello", "Another"]
+    second = await store.load_snapshot(
+        harness.owner, "s", message_limit=60, valid_until=until, cached_version=first.version
+    )
+    assert second is not None
+    assert [message.content for message in second.messages] == ["Hello", "Another"]
     assert counting_graph.query_names == ["context.load_snapshot"] * 3
 
 
 @pytest.mark.req("TRUE-25")
 async def test_the_next_context_includes_every_write(harness: ContextHarness) -> None:
-    async def told() -> list[str]:
-        return [each.content for each in (await harness.build_context("What about me?", session_id="s")).memories]
+    async def contents() -> list[str]:
+        context = await harness.build_context("What about me?", session_id="s")
+        return [memory.content for memory in context.memories]
 
-    assert await told() == []
+    assert await contents() == []
     (memory,) = await harness.save_memories("Mara is vegetarian")
-    assert await told() == ["Mara is vegetarian"]
+    assert await contents() == ["Mara is vegetarian"]
     harness.clock.advance(timedelta(seconds=1))
     await harness.save_memories(MemoryIn(content="Mara is vegan", supersedes=[memory.id]))
     harness.clock.advance(timedelta(seconds=1))
-    assert await told() == ["Mara is vegan"]
+    assert await contents() == ["Mara is vegan"]
     await harness.save_memories(MemoryIn(content="Answer with care", scope="global", importance=0.8))
-    assert set(await told()) == {"Mara is vegan", "Answer with care"}
+    assert set(await contents()) == {"Mara is vegan", "Answer with care"}
 
 
 @pytest.mark.req("TRUE-25")
 async def test_a_cached_snapshot_drops_memories_as_they_expire(harness: ContextHarness) -> None:
+    async def contents() -> set[str]:
+        return {memory.content for memory in (await harness.build_context("And me?")).memories}
+
     soon = harness.clock() + timedelta(minutes=10)
     await harness.save_memories(
         MemoryIn(content="Mara is away", expires_at=soon),
         MemoryIn(content="Mara works in Porto", invalid_at=soon),
         MemoryIn(content="Mara lives in Lisbon", valid_at=soon),
     )
-    assert {each.content for each in (await harness.build_context("And me?")).memories} == {
-        "Mara is away",
-        "Mara works in Porto",
-    }
+    assert await contents() == {"Mara is away", "Mara works in Porto"}
     harness.clock.advance(timedelta(minutes=10))
-    assert {each.content for each in (await harness.build_context("And me?")).memories} == {"Mara lives in Lisbon"}
+    assert await contents() == {"Mara lives in Lisbon"}
 
 
 @pytest.mark.req("TRUE-25", "TRUE-26")

@@ -56,6 +56,7 @@ async def main(data_dir: Path, step: str) -> None:
             entities=parts.entities,
             memory_writer=parts.memory_writer,
             policy=parts.policy,
+            profiles=parts.profiles,
             embedder=parts.embedder,
             model=model,
         )

@@ -18,6 +18,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobStatus
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import MessagesAccepted, MessagesIn
 from graphmem.domain.times import utc_now
 from graphmem.embedding import Embedder
@@ -75,7 +76,7 @@ async def test_a_new_worker_resumes_at_the_step_where_the_first_was_killed(
 ) -> None:
     entities, episodes = EntityStore(graph), EpisodeStore(graph, utc_now)
     facts, policy = FactStore(graph, entities, utc_now), SecretPolicy()
-    await MemoryWriter(facts, embedder, policy).save(
+    await MemoryWriter(facts, embedder, policy, TenantProfiles()).save(
         owner, [MemoryIn(content="User loves coffee")], actor=None, kind="api"
     )
     with ScriptedServer(answer_by_prompt) as server:

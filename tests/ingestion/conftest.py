@@ -15,6 +15,7 @@ from graphmem.domain.job import Job, JobOutcome
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import Memory, MemoryIn, SaveResult
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import MessagesAccepted, MessagesIn
 from graphmem.embedding import Embedder
 from graphmem.ingestion.extraction_job import EXTRACTION_JOB, TOOL_EXTRACTION_JOB, ExtractionJob
@@ -139,6 +140,12 @@ class IngestionHarness:
 
 
 @pytest.fixture
+def profiles() -> TenantProfiles:
+    """The general profile for every tenant."""
+    return TenantProfiles()
+
+
+@pytest.fixture
 def harness(
     owner: Owner,
     server: ScriptedServer,
@@ -147,13 +154,14 @@ def harness(
     graph: Graph,
     embedder: Embedder,
     clock: FakeClock,
+    profiles: TenantProfiles,
 ) -> IngestionHarness:
     server.steps.clear()
     entities = EntityStore(graph)
     facts = FactStore(graph, entities, clock)
     episodes = EpisodeStore(graph, clock)
     policy = SecretPolicy()
-    memory_writer = MemoryWriter(facts, embedder, policy)
+    memory_writer = MemoryWriter(facts, embedder, policy, profiles)
     model = LanguageModel(base_url=server.base_url, timeout=1, attempts=2, backoff=0.01)
     job = ExtractionJob(
         graph=graph,
@@ -162,11 +170,18 @@ def harness(
         entities=entities,
         memory_writer=memory_writer,
         policy=policy,
+        profiles=profiles,
         embedder=embedder,
         model=model,
     )
     summaries = SummaryJob(
-        graph=graph, episodes=episodes, facts=facts, memory_writer=memory_writer, policy=policy, model=model
+        graph=graph,
+        episodes=episodes,
+        facts=facts,
+        memory_writer=memory_writer,
+        policy=policy,
+        profiles=profiles,
+        model=model,
     )
     job_dispatcher.handlers = {
         EXTRACTION_JOB: job.run,

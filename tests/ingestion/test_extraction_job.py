@@ -8,6 +8,7 @@ import pytest
 
 from graphmem.domain.job import JobStatus
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.embedding import Embedder
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.memory_writer import MemoryWriter
@@ -348,15 +349,16 @@ async def test_system_and_tool_messages_are_stored_and_never_extracted(harness: 
 def replaced_model(
     harness: IngestionHarness, graph: Graph, embedder: Embedder, model: LanguageModel | None
 ) -> ExtractionJob:
-    policy = SecretPolicy()
+    policy, profiles = SecretPolicy(), TenantProfiles()
     facts = FactStore(graph, harness.entities, harness.clock)
     return ExtractionJob(
         graph=graph,
         episodes=harness.episodes,
         facts=facts,
         entities=harness.entities,
-        memory_writer=MemoryWriter(facts, embedder, policy),
+        memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         policy=policy,
+        profiles=profiles,
         embedder=embedder,
         model=model,
     )

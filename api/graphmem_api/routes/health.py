@@ -34,5 +34,5 @@ async def readyz(memory: GraphMemoryDep) -> schemas.ReadinessOut:
 @metrics_router.get("/metrics", summary="Measures for Prometheus", responses=PROMETHEUS_TEXT, response_class=Response)
 async def metrics(memory: GraphMemoryDep) -> Response:
     """Write all measures of the process."""
-    await memory.contexts.measure_storage()
+    await memory.storage.measure()
     return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from graphmem.domain.context_models import FeedbackResult
 from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.job import Job
+from graphmem.domain.learned_preferences import FeedbackResult
 from graphmem.domain.listing import Page
 from graphmem.domain.session import (
     ExtractionTriggered,
@@ -68,7 +68,7 @@ async def add_with_user_in_body(caller: Caller, memory: GraphMemoryDep, body: sc
 )
 async def feedback(owner: OwnerInPath, message_id: str, memory: GraphMemoryDep, body: FeedbackIn) -> FeedbackResult:
     """Record the user's verdict on a message and learn from it."""
-    learned: FeedbackResult = await memory.contexts.learn_from_feedback(owner, message_id, body.score, body.text)
+    learned: FeedbackResult = await memory.learner.learn_from_feedback(owner, message_id, body.score, body.text)
     return learned
 
 

@@ -1,0 +1,179 @@
+"""Learning from messages and feedback: context items, preferences, patterns; and pruning of what was learned."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Protocol
+
+from graphmem.context.feedback import HIGHEST_SCORE, LOWEST_SCORE, evaluate_feedback, unchanged_result
+from graphmem.context.mentions import MAX_TTL, extract_mentions
+from graphmem.context.patterns import find_patterns, max_window_days
+from graphmem.context.preferences import apply_signals, extract_stated_preferences, select_stale_preferences
+from graphmem.domain.behavior_patterns import BehaviorPattern
+from graphmem.domain.context_models import AmountMention, Mention, TimeMention
+from graphmem.domain.identity import Owner
+from graphmem.domain.job import JobOutcome, JobStatus
+from graphmem.domain.learned_preferences import FeedbackResult
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
+from graphmem.domain.search_models import LookupResponse
+from graphmem.domain.session import Message, MessageRole
+from graphmem.domain.times import Clock
+from graphmem.errors import InvalidInput
+from graphmem.jobs import Steps
+from graphmem.metrics import CONTEXT_EXTRACTION_TIME, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
+from graphmem.store.context import ContextStore, ContextTransaction
+from graphmem.store.episodes import EpisodeStore
+from graphmem.text.normalising import normalise
+
+
+class EntityFinder(Protocol):
+    """Finds the user's entities in a text."""
+
+    async def lookup(self, owner: Owner, text: str, limit: int, *, reinforce: bool) -> LookupResponse:
+        """Return the entities that the text names, each with up to `limit` memories."""
+
+
+class ContextLearner:
+    """Learns from what users say and how they rate replies."""
+
+    def __init__(
+        self,
+        store: ContextStore,
+        episodes: EpisodeStore,
+        entities: EntityFinder,
+        policy: SecretPolicy,
+        profiles: TenantProfiles,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._episodes = episodes
+        self._entities = entities
+        self._policy = policy
+        self._profiles = profiles
+        self._clock = clock
+
+    async def handle_observation_job(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
+        """Handle a job that learns from new messages."""
+        owner = Owner(payload["tenant"], payload["user_id"])
+
+        async def learn() -> None:
+            await self.learn_from_messages(owner, await self._episodes.load_messages(owner, payload["message_ids"]))
+
+        await steps.run("observe", learn)
+        return JobOutcome(status=JobStatus.SUCCEEDED)
+
+    async def learn_from_messages(self, owner: Owner, messages: Sequence[Message]) -> None:
+        """Learn from the user's own messages: what they mention, how the user wants to be answered, patterns.
+
+        Learning from the same messages again changes nothing but the count of detections.
+        """
+        user_messages = [message for message in messages if message.role is MessageRole.USER]
+        if not user_messages:
+            return
+        mentions = [mention for message in user_messages for mention in await self._extract_mentions(owner, message)]
+        await self._store.upsert_items(owner, mentions)
+        for message in user_messages:
+            await self._learn_stated_preferences(owner, message)
+        await self.detect_patterns(owner)
+
+    async def learn_from_feedback(
+        self, owner: Owner, message_id: str, score: int, text: str | None = None
+    ) -> FeedbackResult:
+        """Learn from a score of 1 to 5 on a message and an optional comment; repeated feedback changes nothing.
+
+        Raises InvalidInput for another score, NotFound for an unknown message.
+        """
+        if not LOWEST_SCORE <= score <= HIGHEST_SCORE:
+            raise InvalidInput(
+                f"A score lies between {LOWEST_SCORE} and {HIGHEST_SCORE}.",
+                errors=[{"loc": ["score"], "msg": "out of range"}],
+            )
+        technical_cues = self._profiles.for_tenant(owner.tenant).technical_cues
+        feedback = f"{score} {text or ''}"
+        now = self._clock()
+
+        async def learn(transaction: ContextTransaction) -> FeedbackResult:
+            interaction = await transaction.load_interaction(message_id)
+            if interaction.learned_from == feedback:
+                return unchanged_result(interaction, score)
+            result = evaluate_feedback(interaction, score, text or "", technical_cues, now)
+            await transaction.save_feedback(interaction, result, text, learned_from=feedback)
+            return result
+
+        result = await self._store.write(owner, learn)
+        PREFERENCE_UPDATES.inc(len(result.preferences))
+        return result
+
+    async def detect_patterns(self, owner: Owner) -> list[BehaviorPattern]:
+        """Detect the user's patterns anew, store them, and return those that hold."""
+        now = self._clock()
+        profile = self._profiles.for_tenant(owner.tenant)
+        turns = await self._store.list_user_messages(
+            owner, now - timedelta(days=max_window_days(profile)), await self._episodes.get_timezone(owner)
+        )
+        patterns = find_patterns(turns, now, profile)
+        await self._store.upsert_patterns(owner, patterns)
+        for pattern in patterns:
+            PATTERN_DETECTION_COUNT.labels(pattern.type.value).inc()
+        return await self._store.list_patterns(owner)
+
+    async def prune(self, owner: Owner) -> dict[str, int]:
+        """Delete expired context items and stale preferences; return how many of each."""
+        now = self._clock()
+
+        async def delete_stale(transaction: ContextTransaction) -> int:
+            stale = select_stale_preferences(await transaction.list_preferences(), now)
+            await transaction.delete_preferences(stale)
+            return len(stale)
+
+        return {
+            "context_items": await self._store.delete_expired_items(owner),
+            "preferences": await self._store.write(owner, delete_stale),
+        }
+
+    async def erase_memory_traces(self, owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
+        """Erase the goal patterns named by a text that an erased memory has or had."""
+        await self._store.delete_goal_patterns(owner, [normalise(text) for text in texts])
+
+    async def _extract_mentions(self, owner: Owner, message: Message) -> list[Mention]:
+        """Return what a message mentions, without secrets."""
+        now = self._clock()
+        if message.timestamp + MAX_TTL <= now:
+            return []
+        with CONTEXT_EXTRACTION_TIME.time():
+            known_entities: list[tuple[str, str]] = []
+            if not message.entities:
+                found = await self._entities.lookup(owner, message.content, 1, reinforce=False)
+                known_entities = [
+                    (match.entity.type, match.entity.name) for match in found.entities if not match.entity.is_user
+                ]
+            profile = self._profiles.for_tenant(owner.tenant)
+            # Reading times is CPU-bound; in a thread it does not delay replies.
+            mentions = await asyncio.to_thread(extract_mentions, message, now, profile, known_entities)
+        return [mention for mention in mentions if not self._has_secret(owner, mention)]
+
+    def _has_secret(self, owner: Owner, mention: Mention) -> bool:
+        value = mention.value
+        plain = value.model_dump() if isinstance(value, TimeMention | AmountMention) else value
+        return bool(self._policy.refused_classes({mention.key: plain}, owner.tenant))
+
+    async def _learn_stated_preferences(self, owner: Owner, message: Message) -> None:
+        signals = extract_stated_preferences(message.content)
+        if not signals:
+            return
+        now = self._clock()
+
+        async def learn(transaction: ContextTransaction) -> int:
+            current = await transaction.list_preferences()
+            already_learned = {
+                preference.type_and_key for preference in current if message.id in preference.learned_from.message_ids
+            }
+            new_signals = [signal for signal in signals if signal.type_and_key not in already_learned]
+            changed = apply_signals(current, new_signals, owner.user_id, message.id, now)
+            await transaction.upsert_preferences(changed)
+            return len(changed)
+
+        PREFERENCE_UPDATES.inc(await self._store.write(owner, learn))
