@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.memory import Domain, Id, Memory, Metadata
+from graphmem.domain.memory import Memory
 from graphmem.domain.session import MessageRole
 from graphmem.domain.text import NonBlankText
+from graphmem.domain.types import Domain, Id, Metadata
 
 DEFAULT_TOKEN_BUDGET = 2000
 """Tokens of preamble and question together (TRUE-12)."""

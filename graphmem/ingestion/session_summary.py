@@ -9,19 +9,11 @@ from typing import Any
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
-from graphmem.domain.memory import (
-    TOPIC_TAGS,
-    MemoryIn,
-    MemorySourceIn,
-    MemoryStatus,
-    MemoryType,
-    SaveAction,
-    SaveResult,
-    Scope,
-)
+from graphmem.domain.memory import MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, SaveAction, SaveResult, Scope
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import Message, Session
 from graphmem.domain.tokens import count_tokens
+from graphmem.domain.types import TOPIC_TAGS
 from graphmem.domain.versioning import Ledger
 from graphmem.ingestion.candidates import validate_tags
 from graphmem.ingestion.extraction_job import NO_MODEL_REASON

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from graphmem.domain.memory import DEFAULT_PREDICATES, TOPIC_TAGS
+from graphmem.domain.memory import DEFAULT_PREDICATES
 from graphmem.domain.session import MessageRole
+from graphmem.domain.types import TOPIC_TAGS
 from graphmem.ingestion.candidates import Rejection
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, UpsertMemory
 from graphmem.ingestion.transcript import WEEKDAY_NAMES, TranscriptLine

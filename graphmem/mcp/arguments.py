@@ -7,19 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.memory import (
-    MAX_CONTENT_LENGTH,
-    TOPIC_TAGS,
-    Domain,
-    Id,
-    MemoryTypeInput,
-    Scope,
-    Tags,
-    UnitInterval,
-)
-from graphmem.domain.search_models import QueryText, TagFilter
+from graphmem.domain.filters import TagFilter
+from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryTypeInput, Scope
+from graphmem.domain.search_models import QueryText
 from graphmem.domain.text import NonBlankText
 from graphmem.domain.times import Instant
+from graphmem.domain.types import TOPIC_TAGS, Domain, Id, Tags, UnitInterval
 from graphmem.errors import InvalidInput
 
 _NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")

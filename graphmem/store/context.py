@@ -27,10 +27,11 @@ from graphmem.store.context_mapping import (
     preference_from_node,
     preference_to_row,
     snapshot_from_row,
-    to_json,
 )
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.episode_mapping import message_from_node
+from graphmem.store.json_text import to_json
+from graphmem.store.user_lock import lock_user
 
 MAX_PROFILE_MEMORIES = 100
 MAX_GLOBAL_MEMORIES = 20
@@ -322,7 +323,4 @@ class ContextStore:
             )
 
     async def _lock_user(self, transaction: Transaction, owner: Owner) -> None:
-        await transaction.run(
-            "facts.lock_user",
-            group_id=owner.group_id, tenant=owner.tenant, user_id=owner.user_id, now=self._clock(), count=1,
-        )  # fmt: skip
+        await lock_user(transaction, owner, self._clock())

@@ -7,7 +7,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from graphmem.domain.context_models import (
@@ -21,8 +21,10 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory
 from graphmem.domain.session import Message, Session
 from graphmem.store.driver import Row
+from graphmem.store.entity_mapping import entity_ref_from_node
 from graphmem.store.episode_mapping import message_from_node, message_from_row, session_from_node
-from graphmem.store.fact_mapping import entity_ref_from_node, fact_from_row, memory_from_fact
+from graphmem.store.fact_mapping import fact_from_row, memory_from_fact
+from graphmem.store.json_text import to_json
 
 _SNAPSHOT_TIME_FIELDS = (
     "created_at", "first_created_at", "updated_at", "last_accessed_at", "valid_at", "invalid_at", "expires_at",
@@ -275,13 +277,4 @@ def pattern_from_node(stored: Mapping[str, Any]) -> BehaviorPattern:
 
 
 def _user_id_from_node(stored: Mapping[str, Any]) -> str:
-    return str(stored["group_id"]).split(":", 1)[1]
-
-
-def to_json(value: object) -> str:
-    """Return a value as JSON text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_json_default)
-
-
-def _json_default(value: object) -> str:
-    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)
+    return Owner.from_group_id(stored["group_id"]).user_id

@@ -11,6 +11,7 @@ import pytest
 
 from graphmem.bootstrap import GraphMemory
 from graphmem.domain.context_models import ContextRequest, ContextResponse
+from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory, MemoryIn
 from graphmem.domain.policy import SecretPolicy
@@ -26,7 +27,6 @@ from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
-from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from graphmem.store.search import SearchStore
@@ -107,7 +107,7 @@ async def harness(graph: Graph, owner: Owner, embedder: Embedder, clock: FakeClo
     """The context verbs of a fresh user."""
     entities, policy = EntityStore(graph), SecretPolicy()
     facts, episodes, searching = FactStore(graph, entities, clock), EpisodeStore(graph, clock), SearchStore(graph)
-    names, reinforcement = EntityNameCache(searching, facts, clock), ReinforcementBuffer(graph, facts, clock)
+    names, reinforcement = EntityNameCache(searching, facts, clock), ReinforcementBuffer(facts, clock)
     search = HybridSearch(searching, entities, episodes, names, reinforcement, embedder, clock)
     lookup = EntityLookup(searching, names, reinforcement, clock)
     store = ContextStore(graph, clock)
