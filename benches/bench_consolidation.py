@@ -27,12 +27,12 @@ from graphmem.consolidation.run_transaction import LossLimits
 from graphmem.domain.consolidation_models import RunPhase, RunTrigger, parse_proposals
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
+from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.times import utc_now
 from graphmem.llm.prompts import load_prompts
 from graphmem.settings import Settings
 from graphmem.store.facts import FactStore
-from graphmem.store.new_memory import NewMemory
 from graphmem.store.runs import RunStore
 from graphmem.store.snapshots import SnapshotStore
 from graphmem.store.transfer import TransferStore

@@ -19,12 +19,12 @@ from datetime import UTC, datetime, timedelta
 from graphmem import eventloop
 from graphmem.bootstrap import Components, GraphMemory
 from graphmem.domain.context_models import ContextRequest
+from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
+from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.session import MessageIn, MessageRole
 from graphmem.settings import Settings
-from graphmem.store.episode_mapping import PreparedMessage
-from graphmem.store.new_memory import NewMemory
 
 THINGS = [
     "rent", "groceries", "cycling", "chess", "pottery", "Lisbon", "sourdough", "gardening", "taxes", "violin", "hiking",

@@ -32,8 +32,10 @@ from benches.metrics import quantile
 from benches.synthetic_data import SyntheticData, users
 from graphmem import eventloop
 from graphmem.bootstrap import Components, RetrievalComponents, open_components
+from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
-from graphmem.domain.search_models import FactFilters, SearchQuery
+from graphmem.domain.listing import SortOrder
+from graphmem.domain.search_models import SearchQuery
 from graphmem.embedded import EmbeddedNeo4j
 from graphmem.embedding import Embedder
 from graphmem.retrieval.search_preparer import MIN_CANDIDATES_PER_CHANNEL
@@ -125,14 +127,9 @@ def questions(world: SyntheticData, made: Sequence[str], count: int) -> list[str
 
 async def sample_fact_texts(components: Components, owner: Owner) -> list[str]:
     """Return what some of a user's facts say."""
-    rows = await components.graph.fetch(
-        "facts.list_page",
-        group_ids=[owner.group_id], valid_at=datetime.now(UTC), known_at=datetime.now(UTC), any_validity=False,
-        types=None, tags=[], not_tags=[], domain=None, scope=None, entity_ids=None, keyword=None, session_id=None,
-        min_importance=None, min_confidence=None, created_after=None, created_before=None, sort="created_at",
-        direction=1, after_key=None, after_id=None, limit=500,
-    )  # fmt: skip
-    return [row["fact"]["fact"] for row in rows]
+    filters = FactFilters(valid_at=datetime.now(UTC))
+    memories, _ = await components.facts.list_page(owner, filters, sort=SortOrder.CREATED_AT, limit=500)
+    return [memory.content for memory in memories]
 
 
 async def measure(
@@ -196,7 +193,7 @@ async def index_recall(
         found = (await retrieval.store.find_facts_by_vector(owner, vector, filters, MIN_CANDIDATES_PER_CHANNEL))[:20]
         nearest = await components.graph.fetch_value(
             "search.scan_facts_by_vector",
-            group_ids=owner.readable_group_ids, vector=vector, limit=20, **filters.time_params, **filters.attribute_params,
+            group_ids=owner.readable_group_ids, vector=vector, limit=20, **filters.as_of_params, **filters.attribute_params,
         )  # fmt: skip
         exact = {uuid for uuid, *_ in nearest}
         shares.append(len(exact & {each.uuid for each in found}) / len(exact))

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.entity import EntityIn
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn, MemorySourceIn
+from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.session import MessageIn, embedding_text
 from graphmem.domain.text import name_key
 from graphmem.embedding import Embedder
-from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
-from graphmem.store.new_memory import NewMemory
 
 ANSWERABLE_CATEGORIES = (1, 2, 3, 4)
 """Categories with an answer in the conversation; 5 asks for what was never said."""

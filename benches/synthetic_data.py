@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner
+from graphmem.domain.identity import Owner, group_key
 from graphmem.domain.memory import MemoryType, Scope
 from graphmem.domain.text import content_hash, name_key
-from graphmem.store.fact_mapping import fact_to_properties, group_key
+from graphmem.store.fact_mapping import fact_to_properties
 
 SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "or", "el")]
 VOCABULARY = 8_000

@@ -1,62 +1,23 @@
-// Parts that several queries return in the same form, written `{{name}}` where they stand.
-// The driver makes Neo4j's datetimes into Python's one by one and slowly, so times are returned as numbers:
-// microseconds since 1970, null where open.
-
-// fragment: fact_version
-// One version of a memory, as the store reads it; `r` is its edge.
-r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null, last_accessed_at: null,
-   valid_at: null, invalid_at: null, claimed_invalid_at: null, created_at: null, first_created_at: null,
-   updated_at: null, expired_at: null, expires_at: null} AS fact,
-[at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.claimed_invalid_at, r.created_at, r.first_created_at,
-        r.updated_at, r.expired_at, r.expires_at] | at.epochSeconds * 1000000 + at.microsecond] AS times,
-startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
-
-// fragment: fact_candidate
-// What ranking needs of a fact that a channel found with a `score`, and no more.
-[r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
- r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids]
-
-// fragment: memory_columns
-// What callers see of a fact, its subject and object, and the entities it names.
-[r {.uuid, .memory_id, .version, .group_id, .name, .fact, .content_hash, .type, .scope, .domain, .tags, .confidence,
-    .importance, .strength, .decay_rate, .access_count, .retired, .status, .end_status, .superseded_by, .supersedes,
-    .associations, .source_kind, .session_id, .message_ids, .immutable, .single_valued, .metadata, .entity_ids},
- [at IN [r.last_accessed_at, r.valid_at, r.invalid_at, r.claimed_invalid_at, r.created_at, r.first_created_at,
-         r.updated_at, r.expired_at, r.expires_at] | at.epochSeconds * 1000000 + at.microsecond],
- startNode(r).uuid, endNode(r).uuid,
- [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
-   UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
-   MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
- }]
-
-// fragment: message_columns
-// What callers see of a message, and its times.
-[m {.*, content_embedding: null, redacted: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
- [at IN [m.valid_at, m.created_at, m.extracted_at] | at.epochSeconds * 1000000 + at.microsecond]]
-
-// fragment: add_mentions
-// Remember on entities which memories mention them beside subject and object.
-UNWIND $mentioned AS row
-MATCH (e:Entity {uuid: row.entity_id}) WHERE e.group_id = $group_id
-SET e.mentioned_in = coalesce(e.mentioned_in, []) + [id IN row.memory_ids WHERE NOT id IN coalesce(e.mentioned_in, [])]
+// Parts of queries that several of them share. A query, or a later fragment, includes one as `{{name}}`.
+// Queries return times as microseconds since 1970, null where open: the driver converts Neo4j's datetimes slowly.
 
 // fragment: await_fulltext
-// Full text lags behind writes by a moment: wait until it holds all that was written before this query.
+// Full-text indexes are updated shortly after a write: wait until they contain everything written before this query.
 CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
 
 // fragment: as_of_params
-// The bounds of both axes of time; they come as [seconds since 1970, microseconds], which the driver writes faster.
+// The bounds of both time axes; they arrive as [seconds since 1970, microseconds], which the driver sends faster.
 WITH datetime({epochSeconds: $valid_at[0], microsecond: $valid_at[1]}) AS valid_at,
      datetime({epochSeconds: $valid_after[0], microsecond: $valid_after[1]}) AS valid_after,
      datetime({epochSeconds: $known_at[0], microsecond: $known_at[1]}) AS known_at
 
 // fragment: as_of_filter
-// A fact `r` of the user that was believed and held within `{{as_of_params}}`.
+// True for a version `r` that the user can read, that was believed at `known_at` and that was valid at `valid_at`.
 r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND r.valid_from <= valid_at AND r.valid_to >= valid_after
 
-// fragment: attribute_filter
-// A fact `r` has the attributes that are asked for.
+// fragment: matches_filters
+// True for a version `r` whose attributes match the filters; null and empty lists of tags filter nothing.
 ($types IS NULL OR r.type IN $types)
   AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
   AND all(tag IN $tags_all WHERE tag IN r.tags)
@@ -91,3 +52,66 @@ RETURN collect(p {.*}) AS preferences
 MATCH (p:BehaviorPattern) WHERE p.group_id = $group_id AND p.is_active
 WITH p ORDER BY p.confidence_score DESC, p.pattern_type, p.pattern_key
 RETURN collect(p {.*}) AS patterns
+
+// fragment: fact_times
+// The times of a version `r`, in the order of `TIME_FIELDS`.
+[at IN [r.valid_at, r.invalid_at, r.claimed_invalid_at, r.created_at, r.expired_at, r.first_created_at, r.updated_at,
+        r.last_accessed_at, r.expires_at] | at.epochSeconds * 1000000 + at.microsecond]
+
+// fragment: fact_version
+// A version `r` with all its properties but the vector and the shadow bounds.
+r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null, known_to: null, valid_at: null,
+   invalid_at: null, claimed_invalid_at: null, created_at: null, expired_at: null, first_created_at: null,
+   updated_at: null, last_accessed_at: null, expires_at: null} AS fact,
+{{fact_times}} AS times, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+
+// fragment: fact_candidate
+// What ranking needs of a version `r` that a channel found with a `score`, in the order of `FactCandidate`.
+[r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
+ r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids]
+
+// fragment: memory_columns
+// What callers see of a version `r`: its properties, its times, its subject and object, and the entities it refers to.
+[r {.memory_id, .uuid, .version, .fact, .name, .type, .scope, .status, .domain, .tags, .metadata, .confidence,
+    .importance, .strength, .decay_rate, .access_count, .immutable, .single_valued, .retired, .content_hash,
+    .source_kind, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
+    .group_id},
+ {{fact_times}}, startNode(r).uuid, endNode(r).uuid,
+ [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
+   UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
+   MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
+ }]
+
+// fragment: facts_of_entity
+// Every version `r` at the edges of the entity `e` and every version that mentions it, once.
+CALL (e) {
+  MATCH (e)-[r:RELATES_TO]-() RETURN r
+  UNION
+  UNWIND coalesce(e.mentioned_in, []) AS memory_id
+  MATCH ()-[r:RELATES_TO {group_id: e.group_id, memory_id: memory_id}]->() RETURN r
+}
+
+// fragment: entity_node
+// An entity `e` without its vector.
+e {.*, name_embedding: null}
+
+// fragment: memory_count
+// How many facts at the edges of the entity `e` are believed now.
+COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL }
+
+// fragment: entity_columns
+// An entity `e`, its times and its memory count.
+e {.*, name_embedding: null, created_at: null, updated_at: null},
+[at IN [e.created_at, e.updated_at] | at.epochSeconds * 1000000 + at.microsecond],
+{{memory_count}}
+
+// fragment: message_columns
+// What callers see of a message `m`, and its times.
+[m {.*, content_embedding: null, redacted: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
+ [at IN [m.valid_at, m.created_at, m.extracted_at] | at.epochSeconds * 1000000 + at.microsecond]]
+
+// fragment: add_mentions
+// Record on entities which memories mention them beside subject and object.
+UNWIND $mentioned AS row
+MATCH (e:Entity {uuid: row.entity_id}) WHERE e.group_id = $group_id
+SET e.mentioned_in = coalesce(e.mentioned_in, []) + [id IN row.memory_ids WHERE NOT id IN coalesce(e.mentioned_in, [])]

@@ -226,7 +226,7 @@ class RetrievalComponents:
         settings, clock, graph = components.settings, components.clock, components.graph
         store = SearchStore(graph)
         names = EntityNameCache(store, components.facts, clock)
-        reinforcement = ReinforcementBuffer(graph, components.facts, clock)
+        reinforcement = ReinforcementBuffer(components.facts, clock)
         search = HybridSearch(
             store,
             components.entities,

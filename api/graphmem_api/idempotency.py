@@ -17,14 +17,9 @@ from cryptography.fernet import Fernet, InvalidToken
 from fastapi import Request
 from fastapi.responses import Response
 
+from graphmem.domain.idempotency import IdempotencyClaim, IdempotentRequest, StoredResponse
 from graphmem.errors import Gone, GraphmemError, IdempotencyConflict, InvalidInput, Unavailable
-from graphmem.store.idempotency import (
-    LEASE_DURATION,
-    IdempotencyClaim,
-    IdempotencyStore,
-    IdempotentRequest,
-    StoredResponse,
-)
+from graphmem.store.idempotency import LEASE_DURATION, IdempotencyStore
 
 log = logging.getLogger(__name__)
 

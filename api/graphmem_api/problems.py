@@ -131,6 +131,4 @@ def _field_message(error: Mapping[str, Any]) -> str:
 
 def _printable_location(parts: Iterable[str | int]) -> list[str | int]:
     """Return a location with names cut short and made printable: they can be the caller's own."""
-    return [
-        part if isinstance(part, int) else replace_surrogates(part[:_MAX_NAME_CHARS]) for part in parts
-    ]
+    return [part if isinstance(part, int) else replace_surrogates(part[:_MAX_NAME_CHARS]) for part in parts]

@@ -10,10 +10,9 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
 from graphmem.domain.api_key import ApiKey
-from graphmem.domain.identity import Owner
+from graphmem.domain.idempotency import IdempotentRequest
+from graphmem.domain.identity import Owner, group_key
 from graphmem.errors import InvalidInput
-from graphmem.store.fact_mapping import group_key
-from graphmem.store.idempotency import IdempotentRequest
 from graphmem_api.auth import Permission, authorize
 from graphmem_api.idempotency import IDEMPOTENCY_HEADER, IdempotentResponder, fingerprint, read_key
 from graphmem_api.openapi import add_common_docs

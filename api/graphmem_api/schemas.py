@@ -9,8 +9,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from graphmem.domain.api_key import ApiKey
 from graphmem.domain.consolidation_models import Proposal
 from graphmem.domain.job import Receipt
-from graphmem.domain.memory import Id, MemoryIn, SaveResult
+from graphmem.domain.memory import MemoryIn, SaveResult
 from graphmem.domain.session import MessagesIn
+from graphmem.domain.types import Id
 
 
 class StrictModel(BaseModel):

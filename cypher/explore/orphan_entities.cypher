@@ -1,4 +1,4 @@
-// Orphans: entities that no current fact ties to anything and no message mentions. Set `:params {group_id: "default:mara"}` first.
+// Orphans: entities without a current fact that no message mentions. Set `:params {group_id: "default:mara"}` first.
 MATCH (entity:Entity {group_id: $group_id})
 WHERE NOT EXISTS {
     MATCH (entity)-[fact:RELATES_TO]-(:Entity)

@@ -1,25 +1,25 @@
 // Messages, stored as episodes, and their sessions.
 
 // name: fetch_texts(group_id, message_ids)
-// Fetch what some messages say, without secrets.
+// Fetch the texts of messages without secrets.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.uuid AS uuid, coalesce(m.redacted, m.content) AS content,
        m.session_id AS session_id
 
 // name: find_stored(group_id, message_ids)
-// Find which messages are stored already, whole or archived, and which job is to read them.
+// Find the messages that are stored already, in full or archived, and the job that will read each.
 MATCH (m:Episodic|ArchivedEpisode {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.session_id AS session_id, m.pending_job AS pending_job,
        coalesce(m.extracted_at, m.archived_at) AS extracted_at
 
 // name: get_or_create_session(group_id, session_id, properties, now)
-// Fetch a session, making it when it is new.
+// Fetch a session, creating it if needed.
 MERGE (s:Session {group_id: $group_id, session_id: $session_id})
 ON CREATE SET s += $properties, s.created_at = $now, s.updated_at = $now
 RETURN s {.*} AS session
 
 // name: append_messages(group_id, session_id, rows, links, last_episode, intents, now)
-// Store turns at the end of a session, each tied to the one before it.
+// Append messages to a session, each linked to the one before it.
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.message_count = s.message_count + size($rows), s.last_episode = $last_episode, s.updated_at = $now,
     s.intent_sequence = s.intent_sequence + $intents, s.is_active = true, s.ended_at = null
@@ -45,7 +45,7 @@ MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN {{message_columns}} AS message ORDER BY m.session_id, m.position
 
 // name: load_conversation_context(group_id, message_ids, preceding)
-// Fetch messages in the order of their session, those that stand last before them there, and the user's time zone.
+// Fetch messages in the order of their session, the last messages before them, and the user's time zone.
 CALL () {
   MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
   WITH m ORDER BY m.session_id, m.position
@@ -66,34 +66,34 @@ MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.positi
 RETURN {{message_columns}} AS message ORDER BY m.position LIMIT $limit
 
 // name: list_unextracted(group_id, session_id)
-// Find the messages of a session that no job has read or is to read.
+// Find the messages of a session that no job has read or will read.
 MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
 WHERE m.position >= 0 AND m.extracted_at IS NULL AND m.pending_job IS NULL
 RETURN {{message_columns}} AS message ORDER BY m.position
 
 // name: assign_to_job(group_id, message_ids, job_id)
-// Note which job is to read some messages.
+// Record which job will read messages.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 SET m.pending_job = $job_id
 
 // name: mark_extracted(group_id, message_ids, at)
-// Note that messages have been read by extraction.
+// Record that extraction has read messages.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 SET m.extracted_at = $at
 REMOVE m.pending_job
 
 // name: release_from_job(group_id, job_id)
-// Let go of the messages of a job that did not read them.
+// Release the messages that a job was to read.
 MATCH (m:Episodic {pending_job: $job_id}) WHERE m.group_id = $group_id
 REMOVE m.pending_job
 
 // name: list_pending_of_job(group_id, job_id)
-// Fetch the messages that a job is still to read.
+// Fetch the messages that a job has not read yet.
 MATCH (m:Episodic {pending_job: $job_id}) WHERE m.group_id = $group_id
 RETURN {{message_columns}} AS message ORDER BY m.session_id, m.position
 
 // name: list_pending()
-// Find every message that a job is to read, by job.
+// Find every message that a job has not read yet, by job.
 MATCH (m:Episodic) WHERE m.pending_job IS NOT NULL
 WITH m ORDER BY m.position
 RETURN m.group_id AS group_id, m.pending_job AS job_id, m.session_id AS session_id,
@@ -105,7 +105,7 @@ MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 RETURN s {.*} AS session
 
 // name: find_session_owners(tenant_prefix, session_id)
-// Find whose sessions of one tenant carry an id.
+// Find the users of a tenant that have a session of an id, up to two.
 MATCH (s:Session {session_id: $session_id}) WHERE s.group_id STARTS WITH $tenant_prefix
 RETURN s.group_id AS group_id ORDER BY group_id LIMIT 2
 
@@ -117,38 +117,34 @@ WHERE ($active IS NULL OR s.is_active = $active)
 RETURN s {.*} AS session ORDER BY s.updated_at DESC, s.session_id LIMIT $limit
 
 // name: close_session(group_id, session_id, now)
-// End a session; one that has ended stays as it is.
+// End a session; one that has ended stays unchanged.
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.ended_at = coalesce(s.ended_at, $now), s.is_active = false, s.updated_at = coalesce(s.ended_at, $now)
 RETURN s {.*} AS session
 
-// name: set_timezone(group_id, tenant, user_id, timezone, now)
-// Remember a user's time zone.
-MERGE (u:User {group_id: $group_id})
-ON CREATE SET u.tenant = $tenant, u.user_id = $user_id, u.created_at = $now, u.write_version = 0
-SET u.timezone = $timezone
+// name: set_timezone(group_id, timezone)
+// Store a user's time zone.
+MATCH (u:User {group_id: $group_id}) SET u.timezone = $timezone
 
 // name: get_timezone(group_id)
 // Fetch a user's time zone.
 MATCH (u:User {group_id: $group_id}) RETURN u.timezone AS timezone
 
 // name: save_summary(group_id, session_id, summary, title, tags, sentiment, through, now)
-// Keep what stands for the messages of a session up to a position; the user's write version tells it to every cache.
-MATCH (u:User {group_id: $group_id}) SET u.write_version = u.write_version + 1
-WITH u
+// Store a summary of the messages of a session up to a position; the caller has locked the user.
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.summary = $summary, s.title = $title, s.summarized_through = $through, s.updated_at = $now,
     s.sentiment_score = coalesce($sentiment, s.sentiment_score),
     s.topic_tags = {{added_topic_tags}}
 
 // name: list_summary_facts(group_id, session_id)
-// Fetch the believed memories that sum up a session.
+// Fetch the believed summaries of a session.
 MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
 WHERE r.expired_at IS NULL AND r.source_kind = 'summary'
 RETURN {{fact_version}}
 
 // name: list_episodic_facts(group_id, session_id)
-// Fetch the believed memories that belong to a session only.
+// Fetch the believed memories that are recalled in their session only.
 MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
 WHERE r.expired_at IS NULL AND r.scope = 'episodic' AND r.valid_from < r.valid_to
 RETURN {{fact_version}}

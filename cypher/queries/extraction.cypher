@@ -1,7 +1,7 @@
-// What extraction looks up: names, related facts, interests noted once, and what has been applied.
+// Extraction: names, related facts, interest candidates and the results already applied.
 
 // name: list_known_names(group_id, name_limit, interest_limit)
-// List the entities a user's facts speak of most, the user's own first, and the interests the user has shown once.
+// List the entities with the most facts, the user's own first, and the interests that were mentioned too rarely so far.
 CALL () {
   MATCH (e:Entity {group_id: $group_id})
   WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts
@@ -22,7 +22,7 @@ WHERE e.name_key IN $keys OR any(key IN e.alias_keys WHERE key IN $keys)
 RETURN collect([e.uuid, e.name_key, e.alias_keys, coalesce(e.is_user, false)]) AS found
 
 // name: find_similar_entities(group_id, names)
-// Find entities whose names share words with new names or lie near them, with how near they are.
+// Find entities whose names share words with new names or have similar vectors, with their cosine similarity.
 CYPHER 25
 {{await_fulltext}}
 UNWIND $names AS name
@@ -40,15 +40,16 @@ RETURN collect([name.key, {id: e.uuid, name: e.name, type: e.type, aliases: e.al
                 CASE WHEN e.name_embedding IS NULL THEN 0.0
                      ELSE 2 * vector.similarity.cosine(e.name_embedding, name.vector) - 1 END]) AS found
 
-// name: find_related_facts(group_id, vectors, words, entity_ids, pairs, hashes, valid_after, known_at, limit)
-// Find believed facts near new statements: by meaning, by words, at the entities named, in the same place; with each one's nearness.
+// name: find_related_facts(group_id, vectors, words, entity_ids, pairs, hashes, ends_after, known_at, limit)
+// Find believed facts related to new statements, with the cosine similarity to each: by meaning, by words, by entity, by
+// subject and predicate, by content. Facts that ended before `ends_after` are left out unless their content is the same.
 CYPHER 25
 CALL () {
   UNWIND $vectors AS vector
   CALL (vector) {
     MATCH ()-[r:RELATES_TO]->()
     SEARCH r IN (VECTOR INDEX graphmem_fact_embedding FOR vector
-      WHERE r.group_id = $group_id AND r.valid_to > $valid_after AND r.known_to > $known_at LIMIT $limit) SCORE AS score
+      WHERE r.group_id = $group_id AND r.valid_to > $ends_after AND r.known_to > $known_at LIMIT $limit) SCORE AS score
     RETURN r
   }
   RETURN r
@@ -72,7 +73,7 @@ CALL () {
 }
 WITH DISTINCT r
 WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid_to
-  AND (r.valid_to > $valid_after OR r.content_hash IN $hashes)
+  AND (r.valid_to > $ends_after OR r.content_hash IN $hashes)
 WITH r, r.fact_embedding AS embedding
 RETURN collect([
   r.memory_id, r.fact, r.content_hash, r.name, startNode(r).uuid,
@@ -82,28 +83,28 @@ RETURN collect([
 ]) AS found
 
 // name: rename_entity(group_id, entity_id, canonical_name, name_key, vector, now)
-// Give an entity its proper name.
+// Set the name of an entity.
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
 SET e.name = $canonical_name, e.name_key = $name_key, e.name_embedding = $vector, e.updated_at = $now
 
 // name: record_interest(group_id, key, topic, message_ids, now)
-// Count the messages that show an interest, keeping the interest as a candidate.
+// Add messages to an interest candidate, creating it if needed, and return all its messages.
 MERGE (i:InterestCandidate {group_id: $group_id, key: $key})
 ON CREATE SET i.uuid = randomUUID(), i.name = $topic, i.message_ids = [], i.created_at = $now
 SET i.message_ids = i.message_ids + [id IN $message_ids WHERE NOT id IN i.message_ids]
 RETURN i.message_ids AS message_ids
 
 // name: delete_interest(group_id, key)
-// Remove an interest that has become a memory.
+// Delete an interest candidate that became a memory.
 MATCH (i:InterestCandidate {group_id: $group_id, key: $key}) DELETE i
 
 // name: get_extraction(group_id, extraction_id)
-// Fetch what a part of a job did, if it has been applied.
+// Fetch the actions of a part of a job, if it was applied.
 MATCH (x:Extraction {group_id: $group_id, extraction_id: $extraction_id})
 RETURN x.actions AS actions
 
 // name: record_extraction(group_id, extraction_id, actions, links, message_ids, session_id, tags, at)
-// Record that a part of a job has been applied: what it changed, what it has read, what the session is about.
+// Record that a part of a job was applied: its actions, the messages it read and the tags of the session.
 CREATE (x:Extraction {group_id: $group_id, extraction_id: $extraction_id})
 SET x.uuid = randomUUID(), x.actions = $actions, x.links = $links, x.created_at = $at
 WITH x

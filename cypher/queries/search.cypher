@@ -1,52 +1,50 @@
-// Recall: each channel returns light rows, best first; what wins is fetched whole afterwards.
-// Both time axes and the user are filtered before anything is cut off.
+// Search: each channel returns light rows, best first; the winners are fetched in full afterwards.
+// User and both time axes are filtered before any limit is applied.
 
 // name: find_facts_by_vector(group_ids, vector, ann_limit, limit, valid_at, valid_after, known_at)
-// Find facts by meaning: the first of the `ann_limit` nearest, which is how far the index looks around.
+// Find facts by meaning: the first `limit` of the `ann_limit` nearest ones in the index.
 CYPHER 25
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
 SEARCH r IN (
   VECTOR INDEX graphmem_fact_embedding FOR $vector
-  WHERE r.group_id IN $group_ids AND r.valid_from <= valid_at AND r.valid_to >= valid_after
-    AND r.known_from <= known_at AND r.known_to > known_at
+  WHERE {{as_of_filter}}
   LIMIT $ann_limit
 ) SCORE AS score
 WITH r, score ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
 // name: find_domain_facts_by_vector(group_ids, vector, ann_limit, limit, valid_at, valid_after, known_at, domain)
-// Find facts of a domain by meaning: the first of the `ann_limit` nearest.
+// Find facts of a domain by meaning: the first `limit` of the `ann_limit` nearest ones in the index.
 CYPHER 25
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
 SEARCH r IN (
   VECTOR INDEX graphmem_fact_embedding FOR $vector
-  WHERE r.group_id IN $group_ids AND r.valid_from <= valid_at AND r.valid_to >= valid_after
-    AND r.known_from <= known_at AND r.known_to > known_at AND r.domain = $domain
+  WHERE {{as_of_filter}} AND r.domain = $domain
   LIMIT $ann_limit
 ) SCORE AS score
 WITH r, score ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
 // name: scan_facts_by_vector(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
-// Find facts by meaning where attributes are filtered, which the index cannot do: an exact scan of the user's facts.
+// Find facts by meaning with filters that the index cannot apply: scan all facts of the user.
+{{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
-WHERE r.group_id IN $group_ids AND r.known_from <= $known_at AND r.known_to > $known_at
-  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after AND {{attribute_filter}}
+WHERE {{as_of_filter}} AND {{matches_filters}}
 WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
 // name: find_facts_by_text(words, named_entity_ids, max_degree, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
-// Find facts by words (none or one query), those around the entities named, and how often the user was written to.
-// The whole stream of hits is filtered, so that what is past cannot crowd out what holds. Around an entity are the facts
-// at its edges and one step further; one with very many facts tells nothing apart.
+// Find facts by full text (`words` holds no query or one) and around entities, and return the user's write counter.
+// All full-text hits are filtered before the limit, so that past facts cannot displace valid ones. The facts around an
+// entity are those at its edges and one step further; an entity with more than `max_degree` facts is skipped.
 {{await_fulltext}}
 {{as_of_params}}
 CALL (valid_at, valid_after, known_at) {
   UNWIND $words AS text
   CALL db.index.fulltext.queryRelationships('graphmem_fact_words', text) YIELD relationship AS r, score
-  WHERE score > 0 AND {{as_of_filter}} AND {{attribute_filter}}
+  WHERE score > 0 AND {{as_of_filter}} AND {{matches_filters}}
   WITH r, score LIMIT $limit
   RETURN collect({{fact_candidate}}) AS by_words
 }
@@ -63,7 +61,7 @@ CALL (valid_at, valid_after, known_at) {
     MATCH (n)-[r:RELATES_TO]-(m) WHERE m <> e
     RETURN DISTINCT r, 0.5 / (log(2.0 + degree) * log(2.0 + neighbor_degree)) AS proximity
   }
-  WITH r, sum(proximity) AS score WHERE {{as_of_filter}} AND {{attribute_filter}}
+  WITH r, sum(proximity) AS score WHERE {{as_of_filter}} AND {{matches_filters}}
   WITH r, score ORDER BY score DESC, r.importance DESC, r.known_from DESC LIMIT $limit
   RETURN collect({{fact_candidate}}) AS near_entities
 }
@@ -74,13 +72,13 @@ CALL () {
 RETURN [write_version, by_words, near_entities] AS found
 
 // name: load_memories(uuids)
-// Fetch the facts that won, with the entities they name; times in microseconds since 1970.
+// Fetch facts in full, with the entities they refer to.
 UNWIND $uuids AS uuid
 MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
 RETURN collect({{memory_columns}}) AS found
 
 // name: find_messages_by_vector(group_ids, vector, ann_limit, limit)
-// Find messages by meaning: the first of the `ann_limit` nearest.
+// Find messages by meaning: the first `limit` of the `ann_limit` nearest ones in the index.
 CYPHER 25
 MATCH (m:Episodic)
 SEARCH m IN (
@@ -90,13 +88,13 @@ WITH m, score ORDER BY score DESC LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
 // name: scan_messages_by_vector(group_ids, vector, limit, known_at)
-// Find messages by meaning in an exact scan, for what was known at an earlier time.
+// Find messages by meaning among those known at an earlier time, which the index cannot filter: scan them all.
 MATCH (m:Episodic) WHERE m.group_id IN $group_ids AND m.created_at <= $known_at AND m.content_embedding IS NOT NULL
 WITH m, vector.similarity.cosine(m.content_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
 // name: find_messages_by_words(words, group_ids, limit, known_at)
-// Find messages by words.
+// Find messages by full text.
 {{await_fulltext}}
 CALL db.index.fulltext.queryNodes('graphmem_message_words', $words) YIELD node AS m, score
 WHERE score > 0 AND m.group_id IN $group_ids AND m.created_at <= $known_at
@@ -104,14 +102,14 @@ WITH m, score LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
 // name: compute_fact_similarities(uuids, vectors)
-// Compare facts with some vectors, exactly.
+// Compute the exact cosine similarity of facts with each vector.
 UNWIND $uuids AS uuid
 MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
 WITH uuid, r.fact_embedding AS embedding
 RETURN collect([uuid, [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1]]) AS found
 
 // name: load_message_contents(group_ids, message_ids, vector, known_at)
-// Fetch what messages say and compare them with a vector, exactly; without a vector only what they say.
+// Fetch the text of messages and their exact cosine similarity with a vector, which is 0 without one.
 UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND m.created_at <= $known_at
 RETURN collect([
@@ -121,13 +119,13 @@ RETURN collect([
 ]) AS found
 
 // name: list_entity_names(group_ids, limit)
-// List the names and aliases of a user's entities, for finding them in texts.
+// List the names and aliases of a user's entities.
 MATCH (e:Entity) WHERE e.group_id IN $group_ids
 WITH e LIMIT $limit
 RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
 
 // name: find_entity_names(group_ids, words, limit)
-// Find entities whose name or alias holds some words, where a user has too many to keep at hand.
+// Find entities by full text over names and aliases.
 {{await_fulltext}}
 CALL db.index.fulltext.queryNodes('node_name_and_summary', $words) YIELD node AS e, score
 WHERE e.group_id IN $group_ids
@@ -135,30 +133,20 @@ WITH e LIMIT $limit
 RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
 
 // name: load_entities_with_facts(group_ids, entity_ids, valid_before, valid_after, limit)
-// Fetch entities with what is believed about them and holds at some moment of a span, the most important first.
+// Fetch entities with the believed facts about each that are valid at some time of an interval, the most important first.
 UNWIND $entity_ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
 CALL (e) {
-  CALL (e) {
-    MATCH (e)-[r:RELATES_TO]-() RETURN r
-    UNION
-    WITH e UNWIND coalesce(e.mentioned_in, []) AS memory_id
-    MATCH ()-[r:RELATES_TO {group_id: e.group_id, memory_id: memory_id}]->() RETURN r
-  }
-  WITH DISTINCT r WHERE r.expired_at IS NULL AND r.group_id IN $group_ids
+  {{facts_of_entity}}
+  WITH r WHERE r.expired_at IS NULL AND r.group_id IN $group_ids
     AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
   WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
   RETURN collect({{memory_columns}}) AS facts
 }
-RETURN collect([
-  e {.*, name_embedding: null, created_at: null, updated_at: null},
-  [at IN [e.created_at, e.updated_at] | at.epochSeconds * 1000000 + at.microsecond],
-  COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL },
-  facts
-]) AS found
+RETURN collect([{{entity_columns}}, facts]) AS found
 
 // name: list_core_facts(group_ids, min_importance, valid_before, valid_after, limit)
-// Fetch the profile facts of high importance that are believed and hold at some moment of a span.
+// Fetch the believed profile facts of high importance that are valid at some time of an interval.
 MATCH ()-[r:RELATES_TO]->()
 WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND r.scope = 'profile' AND r.importance >= $min_importance
   AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
@@ -166,21 +154,16 @@ WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
 RETURN collect({{memory_columns}}) AS found
 
 // name: list_entity_edges(entity_ids, group_ids, limit, valid_at, valid_after, known_at)
-// Fetch the facts at the edges of some entities, the most important first.
+// Fetch the facts at the edges of entities as of two times, the most important first.
+{{as_of_params}}
 MATCH (e:Entity) WHERE e.uuid IN $entity_ids
-MATCH (e)-[r:RELATES_TO]-() WHERE r.group_id IN $group_ids
-  AND r.known_from <= $known_at AND r.known_to > $known_at
-  AND r.valid_from <= $valid_at AND r.valid_to >= $valid_after
+MATCH (e)-[r:RELATES_TO]-() WHERE {{as_of_filter}}
 WITH DISTINCT r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
 RETURN collect({{memory_columns}}) AS found
 
 // name: load_entities(group_ids, ids)
-// Fetch entities by id, by name, with how many of their facts are believed.
+// Fetch entities by id, in the order of their names.
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
 WITH e ORDER BY e.name_key, e.uuid
-RETURN collect([
-  e {.*, name_embedding: null, created_at: null, updated_at: null},
-  [at IN [e.created_at, e.updated_at] | at.epochSeconds * 1000000 + at.microsecond],
-  COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL }
-]) AS found
+RETURN collect([{{entity_columns}}]) AS found

@@ -222,7 +222,7 @@ class ConsolidationJob:
 
 def _owner_of_group(group_id: str) -> Owner:
     # Steps of a night keep groups, not users, in their records: by them forgetting a user finds the night's jobs.
-    return Owner(*group_id.split(":", 1))
+    return Owner.from_group_id(group_id)
 
 
 def _as_planned(reviewed: list[ReviewedProposal]) -> list[ReviewedProposal]:

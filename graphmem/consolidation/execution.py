@@ -11,11 +11,11 @@ from graphmem.consolidation.run_transaction import ExecutionResult, LossLimits, 
 from graphmem.domain.consolidation_models import CreateEntity, Merge, Proposal, ReviewedProposal, RunPhase, RunStatus
 from graphmem.domain.identity import Owner
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.types import Vector
 from graphmem.embedding import Embedder
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
-from graphmem.store.new_memory import Vector
 from graphmem.store.runs import RunStore
 from graphmem.store.snapshots import SnapshotStore
 

@@ -14,7 +14,8 @@ from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.text import content_hash, name_key
 from graphmem.store.driver import Transaction
-from graphmem.store.fact_mapping import entity_from_node, fact_from_row
+from graphmem.store.entity_mapping import entity_from_node
+from graphmem.store.fact_mapping import fact_from_row
 
 SecretFinder = Callable[[Any], Sequence[str]]
 

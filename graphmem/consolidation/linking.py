@@ -14,7 +14,8 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryStatus
 from graphmem.domain.snapshot import ElementKind
 from graphmem.domain.text import name_key
-from graphmem.domain.versioning import MICROSECOND, Ledger
+from graphmem.domain.times import MICROSECOND
+from graphmem.domain.versioning import Ledger
 from graphmem.store.driver import Transaction
 from graphmem.store.fact_mapping import fact_from_row
 from graphmem.store.fact_write import FactWrite

@@ -6,8 +6,10 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from graphmem.domain.decay import IMPORTANCE_PERIOD_DAYS, decayed_importance
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
+from graphmem.domain.memory import CORE_IMPORTANCE
 from graphmem.domain.times import Clock
 from graphmem.domain.versioning import Ledger
 from graphmem.errors import Conflict
@@ -15,14 +17,6 @@ from graphmem.metrics import COMPRESSION_RATIO
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.facts import FactStore
 from graphmem.store.snapshots import SnapshotStore
-
-DECAY_PERIOD_DAYS = 30
-DECAY_FACTOR = 0.9
-MIN_IMPORTANCE = 0.05
-"""Every 30 days without an access leave 0.9 of a memory's importance, down to 0.05 (QUINN-11)."""
-
-CORE_IMPORTANCE = 0.8
-"""The profile from this importance on does not fade (QUINN-19)."""
 
 FEEDBACK_REVIEW_DAYS = 7
 """Feedback is put before consolidation again after so many days (QUINN-18)."""
@@ -77,13 +71,13 @@ class MaintenanceTasks:
             "maintenance.list_decaying_facts",
             group_id=owner.group_id,
             now=now,
-            before=now - timedelta(days=DECAY_PERIOD_DAYS),
+            before=now - timedelta(days=IMPORTANCE_PERIOD_DAYS),
             core_importance=CORE_IMPORTANCE,
         )
         decayed = []
         for row in rows:
-            periods = (now - row["since"]).days // DECAY_PERIOD_DAYS
-            decayed_at = row["since"] + timedelta(days=DECAY_PERIOD_DAYS * periods)
+            periods = (now - row["since"]).days // IMPORTANCE_PERIOD_DAYS
+            decayed_at = row["since"] + timedelta(days=IMPORTANCE_PERIOD_DAYS * periods)
             importance = decayed_importance(row["importance"], periods)
             decayed.append({"uuid": row["uuid"], "importance": importance, "decayed_at": decayed_at})
         if decayed:
@@ -167,8 +161,3 @@ class MaintenanceTasks:
             return await transaction.run(query, group_id=owner.group_id, **parameters)
 
         return await self._graph.write(work)
-
-
-def decayed_importance(importance: float, periods: int) -> float:
-    """Return what is left of an importance after so many periods of 30 days without an access."""
-    return min(importance, max(MIN_IMPORTANCE, importance * DECAY_FACTOR**periods))

@@ -18,8 +18,8 @@ from graphmem.domain.consolidation_models import (
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryStatus
 from graphmem.domain.snapshot import ElementImage, ElementKind, diff_properties
-from graphmem.domain.times import Clock
-from graphmem.domain.versioning import MICROSECOND, Ledger
+from graphmem.domain.times import MICROSECOND, Clock
+from graphmem.domain.versioning import Ledger
 from graphmem.errors import Conflict, Gone
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.fact_mapping import fact_from_row

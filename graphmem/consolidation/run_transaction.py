@@ -35,12 +35,13 @@ from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.snapshot import ElementChange, ElementImage, ElementKind, diff_properties
-from graphmem.domain.versioning import MICROSECOND, Ledger
+from graphmem.domain.times import MICROSECOND
+from graphmem.domain.types import Vector
+from graphmem.domain.versioning import Ledger
 from graphmem.store.driver import Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.fact_mapping import fact_to_properties
 from graphmem.store.fact_write import FactWrite
-from graphmem.store.new_memory import Vector
 from graphmem.store.snapshots import ChangeRecorder, SnapshotStore
 
 

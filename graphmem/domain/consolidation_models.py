@@ -20,19 +20,16 @@ from pydantic import (
 
 from graphmem.domain.entity import EntityType
 from graphmem.domain.job import Receipt
-from graphmem.domain.memory import MAX_CONTENT_LENGTH, Id, Metadata
+from graphmem.domain.memory import MAX_CONTENT_LENGTH
 from graphmem.domain.text import NonBlankText, StorableText
+from graphmem.domain.types import EntityName, Id, Metadata, deduplicate
 from graphmem.errors import InvalidInput
 
 MAX_PROPOSALS = 2000
 
 
-def _deduplicate(ids: list[str]) -> list[str]:
-    return list(dict.fromkeys(ids))
-
-
 def _require_two(ids: list[str]) -> list[str]:
-    ids = _deduplicate(ids)
+    ids = deduplicate(ids)
     if len(ids) < 2:
         raise ValueError("must name at least two different memories")
     return ids
@@ -42,9 +39,8 @@ def _to_upper(value: object) -> object:
     return value.strip().upper() if isinstance(value, str) else value
 
 
-UniqueIds = Annotated[list[Id], Field(min_length=1, max_length=100), AfterValidator(_deduplicate)]
+UniqueIds = Annotated[list[Id], Field(min_length=1, max_length=100), AfterValidator(deduplicate)]
 TwoOrMoreIds = Annotated[list[Id], Field(min_length=2, max_length=100), AfterValidator(_require_two)]
-EntityNameText = Annotated[NonBlankText, Field(max_length=300)]
 
 
 class _Proposal(BaseModel):
@@ -74,7 +70,7 @@ class UpdateEntity(_Proposal):
     action: Literal["UPDATE_ENTITY"]
     entity_id: Id
     set: Metadata = Field(default_factory=dict)
-    add_aliases: list[EntityNameText] = Field(default_factory=list, max_length=50)
+    add_aliases: list[EntityName] = Field(default_factory=list, max_length=50)
 
     @model_validator(mode="after")
     def _require_change(self) -> UpdateEntity:
@@ -101,7 +97,7 @@ class CreateEntity(_Proposal):
     """Something that memories speak of becomes an entity of its own, which they mention."""
 
     action: Literal["CREATE_ENTITY"]
-    name: EntityNameText
+    name: EntityName
     type: EntityType
     memory_ids: UniqueIds
 

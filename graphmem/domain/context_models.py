@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.learned_preferences import LearnedPreference
-from graphmem.domain.memory import Domain, Id, Memory, Metadata
+from graphmem.domain.memory import Memory
 from graphmem.domain.session import EntityValue, Message, MessageRole, Session
 from graphmem.domain.text import NonBlankText
+from graphmem.domain.types import Domain, Id, Metadata
 
 DEFAULT_TOKEN_BUDGET = 2000
 """Tokens of preamble and question together."""

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
 from graphmem.domain.text import NonBlankText
-
-_LABEL = re.compile(r"[^\w]+", re.UNICODE)
+from graphmem.domain.types import EntityName
 
 DEFAULT_ENTITY_TYPE = "Thing"
+"""The type of an entity whose type is unknown."""
+
 PERSON_TYPE = "Person"
+"""The type of people, users among them."""
+
+GROUP_TYPE = "Group"
+"""The type of the entity that a tenant's global memories are about."""
+
+MAX_ENTITY_TYPE_LENGTH = 64
+"""Longest entity type, in characters."""
 
 RECORD_LABELS = frozenset(
     {
@@ -28,7 +38,7 @@ RECORD_LABELS = frozenset(
         "SessionArchive",
     }
 )
-"""Labels of what is kept of a user beside entities."""
+"""Labels of a user's nodes that are not entities and that an export contains."""
 
 RESERVED_LABELS = RECORD_LABELS | {
     "ApiKey",
@@ -41,42 +51,46 @@ RESERVED_LABELS = RECORD_LABELS | {
     "Migration",
     "User",
 }
-"""Labels that nodes of our own carry, so that no entity's type may be one."""
+"""Labels that graphmem uses itself and that therefore cannot be entity types."""
+
+_NON_WORD = re.compile(r"[^\w]+", re.UNICODE)
 
 
 def _to_label(name: str) -> str:
-    """Return an entity type in CamelCase, as it is used for a node label; reserved ones become the default."""
-    words = [word for word in _LABEL.split(name) if word]
+    """Return an entity type in CamelCase; a reserved one becomes the default type, `User` becomes `Person`."""
+    words = [word for word in _NON_WORD.split(name) if word]
     label = "".join(word[0].upper() + word[1:] for word in words)
-    if not label or not label[0].isalpha() or len(label) > 64:
-        raise ValueError("must be a type name such as Person, Place or Organization, up to 64 characters")
+    if not label or not label[0].isalpha() or len(label) > MAX_ENTITY_TYPE_LENGTH:
+        raise ValueError(
+            f"must be a type name such as Person, Place or Organization, up to {MAX_ENTITY_TYPE_LENGTH} characters"
+        )
     if label == "User":
         return PERSON_TYPE
     return DEFAULT_ENTITY_TYPE if label in RESERVED_LABELS else label
 
 
 EntityType = Annotated[NonBlankText, AfterValidator(_to_label)]
-"""The kind of an entity; also a label of its node."""
+"""The kind of an entity, which is also a label of its node."""
 
 _ENTITY_TYPE_ADAPTER: TypeAdapter[str] = TypeAdapter(EntityType)
 
 
 def parse_entity_type(value: object) -> str:
-    """Return an entity type in its stored form; raise ValueError for what is none."""
+    """Return an entity type in its stored form; raise ValueError for a value that cannot be one."""
     return _ENTITY_TYPE_ADAPTER.validate_python(value)
 
 
 class EntityIn(BaseModel):
-    """An entity named by a caller."""
+    """An entity as a caller names it."""
 
     model_config = ConfigDict(extra="forbid")
 
-    name: NonBlankText = Field(max_length=300)
+    name: EntityName
     type: EntityType | None = None
 
 
 class EntityRef(BaseModel):
-    """An entity as a memory names it."""
+    """An entity as a memory refers to it."""
 
     id: str
     name: str
@@ -84,7 +98,7 @@ class EntityRef(BaseModel):
 
 
 class Entity(BaseModel):
-    """An entity with all that is kept about it."""
+    """An entity with everything stored about it; `memory_count` counts its current facts."""
 
     id: str
     name: str
@@ -96,3 +110,14 @@ class Entity(BaseModel):
     created_at: datetime
     updated_at: datetime
     memory_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEntity:
+    """An entity with its name and aliases; `is_user` marks the user's own entity."""
+
+    id: str
+    name: str
+    type: str
+    aliases: Sequence[str]
+    is_user: bool

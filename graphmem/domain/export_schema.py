@@ -1,10 +1,11 @@
-"""The form of an export as JSON Schema, for whoever writes or checks one; YAML has the same form."""
+"""The format of an export as JSON Schema; YAML exports have the same structure."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from graphmem.domain.export import EXPORT_SECTIONS, TIME_MARKER, UserExport
+from graphmem.domain.fact_fields import FACT_FIELDS, FactField, FieldKind
 from graphmem.domain.memory import MemoryStatus, MemoryType, Scope
 
 JSON_SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -15,72 +16,41 @@ _INSTANT = {
     "required": [TIME_MARKER],
     "additionalProperties": False,
 }
-_TEXT = {"type": "string"}
-_FLAG = {"type": "boolean"}
-_UNIT = {"type": "number", "minimum": 0, "maximum": 1}
-_IDS = {"type": "array", "items": _TEXT}
 
-_VERSION_PROPERTIES: dict[str, Any] = {
-    "memory_id": {**_TEXT, "description": "The memory; all its versions have the same."},
-    "uuid": {**_TEXT, "description": "This version."},
-    "version": {"type": "integer", "minimum": 1},
-    "fact": {**_TEXT, "description": "The statement."},
-    "name": {**_TEXT, "description": "The predicate."},
-    "type": {"enum": [each.value for each in MemoryType]},
-    "scope": {"enum": [each.value for each in Scope if each is not Scope.GLOBAL]},
-    "status": {"enum": [each.value for each in MemoryStatus]},
-    "domain": _TEXT,
-    "tags": _IDS,
-    "metadata": {**_TEXT, "contentMediaType": "application/json"},
-    "confidence": _UNIT,
-    "importance": _UNIT,
-    "strength": _UNIT,
-    "decay_rate": {"type": "number", "minimum": 0},
-    "access_count": {"type": "integer", "minimum": 0},
-    "valid_at": _INSTANT,
-    "invalid_at": _INSTANT,
-    "claimed_invalid_at": {**_INSTANT, "description": "The end its writer gave, which undoing brings back."},
-    "created_at": {**_INSTANT, "description": "Since when this version is believed."},
-    "expired_at": {**_INSTANT, "description": "Until when it was believed; absent: it is."},
-    "first_created_at": _INSTANT,
-    "updated_at": _INSTANT,
-    "last_accessed_at": _INSTANT,
-    "expires_at": {**_INSTANT, "description": "From when on it is not recalled; absent: for ever."},
-    "immutable": _FLAG,
-    "single_valued": _FLAG,
-    "retired": _FLAG,
-    "content_hash": _TEXT,
-    "active_hash": _TEXT,
-    "search_text": _TEXT,
-    "source_kind": _TEXT,
-    "session_id": _TEXT,
-    "message_ids": _IDS,
-    "episodes": _IDS,
-    "entity_ids": _IDS,
-    "supersedes": _IDS,
-    "superseded_by": _TEXT,
-    "associations": _IDS,
-    "end_status": {"enum": [each.value for each in MemoryStatus]},
-    "ended_reason": _TEXT,
-    "ended_by": _TEXT,
-    "actor": _TEXT,
+_SCHEMAS: dict[FieldKind, dict[str, Any]] = {
+    FieldKind.TEXT: {"type": "string"},
+    FieldKind.INTEGER: {"type": "integer"},
+    FieldKind.NUMBER: {"type": "number"},
+    FieldKind.UNIT: {"type": "number", "minimum": 0, "maximum": 1},
+    FieldKind.FLAG: {"type": "boolean"},
+    FieldKind.TIME: _INSTANT,
+    FieldKind.TEXT_LIST: {"type": "array", "items": {"type": "string"}},
+    FieldKind.JSON: {"type": "string", "contentMediaType": "application/json"},
+    FieldKind.MEMORY_TYPE: {"enum": [kind.value for kind in MemoryType]},
+    FieldKind.SCOPE: {"enum": [scope.value for scope in Scope if scope is not Scope.GLOBAL]},
+    FieldKind.STATUS: {"enum": [status.value for status in MemoryStatus]},
 }
-_REQUIRED_PROPERTIES = (
-    "memory_id", "uuid", "version", "fact", "name", "type", "scope", "status", "tags", "metadata", "confidence",
-    "importance", "strength", "decay_rate", "access_count", "created_at", "first_created_at", "updated_at",
-    "immutable", "single_valued", "retired", "content_hash", "source_kind",
-)  # fmt: skip
+"""The JSON Schema of a property by the kind of its field; an export holds no global memory."""
+
+
+def _property_schema(field: FactField) -> dict[str, Any]:
+    schema = dict(_SCHEMAS[field.kind])
+    if field.minimum is not None:
+        schema["minimum"] = field.minimum
+    if field.description:
+        schema["description"] = field.description
+    return schema
 
 
 def export_json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of an export: what stands in it and of which kind each value is."""
+    """Return the JSON Schema of an export, with the fields of a version from `FACT_FIELDS`."""
     schema = UserExport.model_json_schema()
-    versions = schema["$defs"]["Version"]
+    versions = schema["$defs"]["ExportedVersion"]
     versions["properties"]["properties"] = {
         "type": "object",
         "title": "Properties",
-        "properties": _VERSION_PROPERTIES,
-        "required": list(_REQUIRED_PROPERTIES),
+        "properties": {field.property_name: _property_schema(field) for field in FACT_FIELDS if field.exported},
+        "required": [field.property_name for field in FACT_FIELDS if field.required],
         "additionalProperties": False,
     }
     versions["required"] = [*versions["required"], "vector"]

@@ -1,22 +1,23 @@
-"""A fact: one version row of a memory, as it lies on an edge between two entities."""
+"""A fact: one version of a memory, stored on an edge between two entities."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict, cast
 
-from graphmem.domain.memory import MemoryStatus, MemoryType, Scope
+from graphmem.domain.memory import MemoryPatch, MemoryStatus, MemoryType, Scope
+from graphmem.domain.text import content_hash
 from graphmem.domain.times import MAX_TIME, MIN_TIME, interval_contains
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One believed version of a memory; `expired_at` says when the belief ended.
+    """One version of a memory; `FACT_FIELDS` lists its attributes as they are stored.
 
     Valid time is `[valid_at, invalid_at)`, known time `[created_at, expired_at)`; None is open. A `retired` version
-    is believed no longer to stand for itself (it was merged, archived or reverted): it stays readable on request but
-    holds at no time. `claimed_invalid_at` is the end its writer gave, kept so that a supersession can be undone.
+    was merged, archived or reverted: it is valid at no time and stays readable by id. `claimed_invalid_at` is the end
+    that its writer gave, with which a reverted supersession restores it.
     """
 
     uuid: str
@@ -68,24 +69,24 @@ class Fact:
 
     @property
     def valid_from(self) -> datetime:
-        """The never-null start of the valid interval."""
+        """The start of the valid interval, never null."""
         return self.valid_at or MIN_TIME
 
     @property
     def valid_to(self) -> datetime:
-        """The never-null end of the valid interval; expiry ends recall as invalidity does."""
+        """The end of the valid interval, never null; a memory past `expires_at` is not valid either."""
         if self.retired:
             return self.valid_from
         return max(self.valid_from, min(self.invalid_at or MAX_TIME, self.expires_at or MAX_TIME))
 
     @property
     def known_to(self) -> datetime:
-        """The never-null end of the known interval."""
+        """The end of the known interval, never null."""
         return self.expired_at or MAX_TIME
 
     @property
     def effective_start(self) -> datetime:
-        """The start by which single-valued facts are ordered: an unknown one counts from when it was first told."""
+        """The start by which single-valued facts are ordered; an unknown one is the time of the first version."""
         return self.valid_at or self.first_created_at
 
     @property
@@ -95,7 +96,7 @@ class Fact:
 
     @property
     def dedup_key(self) -> str:
-        """What makes two statements the same one: the normalised content about the same subject."""
+        """A key that two statements share when they have the same normalised content and the same subject."""
         return f"{self.content_hash}:{self.subject_id}"
 
     def is_valid_at(self, instant: datetime) -> bool:
@@ -103,14 +104,50 @@ class Fact:
         return interval_contains(self.valid_from, self.valid_to, instant)
 
     def with_active_hash(self, now: datetime) -> Fact:
-        """Return the fact with `active_hash` set if it is current at `now`, and without it otherwise."""
+        """Return the fact with `active_hash` set if it is current at `now`, and cleared otherwise."""
         current = self.expired_at is None and self.is_valid_at(now)
         return replace(self, active_hash=self.dedup_key if current else None)
 
     def status_at(self, now: datetime) -> MemoryStatus:
-        """Return the status a reader sees at `now`: a supersession counts from its valid time on."""
+        """Return the status at `now`; a supersession applies from its valid time on."""
         if self.end_status is not None:
             return self.end_status
         if self.status is MemoryStatus.SUPERSEDED and not self.retired and self.valid_to > now:
             return MemoryStatus.ACTIVE
         return self.status
+
+
+class FactChanges(TypedDict, total=False):
+    """The attributes of a fact that a correction may change."""
+
+    content: str
+    content_hash: str
+    type: MemoryType
+    scope: Scope
+    tags: tuple[str, ...]
+    importance: float
+    confidence: float
+    valid_at: datetime | None
+    invalid_at: datetime | None
+    expires_at: datetime | None
+    metadata: dict[str, Any]
+
+
+class FactAnnotations(TypedDict, total=False):
+    """The attributes of a fact that change without a new version, because they claim nothing about the world."""
+
+    associations: tuple[str, ...]
+    entity_ids: tuple[str, ...]
+    message_ids: tuple[str, ...]
+    episodes: tuple[str, ...]
+    search_text: str
+
+
+def changes_from_patch(patch: MemoryPatch) -> FactChanges:
+    """Return the fields that a patch sets as changes of a fact."""
+    changes = cast(FactChanges, {name: getattr(patch, name) for name in patch.model_fields_set})
+    if patch.tags is not None:
+        changes["tags"] = tuple(patch.tags)
+    if patch.content is not None:
+        changes["content_hash"] = content_hash(patch.content)
+    return changes

@@ -1,4 +1,4 @@
-"""Lists without ranking: filters, pages and cursors."""
+"""Lists without ranking: their filters, sort orders, pages and cursors."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import json
 from enum import StrEnum
 from typing import Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from graphmem.domain.memory import Domain, Id, MemoryTypeInput, Scope, Tag, UnitInterval
+from graphmem.domain.filters import MemoryFilters, SharedFilters, TagFilter
+from graphmem.domain.memory import MemoryTypeInput
+from graphmem.domain.tags import Tag
 from graphmem.domain.text import NonBlankText
-from graphmem.domain.times import Instant
+from graphmem.domain.types import Id
 from graphmem.errors import InvalidInput
 
 T = TypeVar("T")
@@ -27,35 +29,39 @@ class SortOrder(StrEnum):
     VALID_AT = "valid_at"
     LATEST_VALID = "-valid_at"
 
+    @property
+    def property_name(self) -> str:
+        """The property that the list is sorted by."""
+        return self.value.removeprefix("-")
 
-class ListFilters(BaseModel):
-    """Which memories to list and in which order; every `tag` must be there, no `not_tag` may be."""
+    @property
+    def direction(self) -> Literal[1, -1]:
+        """1 for ascending, -1 for descending."""
+        return -1 if self.value.startswith("-") else 1
 
-    model_config = ConfigDict(extra="forbid")
+
+class ListFilters(SharedFilters):
+    """Which memories to list and in which order; every `tag` must be there, no `not_tag` may be.
+
+    `type`, `tag` and `not_tag` are `types`, `tags.all` and `tags.none` of `MemoryFilters` in a query string.
+    """
 
     type: list[MemoryTypeInput] = Field(default_factory=list)
     tag: list[Tag] = Field(default_factory=list)
     not_tag: list[Tag] = Field(default_factory=list)
-    domain: Domain | None = None
-    scope: Scope | None = None
-    entity: NonBlankText | None = Field(None, max_length=300)
     keyword: NonBlankText | None = Field(None, max_length=500)
     session_id: Id | None = None
-    min_importance: UnitInterval | None = None
-    min_confidence: UnitInterval | None = None
-    created_after: Instant | None = None
-    created_before: Instant | None = None
-    valid_as_of: Instant | None = None
-    known_as_of: Instant | None = None
-    include_superseded: bool = False
     sort: SortOrder = SortOrder.NEWEST
     limit: int = Field(50, ge=1, le=200)
     cursor: str | None = Field(None, max_length=2000)
 
-    @property
-    def sort_property(self) -> tuple[str, Literal[1, -1]]:
-        """The property to sort by and its direction."""
-        return self.sort.value.removeprefix("-"), -1 if self.sort.value.startswith("-") else 1
+    def to_memory_filters(self) -> MemoryFilters:
+        """Return the filters without those of lists alone; the values are validated already."""
+        return MemoryFilters.model_construct(
+            types=self.type or None,
+            tags=TagFilter.model_construct(any=[], all=self.tag, none=self.not_tag),
+            **{name: getattr(self, name) for name in SharedFilters.model_fields},
+        )
 
 
 class Page(BaseModel, Generic[T]):
@@ -66,12 +72,12 @@ class Page(BaseModel, Generic[T]):
 
 
 def encode_cursor(*position: object) -> str:
-    """Return a cursor for the position a page ended at."""
+    """Return a cursor for the position at which a page ended."""
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str, element_types: tuple[type | tuple[type, ...], ...]) -> list[object]:
-    """Return the position a cursor names; raise InvalidInput when it is not one of this list."""
+    """Return the position that a cursor holds; raise InvalidInput when it is not a cursor of this list."""
     try:
         position = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
     except (ValueError, UnicodeError, RecursionError):
@@ -80,9 +86,9 @@ def decode_cursor(cursor: str, element_types: tuple[type | tuple[type, ...], ...
         not isinstance(position, list)
         or len(position) != len(element_types)
         or not all(
-            isinstance(part, kind) and not isinstance(part, bool)
-            for part, kind in zip(position, element_types, strict=True)
+            isinstance(element, element_type) and not isinstance(element, bool)
+            for element, element_type in zip(position, element_types, strict=True)
         )
     ):
-        raise InvalidInput("The cursor is not one of this list: take it from `next_cursor`, with the same sort.")
+        raise InvalidInput("The cursor does not belong to this list: send `next_cursor` of a page with the same sort.")
     return position

@@ -1,28 +1,33 @@
-"""Memories: what callers send, what they get back, and the words both are made of."""
+"""Memories: what callers send and what they get back."""
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from graphmem.domain.entity import EntityIn, EntityRef
-from graphmem.domain.profile import known_topic_tags
-from graphmem.domain.text import NonBlankText, StorableText
+from graphmem.domain.tags import Tags
+from graphmem.domain.text import NonBlankText
 from graphmem.domain.times import Instant
-from graphmem.text.storable import check_storable
+from graphmem.domain.types import Domain, Id, Metadata, UnitInterval
 
 SCHEMA_VERSION: Final = "1.0"
+"""Version of the memory format that callers receive."""
+
 MIN_CONFIDENCE = 0.5
-"""What is less sure than this is not stored (CASH-13)."""
+"""Confidence below which a statement is not stored."""
+
+CORE_IMPORTANCE = 0.8
+"""Importance from which a profile memory is a core memory: it belongs in every context and its importance stays."""
 
 FEELING_EXPIRY_DAYS = 14
-"""A feeling expires after so many days unless the caller says otherwise."""
+"""Days after which a feeling expires, unless the caller gives an expiry."""
 
 MAX_CONTENT_LENGTH = 8000
+"""Longest statement, in characters."""
 
 
 class MemoryType(StrEnum):
@@ -47,6 +52,7 @@ TYPE_ALIASES = {
     "personal_info": MemoryType.FACT,
     "summary": MemoryType.CONVERSATION_SUMMARY,
 }
+"""Other names of memory types that callers may send."""
 
 DEFAULT_PREDICATES = {
     MemoryType.PREFERENCE: "PREFERS",
@@ -60,6 +66,7 @@ DEFAULT_PREDICATES = {
     MemoryType.CONVERSATION_SUMMARY: "SUMMARIZES",
     MemoryType.OPEN_LOOP: "INTENDS",
 }
+"""Predicate of a statement without one, by memory type."""
 
 
 class Scope(StrEnum):
@@ -72,7 +79,7 @@ class Scope(StrEnum):
 
 
 class MemoryStatus(StrEnum):
-    """What has become of a memory."""
+    """Whether a memory is in force, and if not, why."""
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
@@ -80,70 +87,23 @@ class MemoryStatus(StrEnum):
     ARCHIVED = "archived"
 
 
-_TAG = re.compile(r"^\w[\w:./-]*$", re.UNICODE)
-
-
 def parse_memory_type(value: object) -> object:
-    """Return the memory type named by `value` in any case or by an alias."""
+    """Return the name of a memory type in its stored form; a value of another type is returned as it is."""
     if not isinstance(value, str) or isinstance(value, MemoryType):
         return value
     word = value.strip().lower().replace("-", "_").replace(" ", "_")
     return TYPE_ALIASES.get(word, word)
 
 
-def parse_tag(value: str) -> str:
-    """Return a tag in its stored form: lower case with dashes for spaces, topic tags in capitals."""
-    tag = "-".join(value.split())
-    topic_tag = tag.upper().replace("-", "_")
-    if topic_tag in known_topic_tags():
-        return topic_tag
-    tag = tag.lower()
-    if len(tag) > 64 or not _TAG.match(tag):
-        raise ValueError("is not a tag: use letters, digits, '-', '_', ':', up to 64 characters")
-    return tag
-
-
-def _deduplicate(tags: list[str]) -> list[str]:
-    return list(dict.fromkeys(tags))
-
-
-def _normalise_domain(value: str) -> str:
-    return " ".join(value.lower().split())
-
-
 MemoryTypeInput = Annotated[MemoryType, BeforeValidator(parse_memory_type)]
-Tag = Annotated[StorableText, AfterValidator(parse_tag)]
-Tags = Annotated[list[Tag], Field(max_length=50), AfterValidator(_deduplicate)]
-Domain = Annotated[NonBlankText, Field(max_length=100), AfterValidator(_normalise_domain)]
-UnitInterval = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+"""A memory type, read in any case and by its aliases."""
+
 Predicate = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
-Id = Annotated[StorableText, Field(min_length=1, max_length=255)]
-
-
-def _check_metadata(value: dict[str, Any], limit: int = 8) -> dict[str, Any]:
-    """Refuse metadata nested deeper than `limit` or holding text that cannot be stored."""
-    level: list[Any] = [value]
-    for _ in range(limit):
-        deeper: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                deeper.extend(item.values())
-                deeper.extend(item.keys())
-            elif isinstance(item, list):
-                deeper.extend(item)
-            elif isinstance(item, str):
-                check_storable(item)
-        level = deeper
-    if any(isinstance(item, dict | list) for item in level):
-        raise ValueError(f"is nested deeper than {limit} levels")
-    return value
-
-
-Metadata = Annotated[dict[str, Any], AfterValidator(_check_metadata)]
+"""The name of a relation in UPPER_SNAKE_CASE."""
 
 
 class MemorySourceIn(BaseModel):
-    """Where a caller says a memory comes from."""
+    """The session and the messages that a caller gives as the source of a memory."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -152,7 +112,7 @@ class MemorySourceIn(BaseModel):
 
 
 class MemorySource(BaseModel):
-    """Where a memory comes from: who wrote it (`kind`) and the messages that state it."""
+    """The source of a memory: the kind of writer, the session and the messages that state it."""
 
     kind: str = "api"
     session_id: str | None = None
@@ -160,7 +120,7 @@ class MemorySource(BaseModel):
 
 
 class MemoryIn(BaseModel):
-    """One statement to be saved."""
+    """One statement to save."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -190,9 +150,9 @@ class MemoryIn(BaseModel):
             raise ValueError("invalid_at lies before valid_at")
         if self.single_valued and self.predicate is None:
             raise ValueError("single_valued needs a predicate: it says which relation has one value at a time")
-        named = next((tag.removeprefix("domain:") for tag in self.tags if tag.startswith("domain:")), None)
-        if named and self.domain is None:
-            self.domain = named
+        tagged_domain = next((tag.removeprefix("domain:") for tag in self.tags if tag.startswith("domain:")), None)
+        if tagged_domain and self.domain is None:
+            self.domain = tagged_domain
         if self.scope is None:
             self.scope = Scope.DOMAIN if self.domain else Scope.PROFILE
         if self.predicate is None:
@@ -201,7 +161,7 @@ class MemoryIn(BaseModel):
 
 
 class MemoryPatch(BaseModel):
-    """The changes of one new version; fields that are absent stay as they are."""
+    """The changes of a correction; fields that are left out stay as they are."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -226,7 +186,7 @@ class MemoryPatch(BaseModel):
 
 
 class Memory(BaseModel):
-    """One version of a memory, as callers see it."""
+    """One version of a memory as callers see it."""
 
     id: str
     version: int
@@ -265,7 +225,7 @@ class Memory(BaseModel):
 
 
 class MemoryVersion(Memory):
-    """A version with why it ended, what ended it and who acted."""
+    """An entry of a memory's history: a version, why it ended, what ended it and who wrote it."""
 
     ended_reason: str | None
     ended_by: str | None
@@ -273,7 +233,7 @@ class MemoryVersion(Memory):
 
 
 class SaveAction(StrEnum):
-    """What a save did with one statement."""
+    """What a save did with a statement."""
 
     INSERT = "insert"
     REINFORCE = "reinforce"
@@ -282,7 +242,7 @@ class SaveAction(StrEnum):
 
 
 class SaveResult(BaseModel):
-    """What became of one statement: the memory it is now, and the ids it closed."""
+    """The result of saving a statement: its memory, and the ids of the memories it superseded."""
 
     action: SaveAction
     memory: Memory | None

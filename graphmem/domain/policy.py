@@ -9,17 +9,17 @@ from graphmem.errors import ConfigurationError
 
 
 class SecretPolicy:
-    """What the guard lets through: classes allowed for everybody (`email`) or for one tenant (`acme:email`)."""
+    """Classes of secrets that may be stored: allowed for every tenant (`email`) or for one (`acme:email`)."""
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
-        """Read the allowed classes; an unknown class is a `ConfigurationError`."""
+        """Parse the allowed classes; raise ConfigurationError for an unknown class."""
         self._global_classes: set[SecretClass] = set()
         self._classes_by_tenant: dict[str, set[SecretClass]] = {}
         for entry in allowed:
             tenant, _, name = entry.strip().rpartition(":")
             if name not in SECRET_CLASSES:
                 raise ConfigurationError(
-                    f"GRAPHMEM_ALLOWED_SECRET_CLASSES names the unknown class {name!r}; the classes are "
+                    f"GRAPHMEM_ALLOWED_SECRET_CLASSES contains the unknown class {name!r}; the classes are "
                     f"{', '.join(SECRET_CLASSES)}.",
                     retry_after=None,
                 )

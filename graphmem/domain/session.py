@@ -1,4 +1,4 @@
-"""Sessions and their messages: what callers send, and what is kept of it."""
+"""Sessions and their messages: what callers send and what they get back."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from graphmem.domain.memory import Id, Metadata, Tags, UnitInterval
+from graphmem.domain.tags import Tags
 from graphmem.domain.text import NonBlankText, StorableText
-from graphmem.domain.times import Instant
+from graphmem.domain.times import ZonedDatetime
+from graphmem.domain.types import Id, Metadata, UnitInterval
 
 MAX_MESSAGE_LENGTH = 100_000
-"""Most characters of one message."""
+"""Longest message, in characters."""
 
 MAX_BATCH_SIZE = 1_000
-"""Most messages of one batch."""
+"""Most messages in one batch."""
 
 
 class MessageRole(StrEnum):
-    """Who speaks in a message."""
+    """The role of a message's speaker."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -30,14 +31,10 @@ class MessageRole(StrEnum):
 
 
 class SessionKind(StrEnum):
-    """What a session holds: a conversation, or a run that extracts from one."""
+    """Whether a session is a conversation or an extraction run over one."""
 
     CONVERSATION = "conversation"
     EXTRACTION = "extraction"
-
-
-_INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
-_DATETIME = TypeAdapter(datetime)
 
 
 def _parse_role(value: object) -> object:
@@ -45,11 +42,6 @@ def _parse_role(value: object) -> object:
         return value
     word = value.strip().lower()
     return MessageRole.ASSISTANT if word == "model" else word
-
-
-def _parse_zoned(value: object) -> datetime:
-    _INSTANT.validate_python(value)
-    return _DATETIME.validate_python(value)
 
 
 def _check_time_zone(name: str) -> str:
@@ -66,13 +58,12 @@ def _wrap_in_lists(value: object) -> object:
     return {key: item if isinstance(item, list) else [item] for key, item in value.items()}
 
 
-ZonedDatetime = Annotated[datetime, BeforeValidator(_parse_zoned)]
-"""A time with an offset, which is kept: it tells the speaker's local time."""
-
 TimeZoneName = Annotated[str, Field(max_length=64), AfterValidator(_check_time_zone)]
 """An IANA time zone."""
 
 EntityValue = Annotated[str, Field(max_length=1_000)] | int | float | bool
+"""One value that a message names."""
+
 MessageEntities = Annotated[
     dict[
         Annotated[StorableText, Field(min_length=1, max_length=100)],
@@ -81,16 +72,16 @@ MessageEntities = Annotated[
     Field(max_length=50),
     BeforeValidator(_wrap_in_lists),
 ]
-"""What a message names, by type: one value or several."""
+"""The values that a message names, by type; a single value is read as a list of one."""
 
 
 def embedding_text(name: str | None, content: str) -> str:
-    """Return a turn as it is compared by meaning: with who says it, where that is known."""
+    """Return the text of a message that is embedded: with the speaker's name, if known."""
     return f"{name}: {content}" if name else content
 
 
 class MessageIn(BaseModel):
-    """One turn, as a caller sends it."""
+    """A message as a caller sends it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -116,7 +107,7 @@ class MessageIn(BaseModel):
 
 
 class MessagesIn(BaseModel):
-    """A batch of turns of one session, in order."""
+    """A batch of messages of one session, in order."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -128,7 +119,7 @@ class MessagesIn(BaseModel):
 
 
 class Message(BaseModel):
-    """A stored turn; `position` is its place in the session, `extracted_at` when memories were last taken from it."""
+    """A stored message; `position` counts from 1 in its session, `extracted_at` is when extraction last read it."""
 
     id: str
     session_id: str
@@ -154,7 +145,7 @@ class Message(BaseModel):
 
 
 class SessionIn(BaseModel):
-    """A session to be opened."""
+    """A session to open."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -165,7 +156,7 @@ class SessionIn(BaseModel):
 
 
 class Session(BaseModel):
-    """A session; `summarized_through` is the position up to which `summary` stands for its messages."""
+    """A session; `summary` covers its messages up to the position `summarized_through`."""
 
     id: str
     session_id: str
@@ -187,7 +178,7 @@ class Session(BaseModel):
 
 
 class FeedbackIn(BaseModel):
-    """A user's verdict on one message."""
+    """A user's rating of a message."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -196,7 +187,7 @@ class FeedbackIn(BaseModel):
 
 
 class MessagesAccepted(BaseModel):
-    """The answer to a batch: where its turns lie, and the job that reads them (None when none was asked for)."""
+    """The answer to a batch: its session, the ids of its messages and the extraction job (None without extraction)."""
 
     job_id: str | None
     session_id: str
@@ -205,7 +196,7 @@ class MessagesAccepted(BaseModel):
 
 
 class ExtractionTriggered(BaseModel):
-    """The answer to the admin trigger; the session named is that of the run."""
+    """The answer to the admin trigger; the session in `message` is that of the extraction run."""
 
     triggered: Literal[True] = True
     message: str

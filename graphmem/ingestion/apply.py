@@ -12,8 +12,10 @@ from graphmem.domain.entity import EntityRef
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryStatus, MemoryType, SaveAction, SaveResult
+from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.text import content_hash, name_key
+from graphmem.domain.types import Vector
 from graphmem.domain.versioning import Ledger
 from graphmem.ingestion.action_plan import (
     ActionPlan,
@@ -30,9 +32,7 @@ from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.fact_write import FactLoader, FactWrite
 from graphmem.store.facts import FactStore
-from graphmem.store.new_memory import NewMemory
 
-Vector = list[float]
 ActionEntry = dict[str, Any]
 
 MIN_INTEREST_MENTIONS = 2

@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from pydantic import TypeAdapter, ValidationError
 
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
-from graphmem.domain.memory import FEELING_EXPIRY_DAYS, MemoryIn, MemorySourceIn, MemoryType, Scope, Tag, parse_tag
+from graphmem.domain.memory import FEELING_EXPIRY_DAYS, MemoryIn, MemorySourceIn, MemoryType, Scope
 from graphmem.domain.session import MessageRole
+from graphmem.domain.tags import Tag, parse_tag
 from graphmem.domain.text import name_key
 from graphmem.ingestion.date_parsing import parse_local_date
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named

@@ -11,11 +11,11 @@ from pydantic import BaseModel, Field
 from graphmem.domain.entity import EntityIn
 from graphmem.domain.identity import Owner
 from graphmem.domain.text import content_hash, name_key
-from graphmem.domain.times import AS_OF_NOW
+from graphmem.domain.times import AS_OF_NOW, EPOCH
+from graphmem.domain.types import Vector
 from graphmem.ingestion.candidates import AliasGroup, ValidatedCandidate
 from graphmem.ingestion.name_matching import NameMatch, match_names
 from graphmem.store.driver import Graph
-from graphmem.store.fact_mapping import EPOCH, group_key
 from graphmem.store.fulltext import FACT_FIELDS, NAME_FIELDS
 from graphmem.text.lucene import build_lucene_query, query_terms
 
@@ -33,8 +33,6 @@ MIN_CONTENT_COSINE = 0.40
 
 MIN_CONTENT_COSINE_SAME_ENTITY = 0.25
 """The same for a fact about an entity the statement names."""
-
-Vector = list[float]
 
 
 class PossibleEntity(BaseModel):
@@ -213,7 +211,7 @@ class CandidateLinker:
                 if (subject := entities.get(subject_key(candidate)))
             ],
             hashes=[content_hash(content) for content in contents],
-            valid_after=min(candidate.sent_at for candidate in candidates).astimezone(UTC),
+            ends_after=min(candidate.sent_at for candidate in candidates).astimezone(UTC),
             known_at=AS_OF_NOW,
             limit=FACTS_PER_CHANNEL,
         )
@@ -294,4 +292,4 @@ def score_relatedness(
 
 
 def _build_fulltext_query(owner: Owner, text: str, fields: Sequence[str]) -> str:
-    return build_lucene_query(query_terms(text), [group_key(owner.group_id)], fields)
+    return build_lucene_query(query_terms(text), [owner.group_key], fields)

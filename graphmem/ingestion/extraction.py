@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from graphmem.domain.conversation import ConversationContext
 from graphmem.domain.identity import Owner
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import MessageRole
@@ -29,7 +30,7 @@ from graphmem.llm.client import LanguageModel
 from graphmem.llm.completion import LlmReceipt
 from graphmem.llm.prompts import PromptTemplate, indent_continuations
 from graphmem.store.driver import Graph
-from graphmem.store.episodes import ConversationContext, EpisodeStore
+from graphmem.store.episodes import EpisodeStore
 
 MAX_KNOWN_NAMES = 80
 MAX_NOTED_INTERESTS = 50

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from itertools import groupby
 
+from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import (
@@ -30,7 +31,6 @@ from graphmem.ingestion.session_summary import (
 from graphmem.ingestion.transcript import is_dialogue, split_into_windows
 from graphmem.jobs import JobRunner
 from graphmem.metrics import MESSAGE_STORAGE_TIME
-from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.episodes import EpisodeStore
 
 OBSERVATION_JOB = "observation"

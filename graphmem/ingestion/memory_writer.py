@@ -6,25 +6,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphmem.domain.formats.provenance import ImportProvenance
+from graphmem.domain.fact import FactChanges, changes_from_patch
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MIN_CONFIDENCE, MemoryIn, MemoryPatch, SaveAction, SaveResult
+from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
+from graphmem.domain.provenance import ImportProvenance
 from graphmem.domain.temporary_states import is_temporary_state
-from graphmem.domain.text import content_hash, name_key
+from graphmem.domain.text import name_key
+from graphmem.domain.types import Vector
 from graphmem.embedding import Embedder
 from graphmem.errors import InvalidInput
 from graphmem.store.facts import FactStore
-from graphmem.store.new_memory import NewMemory
 
 
 class MemoryWriter:
     """Save statements under the policy; what is refused is told by class, never by value."""
 
-    def __init__(
-        self, facts: FactStore, embedder: Embedder, policy: SecretPolicy, profiles: TenantProfiles
-    ) -> None:
+    def __init__(self, facts: FactStore, embedder: Embedder, policy: SecretPolicy, profiles: TenantProfiles) -> None:
         self._facts = facts
         self._embedder = embedder
         self._policy = policy
@@ -76,29 +76,22 @@ class MemoryWriter:
         if not memories:
             return [], {}
         named = {name_key(name): name for memory in memories for name in _entity_names(memory)}
-        named.setdefault(name_key(owner.user_id or "everyone"), owner.user_id or "everyone")
+        named.setdefault(name_key(owner.entity_name), owner.entity_name)
         vectors = await self._embedder.embed([memory.content for memory in memories] + list(named.values()))
         statements = [NewMemory(memory, vector, kind) for memory, vector in zip(memories, vectors, strict=False)]
         return statements, dict(zip(named, vectors[len(memories) :], strict=True))
 
-    async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> tuple[dict[str, Any], list[float] | None]:
+    async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> tuple[FactChanges, Vector | None]:
         """Return a patch as changes of a fact, and the vector of a new content; raise InvalidInput for a secret."""
-        changes: dict[str, Any] = {name: getattr(patch, name) for name in patch.model_fields_set}
-        classes = {
-            found
-            for part in (changes.get("content"), changes.get("tags"), changes.get("metadata"))
-            if part
-            for found in self._policy.refused_classes(part, owner.tenant)
-        }
+        parts: list[Any] = [patch.content, patch.tags, patch.metadata]
+        classes = {found for part in parts if part for found in self._policy.refused_classes(part, owner.tenant)}
         if classes:
             raise InvalidInput(f"The change holds a secret ({', '.join(sorted(classes))}), which is not stored.")
-        if "tags" in changes:
-            changes["tags"] = tuple(changes["tags"])
+        changes = changes_from_patch(patch)
         if patch.content is None:
             return changes, None
         if self._is_temporary_state(owner, patch.content):
             raise InvalidInput("The change is a temporary state, which is not stored.")
-        changes["content_hash"] = content_hash(patch.content)
         return changes, (await self._embedder.embed([patch.content]))[0]
 
     def _is_temporary_state(self, owner: Owner, text: str) -> bool:

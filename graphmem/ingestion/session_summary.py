@@ -9,15 +9,7 @@ from typing import Any
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
-from graphmem.domain.memory import (
-    MemoryIn,
-    MemorySourceIn,
-    MemoryStatus,
-    MemoryType,
-    SaveAction,
-    SaveResult,
-    Scope,
-)
+from graphmem.domain.memory import MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, SaveAction, SaveResult, Scope
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import Message, Session

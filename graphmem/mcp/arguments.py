@@ -7,19 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.memory import (
-    MAX_CONTENT_LENGTH,
-    Domain,
-    Id,
-    MemoryTypeInput,
-    Scope,
-    Tags,
-    UnitInterval,
-)
+from graphmem.domain.filters import TagFilter
+from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryTypeInput, Scope
 from graphmem.domain.profile import known_topic_tags
-from graphmem.domain.search_models import QueryText, TagFilter
+from graphmem.domain.search_models import QueryText
+from graphmem.domain.tags import Tags
 from graphmem.domain.text import NonBlankText
 from graphmem.domain.times import Instant
+from graphmem.domain.types import Domain, Id, UnitInterval
 from graphmem.errors import InvalidInput
 
 _NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")

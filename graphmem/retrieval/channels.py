@@ -7,14 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
-from graphmem.domain.search_models import FactFilters
-from graphmem.store.fact_mapping import group_key
+from graphmem.domain.search_candidates import FactCandidate, MessageCandidate, TextCandidates
+from graphmem.domain.types import Vector
 from graphmem.store.fulltext import FACT_FIELDS, MESSAGE_FIELDS
-from graphmem.store.search import FactCandidate, MessageCandidate, SearchStore, TextCandidates
+from graphmem.store.search import SearchStore
 from graphmem.text.lucene import build_lucene_query, query_terms
-
-Vector = Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class SearchChannels:
         words = query_terms(channel_query.keyword_text)
         if not words and not channel_query.entities:
             return {}
-        group_keys = map(group_key, channel_query.owner.readable_group_ids)
+        group_keys = channel_query.owner.readable_group_keys
         query = build_lucene_query(words, group_keys, FACT_FIELDS) if words else None
         found = await self._facts_by_current_entities(channel_query, query)
         return ({"keyword": found.by_words} if words else {}) | (
@@ -111,7 +110,7 @@ class SearchChannels:
         if not (words := query_terms(channel_query.keyword_text)):
             return {}
         query, known_at = (
-            build_lucene_query(words, map(group_key, channel_query.owner.readable_group_ids), MESSAGE_FIELDS),
+            build_lucene_query(words, channel_query.owner.readable_group_keys, MESSAGE_FIELDS),
             channel_query.filters.known_at,
         )
         return {

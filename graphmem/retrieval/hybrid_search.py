@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from graphmem.domain.identity import Owner
+from graphmem.domain.search_candidates import FactCandidate, MessageCandidate
 from graphmem.domain.search_models import (
     ChannelRank,
     Explanation,
@@ -33,7 +34,7 @@ from graphmem.retrieval.score_factors import ScoreFactors, score_factors
 from graphmem.retrieval.search_preparer import SearchPreparer
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
-from graphmem.store.search import FactCandidate, MessageCandidate, SearchStore
+from graphmem.store.search import SearchStore
 from graphmem.text.time_expressions import TimeRange, find_time_ranges
 from graphmem.text.tokenising import tokenize
 

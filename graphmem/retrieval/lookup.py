@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pydantic import TypeAdapter
 
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Memory
+from graphmem.domain.memory import CORE_IMPORTANCE, Memory
 from graphmem.domain.search_models import EntityMemories, LookupResponse, normalise_query
 from graphmem.domain.times import MAX_TIME, MIN_TIME, Clock, interval_contains
 from graphmem.retrieval.cache import CORE_TTL_SECONDS, LOOKUP_TTL_SECONDS, Cache, open_cache
@@ -17,7 +17,6 @@ from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.store.search import SearchStore
 
 MAX_LOOKUP_ENTITIES = 10
-CORE_IMPORTANCE = 0.8
 MAX_CORE_MEMORIES = 200
 
 

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from graphmem.domain.search_candidates import FactCandidate, MessageCandidate, MessageContent
 from graphmem.domain.search_models import Evidence, MessageHit
 from graphmem.retrieval.evidence import FactText, MessageText, rank_messages
 from graphmem.retrieval.search_preparer import PreparedSearch
 from graphmem.store.episodes import EpisodeStore
-from graphmem.store.search import FactCandidate, MessageCandidate, MessageContent, SearchStore
+from graphmem.store.search import SearchStore
 from graphmem.text.names import name_words
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from graphmem.domain.entity import PERSON_TYPE
-from graphmem.store.search import EntityName
+from graphmem.domain.entity import PERSON_TYPE, NamedEntity
 from graphmem.text.names import edit_distance, fold_name, max_typos, name_words
 from graphmem.text.tokenising import UNSPACED_LETTER
 from graphmem.text.word_lists import LANGUAGES, load_words
@@ -56,7 +55,7 @@ def question_focus(text: str, mentions: Iterable[EntityMention], languages: Sequ
 class NameIndex:
     """The names and aliases of one user's entities, indexed to find them in texts."""
 
-    def __init__(self, entities: Iterable[EntityName]) -> None:
+    def __init__(self, entities: Iterable[NamedEntity]) -> None:
         self._ids_by_full_name: dict[str, list[str]] = defaultdict(list)
         self._ids_by_name_part: dict[str, set[str]] = defaultdict(set)
         self._ids_by_unspaced_name: dict[str, list[str]] = defaultdict(list)
@@ -72,7 +71,7 @@ class NameIndex:
             for name in (entity.name, *entity.aliases):
                 self._index_name(entity, fold_name(name))
 
-    def _index_name(self, entity: EntityName, name: str) -> None:
+    def _index_name(self, entity: NamedEntity, name: str) -> None:
         if not name or entity.id in self._ids_by_full_name.get(name, ()):
             return
         self._ids_by_full_name[name].append(entity.id)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from graphmem.store.search import FactCandidate
+from graphmem.domain.decay import decayed_strength
+from graphmem.domain.search_candidates import FactCandidate
 from graphmem.text.time_expressions import TimeRange
 
 MILLISECONDS_PER_DAY = 86_400_000
@@ -44,8 +45,8 @@ def persona_factor(kind: str, tags: Iterable[str], weights: Mapping[str, float])
 
 def decay_factor(strength: float, decay_rate: float, accessed: int, now: int) -> float:
     """Return the factor of a memory's strength now: `1 − share + share · strength · exp(−rate · days)` (UMB-09)."""
-    days = max(0, now - accessed) / MILLISECONDS_PER_DAY
-    return 1.0 - DECAY_WEIGHT + DECAY_WEIGHT * strength * math.exp(-decay_rate * days)
+    days = (now - accessed) / MILLISECONDS_PER_DAY
+    return 1.0 - DECAY_WEIGHT + DECAY_WEIGHT * decayed_strength(strength, decay_rate, days)
 
 
 def importance_factor(importance: float) -> float:

@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import TypeVar
 
 from graphmem.domain.identity import Owner
-from graphmem.domain.search_models import SearchQuery, build_fact_filters, normalise_query
+from graphmem.domain.search_models import SearchQuery, normalise_query
 from graphmem.domain.times import Clock
+from graphmem.domain.types import Vector
 from graphmem.embedding import Embedder
-from graphmem.retrieval.channels import ChannelQuery, NamedEntityIds, Vector
+from graphmem.retrieval.channels import ChannelQuery, NamedEntityIds
 from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.name_index import EntityMention, MentionKind, question_focus
 from graphmem.store.entities import EntityStore
@@ -78,7 +79,7 @@ class SearchPreparer:
 
         channel_query = ChannelQuery(
             owner=owner,
-            filters=build_fact_filters(query, entity_ids, now),
+            filters=query.resolve(entity_ids, now),
             candidates_per_channel=max(MIN_CANDIDATES_PER_CHANNEL, 3 * query.limit),
             keyword_text=text if query.keyword else "",
             vector=vector if query.semantic else None,

@@ -1,4 +1,4 @@
-"""API keys: who may come in, and as what."""
+"""Operations on API keys: authenticate, create, list, revoke."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from graphmem.errors import NotFound, Unauthenticated
 from graphmem.store.keys import KeyStore
 
 BOOTSTRAP_KEY_ID = "first"
-"""Id of the admin key that the setting `api_key` gives; it is not stored."""
+"""Id of the admin key from the setting `GRAPHMEM_API_KEY`, which is not stored."""
 
 
 def hash_key(secret: str) -> str:
-    """Return the SHA-256 of a key in hex, the only form in which keys are kept."""
+    """Return the SHA-256 of a key in hex, the only form in which keys are stored."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class KeyService:
-    """The verbs of API keys."""
+    """Operations on the API keys of all tenants."""
 
     def __init__(self, store: KeyStore, clock: Clock, bootstrap_key: SecretStr | None = None) -> None:
         self._store = store
@@ -35,9 +35,9 @@ class KeyService:
         )
 
     async def authenticate(self, secret: str) -> ApiKey:
-        """Return the key of a secret, asking the graph each time; raise Unauthenticated when there is none."""
-        given = hash_key(secret)
-        if self._bootstrap_key_hash is not None and hmac.compare_digest(given, self._bootstrap_key_hash):
+        """Return the key of a secret, read from the graph each time; raise Unauthenticated for an invalid one."""
+        key_hash = hash_key(secret)
+        if self._bootstrap_key_hash is not None and hmac.compare_digest(key_hash, self._bootstrap_key_hash):
             return ApiKey(
                 id=BOOTSTRAP_KEY_ID,
                 name="GRAPHMEM_API_KEY",
@@ -46,13 +46,13 @@ class KeyService:
                 created_at=MIN_TIME,
                 tenant=DEFAULT_TENANT,
             )
-        key = await self._store.find_by_hash(given)
+        key = await self._store.find_by_hash(key_hash)
         if key is None:
             raise Unauthenticated("The key is unknown or revoked: send a valid one as `Authorization: Bearer <key>`.")
         return key
 
     async def create(self, tenant: str, request: ApiKeyIn) -> CreatedApiKey:
-        """Make a key of a tenant; the answer is the only place its secret is ever shown."""
+        """Create a key of a tenant; its secret is returned here only."""
         secret = f"gm_{secrets.token_urlsafe(32)}"
         key = ApiKey(
             id=str(uuid.uuid4()),
@@ -66,10 +66,10 @@ class KeyService:
         return CreatedApiKey(**key.model_dump(), tenant=key.tenant, key=secret)
 
     async def list(self, tenant: str) -> list[ApiKey]:
-        """Return a tenant's keys without their secrets, oldest first."""
+        """Return the keys of a tenant without their secrets, oldest first."""
         return await self._store.list_keys(tenant)
 
     async def revoke(self, tenant: str, key_id: str) -> None:
-        """Revoke a key at once; raise NotFound for one that is unknown, revoked before or another tenant's."""
+        """Revoke a key at once; raise NotFound for one that is unknown, revoked already or of another tenant."""
         if not await self._store.revoke(tenant, key_id, self._clock()):
             raise NotFound("There is no such key.")

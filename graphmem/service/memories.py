@@ -1,28 +1,28 @@
-"""Memory operations without a model: save, list, change, end, undo, look back."""
+"""Operations on memories that need no language model: save, list, correct, end, revert, history."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
 
-from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters, Page, decode_cursor, encode_cursor
 from graphmem.domain.memory import Memory, MemoryIn, MemoryPatch, MemoryVersion, SaveResult
 from graphmem.domain.times import Clock
-from graphmem.domain.versioning import Ledger
 from graphmem.errors import InvalidInput, MemoryDeleted
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.store.entities import EntityStore
-from graphmem.store.facts import FactStore, MemoryEraser, known_at_or_now
+from graphmem.store.facts import FactStore, MemoryEraser, PagePosition
 
 MemoryTraceEraser = Callable[[Owner, str, Sequence[str]], Awaitable[None]]
-"""What is erased beside a memory that is erased, given its owner, id and texts."""
+"""Erases what is stored outside the graph about a memory, given its owner, its id and the texts of its versions."""
 
 
 class MemoryService:
-    """The verbs of one memory or a list of them.
+    """Operations on the memories of one user.
 
-    `memory_erasers` are what other rooms erase with a memory in its transaction, `trace_erasers` what goes before it.
+    `memory_erasers` erase what other stores hold of an erased memory, in its transaction; `trace_erasers` run before
+    that transaction.
     """
 
     def __init__(
@@ -46,48 +46,30 @@ class MemoryService:
     async def save(
         self, owner: Owner, memories: Sequence[MemoryIn], *, actor: str | None = None, kind: str = "api"
     ) -> list[SaveResult]:
-        """Save a list of statements without a model: all of it or nothing."""
+        """Save statements: all of them or none. Raises InvalidInput for an empty list and for one that is too long."""
         if not memories:
             raise InvalidInput("The list of memories is empty.")
         if len(memories) > self._max_batch_size:
-            raise InvalidInput(f"A save takes up to {self._max_batch_size} memories; send them in several.")
+            raise InvalidInput(f"A save takes up to {self._max_batch_size} memories: send them in several saves.")
         return await self._memory_writer.save(owner, memories, actor=actor, kind=kind)
 
     async def get(self, owner: Owner, memory_id: str) -> Memory:
-        """Return a memory as it is now, deleted or not; raise NotFound for an unknown or erased one."""
+        """Return the latest version of a memory, deleted or not; raise NotFound for an unknown or erased one."""
         return await self._facts.get(owner, memory_id)
 
     async def page(self, owner: Owner, filters: ListFilters) -> Page[Memory]:
-        """List memories by attributes, without ranking or embedding."""
-        sort, direction = filters.sort_property
-        after_cursor = decode_cursor(filters.cursor, (str, (int, float), str)) if filters.cursor else None
-        if after_cursor and after_cursor[0] != filters.sort.value:
-            raise InvalidInput("The cursor belongs to another sort order.")
+        """Return one page of memories; raise InvalidInput for a cursor of another list or sort order."""
         entity_ids = await self._entities.resolve_entity_ids(owner, filters.entity) if filters.entity else None
-        items, key, memory_id = await self._facts.list_page(
+        memories, position = await self._facts.list_page(
             owner,
-            valid_at=filters.valid_as_of or self._clock(),
-            known_at=known_at_or_now(filters.known_as_of),
-            any_validity=filters.include_superseded,
-            types=[each.value for each in filters.type] or None,
-            tags=filters.tag,
-            not_tags=filters.not_tag,
-            domain=filters.domain,
-            scope=filters.scope.value if filters.scope else None,
-            entity_ids=entity_ids,
+            filters.to_memory_filters().resolve(entity_ids, self._clock()),
             keyword=filters.keyword.lower() if filters.keyword else None,
             session_id=filters.session_id,
-            min_importance=filters.min_importance,
-            min_confidence=filters.min_confidence,
-            created_after=filters.created_after,
-            created_before=filters.created_before,
-            sort=sort,
-            direction=direction,
-            after_key=after_cursor[1] if after_cursor else None,
-            after_id=after_cursor[2] if after_cursor else None,
+            sort=filters.sort,
+            after=_parse_cursor(filters),
             limit=filters.limit,
         )
-        return Page(items=items, next_cursor=encode_cursor(filters.sort.value, key, memory_id) if memory_id else None)
+        return Page(items=memories, next_cursor=encode_cursor(filters.sort.value, *position) if position else None)
 
     async def patch(
         self,
@@ -98,7 +80,7 @@ class MemoryService:
         if_version: int | None = None,
         actor: str | None = None,
     ) -> Memory:
-        """Make a new version with the fields given; raise VersionConflict when `if_version` is not the latest."""
+        """Create a version with the fields given; raise VersionConflict when `if_version` is not the latest."""
         changes, vector = await self._memory_writer.prepare_patch(owner, patch)
         return await self._facts.update_memory(
             owner,
@@ -109,7 +91,7 @@ class MemoryService:
         )
 
     async def delete(self, owner: Owner, memory_id: str, *, actor: str | None = None) -> Memory:
-        """End a memory; it stays readable by id and in history. Ending it twice changes nothing."""
+        """End a memory, which stays readable by id and in its history; a deleted one is returned unchanged."""
         try:
             return await self._facts.update_memory(
                 owner, memory_id, lambda ledger: ledger.delete(memory_id), actor=actor
@@ -120,20 +102,27 @@ class MemoryService:
     async def erase(self, owner: Owner, memory_id: str) -> int:
         """Erase a memory everywhere; return how many versions there were."""
         versions = await self._facts.get_history(owner, memory_id)
-        owned = owner if versions[0].user_id else owner.tenant_global
-        # First, so that a store that is away leaves the memory to be erased again.
-        for forget in self._trace_erasers:
-            await forget(owned, memory_id, list({each.content for each in versions}))
+        memory_owner = owner if versions[0].user_id else owner.tenant_global
+        # The traces go first: when their store is unavailable, the memory is still there to be erased again.
+        for erase_traces in self._trace_erasers:
+            await erase_traces(memory_owner, memory_id, list({version.content for version in versions}))
         return await self._facts.erase_memory(owner, memory_id, self._memory_erasers)
 
     async def history(self, owner: Owner, memory_id: str) -> list[MemoryVersion]:
-        """Return every version, oldest first, with why it ended and what replaced it."""
+        """Return every version of a memory, oldest first; raise NotFound for an unknown one."""
         return await self._facts.get_history(owner, memory_id)
 
     async def revert(self, owner: Owner, memory_id: str, *, actor: str | None = None) -> Memory:
-        """Undo one supersession: reopen the memory and retire what replaced it."""
+        """Undo one supersession: restore the memory and retire its replacement; raise Conflict where it cannot."""
+        return await self._facts.update_memory(
+            owner, memory_id, lambda ledger: ledger.revert(memory_id), actor=actor, related=True
+        )
 
-        def act(ledger: Ledger) -> Fact:
-            return ledger.revert(memory_id)
 
-        return await self._facts.update_memory(owner, memory_id, act, actor=actor, related=True)
+def _parse_cursor(filters: ListFilters) -> PagePosition | None:
+    if not filters.cursor:
+        return None
+    sort, key, memory_id = decode_cursor(filters.cursor, (str, (int, float), str))
+    if sort != filters.sort.value:
+        raise InvalidInput("The cursor belongs to another sort order.")
+    return cast(PagePosition, (key, memory_id))

@@ -14,11 +14,12 @@ from pydantic import BaseModel, ValidationError
 from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackResult, parse_proposals
 from graphmem.domain.context_models import ContextRequest, ContextResponse
 from graphmem.domain.export import ErasureResult, ImportResult
+from graphmem.domain.filters import TagFilter
 from graphmem.domain.formats.document import ImportFormat, parse_format_name
 from graphmem.domain.identity import DEFAULT_TENANT, make_owner
 from graphmem.domain.job import Job
 from graphmem.domain.memory import MemoryIn, MemoryType, MemoryVersion, SaveResult, Scope
-from graphmem.domain.search_models import LookupResponse, SearchQuery, SearchResponse, TagFilter
+from graphmem.domain.search_models import LookupResponse, SearchQuery, SearchResponse
 from graphmem.domain.session import MessageIn, MessagesAccepted, MessagesIn
 from graphmem.errors import InvalidInput
 

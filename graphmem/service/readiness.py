@@ -1,4 +1,4 @@
-"""Whether the parts graphmem stands on answer."""
+"""Readiness: whether the dependencies of the service are available."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from graphmem.store.driver import Graph
 
 
 class ReadinessCheck:
-    """Asks Neo4j and the job store."""
+    """Checks Neo4j and the job store."""
 
     def __init__(self, graph: Graph, jobs: JobRunner) -> None:
         self._graph = graph
         self._jobs = jobs
 
     async def check(self) -> dict[str, str]:
-        """Return each part with `ok`; raise DatabaseUnavailable or JobStoreUnavailable for one that is away."""
+        """Return `ok` for each dependency; raise DatabaseUnavailable or JobStoreUnavailable for an unavailable one."""
         await self._graph.verify_connectivity()
         await self._jobs.list(limit=1)
         return {"neo4j": "ok", "jobs": "ok"}

@@ -29,6 +29,7 @@ from graphmem.store.context_mapping import (
 )
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.episode_mapping import message_from_node
+from graphmem.store.user_lock import lock_user
 
 MAX_PROFILE_MEMORIES = 100
 """Memories of scope profile in a snapshot at most; the most important are taken."""
@@ -264,16 +265,7 @@ class ContextStore:
         await self._graph.write(work)
 
     async def _lock_user(self, transaction: Transaction, owner: Owner) -> datetime:
-        now = self._clock()
-        await transaction.run(
-            "facts.lock_user",
-            group_id=owner.group_id,
-            tenant=owner.tenant,
-            user_id=owner.user_id,
-            now=now,
-            count=1,
-        )
-        return now
+        return await lock_user(transaction, owner, self._clock())
 
 
 def _local_time(row: Row, zone: str | None) -> datetime:

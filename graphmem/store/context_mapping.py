@@ -6,10 +6,8 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
-
-from pydantic import BaseModel
 
 from graphmem.domain.behavior_patterns import BehaviorPattern, DetectedPattern, PatternType
 from graphmem.domain.context_models import ContextItem, ContextSnapshot, Mention, PastSession, SessionStatistics
@@ -17,8 +15,10 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.learned_preferences import LearnedPreference, PreferenceSource, PreferenceType
 from graphmem.domain.session import Message
 from graphmem.store.driver import Row
+from graphmem.store.entity_mapping import entity_ref_from_node
 from graphmem.store.episode_mapping import message_from_node, message_from_row, session_from_node
-from graphmem.store.fact_mapping import entity_ref_from_node, fact_from_row, memory_from_fact, user_id_of_group
+from graphmem.store.fact_mapping import fact_from_row, memory_from_fact
+from graphmem.store.json_text import to_json
 
 MAX_PATTERN_EVIDENCE = 25
 """Messages that a pattern is linked to at most; the newest are taken."""
@@ -75,7 +75,7 @@ def item_from_node(stored: Mapping[str, Any]) -> ContextItem:
 
 def mention_to_row(owner: Owner, mention: Mention, now: datetime) -> Row:
     """Return a mention as a context item to be stored; `item_key` is equal for equal mentions of a session."""
-    value = _to_json(mention.value)
+    value = to_json(mention.value)
     digest = hashlib.sha256(f"{mention.type}\n{mention.key}\n{value}".encode()).hexdigest()[:32]
     return {
         "message_id": mention.message_id,
@@ -117,8 +117,8 @@ def preference_to_row(preference: LearnedPreference) -> Row:
         "properties": {
             **{name: getattr(preference, name) for name in same},
             "name": f"{preference.preference_key}: {', '.join(preference.preference_value.values())}",
-            "preference_value": _to_json(preference.preference_value),
-            "learned_from": _to_json(preference.learned_from),
+            "preference_value": to_json(preference.preference_value),
+            "learned_from": to_json(preference.learned_from),
         },
     }
 
@@ -147,20 +147,11 @@ def pattern_to_row(pattern: DetectedPattern) -> Row:
         "properties": {
             "name": pattern.description,
             "pattern_description": pattern.description,
-            "pattern_data": _to_json(pattern.data),
+            "pattern_data": to_json(pattern.data),
             "confidence_score": pattern.confidence,
         },
     }
 
 
 def _user_id_from_node(stored: Mapping[str, Any]) -> str:
-    return user_id_of_group(stored["group_id"]) or ""
-
-
-def _to_json(value: object) -> str:
-    plain = value.model_dump() if isinstance(value, BaseModel) else value
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), default=_json_default)
-
-
-def _json_default(value: object) -> str:
-    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)
+    return Owner.from_group_id(stored["group_id"]).user_id

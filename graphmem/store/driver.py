@@ -1,4 +1,4 @@
-"""The one place that speaks Bolt: named queries in managed transactions, with Neo4j's errors told as ours."""
+"""The only module that uses the Neo4j driver: named queries in managed transactions, with errors of graphmem."""
 
 from __future__ import annotations
 
@@ -29,15 +29,29 @@ from graphmem.store.queries import load_queries
 from graphmem.tracing import span
 
 _ALREADY_EXISTS_CODES = {
-    f"Neo.ClientError.Schema.{what}AlreadyExists" for what in ("EquivalentSchemaRule", "Index", "Constraint")
+    f"Neo.ClientError.Schema.{rule}AlreadyExists" for rule in ("EquivalentSchemaRule", "Index", "Constraint")
 }
+"""Error codes of a schema statement whose index or constraint exists."""
+
+MAX_CONNECTIONS = 64
+"""Connections of one process to Neo4j."""
+
+ACQUISITION_TIMEOUT = 20
+"""Seconds to wait for a free connection."""
+
+CONNECTION_TIMEOUT = 5
+"""Seconds to wait until a connection is established."""
+
+RETRY_TIMEOUT = 15
+"""Seconds for which a transaction is retried after transient errors."""
 
 Row = dict[str, Any]
+"""One row of a query result, or of a list that a query receives."""
 T = TypeVar("T")
 
 
 def _from_neo4j(value: Any) -> Any:
-    """Return a driver value with Neo4j's times as Python's."""
+    """Return a value from the driver with Neo4j's times as Python's."""
     if isinstance(value, DateTime):
         return value.to_native().astimezone(UTC)
     if isinstance(value, dict):
@@ -50,7 +64,7 @@ def _from_neo4j(value: Any) -> Any:
 
 
 def _to_neo4j(value: Any) -> Any:
-    """Return a parameter with its times in UTC: the driver's fast extension cannot send times of a named zone."""
+    """Return a parameter with its times in UTC; neo4j-rust-ext cannot send times of a named zone."""
     if isinstance(value, datetime):
         return value.astimezone(UTC)
     if isinstance(value, dict):
@@ -71,19 +85,20 @@ class Transaction:
         self._inner = inner
 
     async def run(self, name: str, **parameters: Any) -> list[Row]:
-        """Run the query `name` and return its rows as plain dictionaries."""
+        """Run the query `name` and return its rows; raise TypeError when the parameters are not those it declares."""
         with _query_span(name):
             return [_from_neo4j(record.data()) async for record in await self._run_query(name, parameters)]
 
     async def stream(self, name: str, **parameters: Any) -> AsyncIterator[Row]:
-        """Run the query `name` and yield its rows as they come."""
+        """Run the query `name` and yield its rows as they arrive."""
         async for record in await self._run_query(name, parameters):
             yield _from_neo4j(record.data())
 
     async def fetch_value(self, name: str, **parameters: Any) -> Any:
-        """Run a query of one row and one column and return its value as the driver decoded it: no time among it.
+        """Run a query with one row and one column and return the value as the driver decodes it.
 
-        Many rows collected into one value are read several times faster than as rows.
+        Reading many rows collected into one value is several times faster than reading rows. Times in it are not
+        converted, so such a query returns times as numbers.
         """
         with _query_span(name):
             record = await (await self._run_query(name, parameters)).single(strict=True)
@@ -96,7 +111,7 @@ class Transaction:
         return await self._inner.run(query.text, _to_neo4j(parameters))
 
     async def run_text(self, text: str, parameters: dict[str, Any] | None = None) -> list[Row]:
-        """Run text of a Cypher file that is not in the catalogue: a migration or a check."""
+        """Run Cypher that is not in the catalogue, such as a check."""
         result = await self._inner.run(text, parameters or {})
         return [_from_neo4j(record.data()) async for record in result]
 
@@ -110,7 +125,7 @@ async def _map_errors() -> AsyncIterator[None]:
             "Neo4j refused the user name or password: check GRAPHMEM_NEO4J_USER and GRAPHMEM_NEO4J_PASSWORD."
         ) from error
     except (ServiceUnavailable, TransientError, OSError) as error:
-        raise DatabaseUnavailable("Neo4j cannot be reached: see that it runs, then try again.") from error
+        raise DatabaseUnavailable("Neo4j cannot be reached: check that it runs, then try again.") from error
     except DriverConfigurationError as error:
         raise ConfigurationError(f"The address of Neo4j cannot be used: {error}. Check GRAPHMEM_NEO4J_URI.") from error
     except Neo4jError as error:
@@ -122,17 +137,21 @@ async def _map_errors() -> AsyncIterator[None]:
 
 
 class Graph:
-    """A Neo4j database; opened and closed by whoever composes the process."""
+    """A Neo4j database, with its connections.
+
+    Every method raises DatabaseUnavailable when the server is unavailable, and ConfigurationError when it refuses the
+    user name or the password.
+    """
 
     def __init__(self, uri: str, user: str, password: str, database: str = "neo4j") -> None:
         try:
             self._driver = AsyncGraphDatabase.driver(
                 uri,
                 auth=(user, password),
-                max_connection_pool_size=64,
-                connection_acquisition_timeout=20,
-                connection_timeout=5,
-                max_transaction_retry_time=15,
+                max_connection_pool_size=MAX_CONNECTIONS,
+                connection_acquisition_timeout=ACQUISITION_TIMEOUT,
+                connection_timeout=CONNECTION_TIMEOUT,
+                max_transaction_retry_time=RETRY_TIMEOUT,
                 notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
             )
         except (DriverConfigurationError, ValueError) as error:
@@ -142,23 +161,23 @@ class Graph:
         self._database = database
 
     async def verify_connectivity(self) -> None:
-        """Raise DatabaseUnavailable or ConfigurationError when the server cannot be used."""
+        """Connect to the server."""
         async with _map_errors():
             await self._driver.verify_connectivity()
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run `work` in one read transaction, retried when the server asks for it."""
+        """Run `work` in one read transaction; after a transient error it runs again."""
         async with _map_errors(), self._driver.session(database=self._database) as session:
             return await session.execute_read(lambda inner: work(Transaction(inner)))
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run `work` in one write transaction: all of it happens or nothing; it may be run again."""
+        """Run `work` in one write transaction; after a transient error it is rolled back and runs again."""
         async with _map_errors(), self._driver.session(database=self._database) as session:
             return await session.execute_write(lambda inner: work(Transaction(inner)))
 
     @asynccontextmanager
     async def read_transaction(self) -> AsyncIterator[Transaction]:
-        """Open a read transaction for what is passed on while it is read; it is not run again."""
+        """Open a read transaction for results that are streamed; it is not retried."""
         async with (
             _map_errors(),
             self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
@@ -167,17 +186,17 @@ class Graph:
             yield Transaction(inner)
 
     async def fetch(self, name: str, **parameters: Any) -> list[Row]:
-        """Run one reading query of the catalogue."""
+        """Run one read query and return its rows."""
         return await self._run_auto_commit(lambda transaction: transaction.run(name, **parameters))
 
     async def fetch_value(self, name: str, **parameters: Any) -> Any:
-        """Run one reading query of one row and one column and return its value as the driver decoded it."""
+        """Run one read query with one row and one column and return the value as the driver decodes it."""
         return await self._run_auto_commit(lambda transaction: transaction.fetch_value(name, **parameters))
 
     async def _run_auto_commit(self, run: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run one reading query without a transaction around it, which spares two messages.
+        """Run one read query without an explicit transaction, which saves two messages.
 
-        Where the connection is lost it is tried again with one.
+        After a transient error it runs again in a transaction.
         """
         async with _map_errors():
             try:
@@ -187,13 +206,13 @@ class Graph:
                 return await self.read(run)
 
     async def execute(self, name: str, **parameters: Any) -> list[Row]:
-        """Run one writing query of the catalogue in a transaction of its own."""
+        """Run one write query in its own transaction and return its rows."""
         return await self.write(lambda transaction: transaction.run(name, **parameters))
 
     async def apply_schema(self, statement: str) -> None:
-        """Run one schema statement, which Neo4j wants in a transaction without writes.
+        """Run one schema statement, which Neo4j requires in a transaction without writes.
 
-        `IF NOT EXISTS` does not hold between two that run at once: the slower one finds it done all the same.
+        When two processes run the same statement at once, one fails despite `IF NOT EXISTS`; that error is ignored.
         """
 
         async def work(inner: AsyncManagedTransaction) -> None:

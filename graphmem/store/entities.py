@@ -1,35 +1,30 @@
-"""Entities in the graph: found by name or alias, made once per user and name."""
+"""Entities in the graph: found by name, alias or id, and created once per user and name."""
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, Entity, EntityIn, EntityRef
+from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, GROUP_TYPE, PERSON_TYPE, Entity, EntityIn, EntityRef
 from graphmem.domain.identity import Owner
 from graphmem.domain.text import name_key
+from graphmem.domain.types import Vector
 from graphmem.errors import NotFound
 from graphmem.store.driver import Graph, Row, Transaction
-from graphmem.store.fact_mapping import entity_from_node, entity_ref_from_node, group_key
-
-GLOBAL_SUBJECT_NAME = "everyone"
-"""Name of the entity that global memories are about when they name no subject."""
+from graphmem.store.entity_mapping import entity_from_node, entity_ref_from_node, new_entity_properties
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedEntities:
-    """What names mean: entities by name key, and the properties of those that are still to be made."""
+    """Entities by name key, and the properties of those that do not exist yet."""
 
     refs: dict[str, EntityRef]
     new_entities: list[Row]
 
 
 class EntityStore:
-    """Entities of all users."""
+    """The entities of all users."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -39,85 +34,79 @@ class EntityStore:
         transaction: Transaction,
         owner: Owner,
         entities: Iterable[EntityIn],
-        vectors: Mapping[str, list[float]],
+        vectors: Mapping[str, Vector],
         now: datetime,
     ) -> ResolvedEntities:
-        """Return the entities named; the key "" is the user's own entity. The caller makes those that are new.
+        """Return the entities that are named, and the owner's own entity under the key "".
 
-        Runs under the user's lock, so that many writers at once make one entity; the constraint holds it anyway.
+        The caller has locked the user, so that concurrent writers create an entity once, and creates the new ones.
+        `vectors` holds the vectors of names by name key.
         """
-        own = EntityIn(name=owner.user_id or GLOBAL_SUBJECT_NAME, type=PERSON_TYPE if owner.user_id else "Group")
-        requested = {name_key(own.name): own}
-        for each in entities:
-            key = name_key(each.name)
+        own = EntityIn(name=owner.entity_name, type=PERSON_TYPE if owner.user_id else GROUP_TYPE)
+        own_key = name_key(own.name)
+        requested = {own_key: own}
+        for entity in entities:
+            key = name_key(entity.name)
             if key not in requested or requested[key].type is None:
-                requested[key] = each
-        found = await self._find_by_keys(transaction, [owner.group_id], list(requested))
+                requested[key] = entity
+        stored = await self._find_by_keys(transaction, [owner.group_id], list(requested))
         new = {
-            key: _new_entity_properties(owner, each, vectors.get(key), now, is_user=key == name_key(own.name))
-            for key, each in requested.items()
-            if key not in found
+            key: new_entity_properties(owner, entity, vectors.get(key), now, is_user=key == own_key)
+            for key, entity in requested.items()
+            if key not in stored
         }
-        found |= new
-        for key, each in requested.items():
-            if each.type and each.type != DEFAULT_ENTITY_TYPE and found[key]["type"] == DEFAULT_ENTITY_TYPE:
-                rows = await transaction.run(
-                    "entities.set_type",
-                    group_id=owner.group_id,
-                    entity_id=found[key]["uuid"],
-                    type=each.type,
-                    now=now,
-                )
-                found[key] = rows[0]["entity"]
-        known = {key: entity_ref_from_node(stored) for key, stored in found.items()}
-        known[""] = known[name_key(own.name)]
-        return ResolvedEntities(known, list(new.values()))
+        stored |= new
+        for key, entity in requested.items():
+            if entity.type and entity.type != DEFAULT_ENTITY_TYPE and stored[key]["type"] == DEFAULT_ENTITY_TYPE:
+                stored[key] = await self._set_type(transaction, owner, stored[key]["uuid"], entity.type, now)
+        refs = {key: entity_ref_from_node(node) for key, node in stored.items()}
+        return ResolvedEntities({**refs, "": refs[own_key]}, list(new.values()))
 
     async def create(
         self,
         transaction: Transaction,
         owner: Owner,
         entity_id: str,
-        named: EntityIn,
-        vector: list[float] | None,
+        entity: EntityIn,
+        vector: Vector | None,
         now: datetime,
     ) -> EntityRef:
-        """Make one entity of an id given, under the user's lock; the caller has seen that its name is free."""
-        properties = {**_new_entity_properties(owner, named, vector, now, is_user=False), "uuid": entity_id}
+        """Create an entity with a given id; the caller has locked the user and checked that the name is free."""
+        properties = new_entity_properties(owner, entity, vector, now, entity_id=entity_id)
         rows = await transaction.run("entities.create_entities", entities=[properties])
         return entity_ref_from_node(rows[0]["entity"])
 
     async def add_aliases(
         self, transaction: Transaction, owner: Owner, entity: str, names: Sequence[str], now: datetime
     ) -> list[Row]:
-        """Give an entity, told by id or name key, further names, under the user's lock.
+        """Add names to an entity given by id or name key; the caller has locked the user.
 
-        One that is an entity's already is left out. Returns `{entity_id, aliases}` of what is new, or nothing.
+        A name that an entity has already is left out. Returns `[{entity_id, aliases}]` with the names added, or [].
         """
-        by_key = {name_key(name): name for name in names}
+        names_by_key = {name_key(name): name for name in names}
         return await transaction.run(
             "entities.add_aliases",
             group_id=owner.group_id,
             entity=entity,
-            names=list(by_key.values()),
-            keys=list(by_key),
+            names=list(names_by_key.values()),
+            keys=list(names_by_key),
             now=now,
         )
 
     async def get_refs(self, transaction: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, EntityRef]:
-        """Return entities by id as memories name them."""
+        """Return entities by id, as memories refer to them; unknown ids are left out."""
         if not ids:
             return {}
         rows = await transaction.run("entities.fetch_by_ids", group_ids=owner.readable_group_ids, ids=list(ids))
         return {row["entity"]["uuid"]: entity_ref_from_node(row["entity"]) for row in rows}
 
-    async def resolve_entity_ids(self, owner: Owner, name: str) -> list[str]:
-        """Return the ids an entity filter means: an id itself, or the entities of that name or alias."""
+    async def resolve_entity_ids(self, owner: Owner, entity: str) -> list[str]:
+        """Return the ids that an entity filter means: an id itself, or the entities of that name or alias."""
 
         async def work(transaction: Transaction) -> list[str]:
-            found = await self._find_by_keys(transaction, owner.readable_group_ids, [name_key(name)])
-            by_id = await transaction.run("entities.fetch_by_ids", group_ids=owner.readable_group_ids, ids=[name])
-            return [row["uuid"] for row in found.values()] + [row["entity"]["uuid"] for row in by_id]
+            named = await self._find_by_keys(transaction, owner.readable_group_ids, [name_key(entity)])
+            by_id = await transaction.run("entities.fetch_by_ids", group_ids=owner.readable_group_ids, ids=[entity])
+            return [node["uuid"] for node in named.values()] + [row["entity"]["uuid"] for row in by_id]
 
         return await self._graph.read(work)
 
@@ -133,7 +122,7 @@ class EntityStore:
     async def list_page(
         self, owner: Owner, *, text: str | None, type: str | None, after: tuple[str, str] | None, limit: int
     ) -> tuple[list[Entity], tuple[str, str] | None]:
-        """Return one page of entities by name and the key to go on from (None at the end)."""
+        """Return one page of entities by name and the position to continue from (None at the end)."""
         rows = await self._graph.fetch(
             "entities.list_page",
             group_ids=owner.readable_group_ids,
@@ -148,42 +137,24 @@ class EntityStore:
             return entities, None
         return entities, (rows[-1]["entity"]["name_key"], rows[-1]["entity"]["uuid"])
 
+    async def _set_type(
+        self, transaction: Transaction, owner: Owner, entity_id: str, entity_type: str, now: datetime
+    ) -> Row:
+        rows = await transaction.run(
+            "entities.set_type", group_id=owner.group_id, entity_id=entity_id, type=entity_type, now=now
+        )
+        node: Row = rows[0]["entity"]
+        return node
+
     async def _find_by_keys(
         self, transaction: Transaction, group_ids: list[str], keys: Sequence[str]
     ) -> dict[str, Row]:
+        """Return the entities that have the keys, by key; a name takes precedence over an alias."""
         rows = await transaction.run("entities.find_by_keys", group_ids=group_ids, keys=list(keys))
-        found: dict[str, Row] = {}
-        for row in rows:
-            stored = row["entity"]
-            for key in stored["alias_keys"]:
+        nodes = [row["entity"] for row in rows]
+        by_alias: dict[str, Row] = {}
+        for node in nodes:
+            for key in node["alias_keys"]:
                 if key in keys:
-                    found.setdefault(key, stored)
-        for row in rows:
-            if row["entity"]["name_key"] in keys:
-                found[row["entity"]["name_key"]] = row["entity"]
-        return found
-
-
-def _new_entity_properties(
-    owner: Owner, named: EntityIn, vector: list[float] | None, now: datetime, *, is_user: bool
-) -> dict[str, Any]:
-    kind = named.type or DEFAULT_ENTITY_TYPE
-    return {
-        "uuid": str(uuid.uuid4()),
-        "group_id": owner.group_id,
-        "group_key": group_key(owner.group_id),
-        "name": named.name,
-        "name_key": name_key(named.name),
-        "type": kind,
-        "labels": ["Entity", kind],
-        "summary": "",
-        "aliases": [],
-        "alias_keys": [],
-        "alias_text": "",
-        "mentioned_in": [],
-        "attributes": json.dumps({}),
-        "is_user": is_user,
-        "name_embedding": vector,
-        "created_at": now,
-        "updated_at": now,
-    }
+                    by_alias.setdefault(key, node)
+        return by_alias | {node["name_key"]: node for node in nodes if node["name_key"] in keys}

@@ -1,60 +1,31 @@
-"""Messages in the graph: each turn an episode, tied to its session and to the turn before it."""
+"""Messages and sessions in the graph: a message is an episode, linked to its session and its predecessor."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from graphmem.domain.conversation import AppendResult, ConversationContext, PendingMessages, PreparedMessage
 from graphmem.domain.identity import Owner
 from graphmem.domain.session import Message, Session, SessionIn, SessionKind
 from graphmem.domain.times import Clock
+from graphmem.domain.types import deduplicate
 from graphmem.errors import Conflict, NotFound
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.episode_mapping import (
-    PreparedMessage,
     message_from_row,
     message_to_properties,
     new_session_properties,
     session_from_node,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AppendResult:
-    """What became of a batch: the ids of all its messages, of the new ones, and the jobs older ones still wait for."""
-
-    session_id: str
-    message_ids: list[str]
-    new_ids: list[str]
-    unextracted_ids: list[str]
-    pending_jobs: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class PendingMessages:
-    """Messages of one session that a job is to read."""
-
-    owner: Owner
-    job_id: str
-    session_id: str
-    message_ids: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationContext:
-    """Messages in the order of their session, those before them, oldest first, and the user's time zone."""
-
-    messages: list[Message]
-    preceding: list[Message]
-    timezone: str | None
+from graphmem.store.user_lock import lock_user
 
 
 class EpisodeStore:
-    """Messages and sessions of all users."""
+    """The messages and sessions of all users."""
 
     def __init__(self, graph: Graph, clock: Clock) -> None:
         self._graph = graph
@@ -66,18 +37,22 @@ class EpisodeStore:
         self,
         owner: Owner,
         session_id: str | None,
-        turns: Sequence[PreparedMessage],
+        messages: Sequence[PreparedMessage],
         *,
         job_id: str | None,
         timezone: str | None = None,
     ) -> AppendResult:
-        """Store the turns that are new, in order, at the end of their session; one whose id is known stays as it is.
+        """Store the new messages of a batch, in order, at the end of their session.
 
-        With `job_id`, what is new or was never read waits for that job.
+        A message whose id is known stays unchanged. With `job_id`, the messages that no job has read or will read are
+        assigned to that job. `timezone` becomes the user's time zone.
         """
 
         async def work(transaction: Transaction) -> AppendResult:
-            return await self._append_messages(transaction, owner, session_id, turns, job_id, timezone)
+            now = await lock_user(transaction, owner, self._clock())
+            if timezone:
+                await transaction.run("episodes.set_timezone", group_id=owner.group_id, timezone=timezone)
+            return await self._append_messages(transaction, owner, session_id, messages, job_id, now)
 
         return await self._graph.write(work)
 
@@ -86,33 +61,31 @@ class EpisodeStore:
         transaction: Transaction,
         owner: Owner,
         session_id: str | None,
-        turns: Sequence[PreparedMessage],
+        messages: Sequence[PreparedMessage],
         job_id: str | None,
-        timezone: str | None,
+        now: datetime,
     ) -> AppendResult:
-        now = await self._lock_user(transaction, owner)
-        if timezone:
-            await transaction.run(
-                "episodes.set_timezone",
-                group_id=owner.group_id, tenant=owner.tenant, user_id=owner.user_id, timezone=timezone, now=now,
-            )  # fmt: skip
-        ids = [turn.message.id or str(uuid.uuid4()) for turn in turns]
+        ids = [prepared.message.id or str(uuid.uuid4()) for prepared in messages]
         rows = await transaction.run("episodes.find_stored", group_id=owner.group_id, message_ids=ids)
-        known = {row["message_id"]: row for row in rows}
-        new_messages = {key: turn for key, turn in zip(ids, turns, strict=True) if key not in known}
-        target_session_id = session_id or (known[ids[0]]["session_id"] if not new_messages else str(uuid.uuid4()))
+        stored = {row["message_id"]: row for row in rows}
+        new_messages = {
+            message_id: prepared for message_id, prepared in zip(ids, messages, strict=True) if message_id not in stored
+        }
+        target_session_id = session_id or (stored[ids[0]]["session_id"] if not new_messages else str(uuid.uuid4()))
         if new_messages:
             await self._create_episodes(transaction, owner, target_session_id, new_messages, now)
         unextracted = [
-            key for key in dict.fromkeys(ids)
-            if key in new_messages or (known[key]["pending_job"] is None and known[key]["extracted_at"] is None)
-        ]  # fmt: skip
+            message_id
+            for message_id in deduplicate(ids)
+            if message_id in new_messages
+            or (stored[message_id]["pending_job"] is None and stored[message_id]["extracted_at"] is None)
+        ]
         if job_id and unextracted:
             await transaction.run(
                 "episodes.assign_to_job", group_id=owner.group_id, message_ids=unextracted, job_id=job_id
             )
-        pending = dict.fromkeys(row["pending_job"] for row in rows if row["pending_job"])
-        return AppendResult(target_session_id, ids, list(new_messages), unextracted, list(pending))
+        pending_jobs = deduplicate(row["pending_job"] for row in rows if row["pending_job"])
+        return AppendResult(target_session_id, ids, list(new_messages), unextracted, pending_jobs)
 
     async def _create_episodes(
         self,
@@ -122,11 +95,10 @@ class EpisodeStore:
         new_messages: Mapping[str, PreparedMessage],
         now: datetime,
     ) -> None:
-        session = await self._get_or_create_session(transaction, owner, session_id, new_session_properties(), now)
-        first = session["message_count"] + 1
+        session, _ = await self._get_or_create_session(transaction, owner, session_id, new_session_properties(), now)
         rows = [
-            message_to_properties(owner, session_id, key, turn, position, now)
-            for position, (key, turn) in enumerate(new_messages.items(), first)
+            message_to_properties(owner, session_id, message_id, prepared, position, now)
+            for position, (message_id, prepared) in enumerate(new_messages.items(), session["message_count"] + 1)
         ]
         chain = [session.get("last_episode"), *(row["uuid"] for row in rows)]
         await transaction.run(
@@ -136,13 +108,14 @@ class EpisodeStore:
             rows=rows,
             links=[list(pair) for pair in pairwise(chain) if pair[0]],
             last_episode=chain[-1],
-            intents=[turn.message.intent for turn in new_messages.values() if turn.message.intent],
+            intents=[prepared.message.intent for prepared in new_messages.values() if prepared.message.intent],
             now=now,
         )
 
     async def _get_or_create_session(
-        self, transaction: Transaction, owner: Owner, session_id: str, properties: Mapping[str, Any], now: datetime
-    ) -> Row:
+        self, transaction: Transaction, owner: Owner, session_id: str, properties: Row, now: datetime
+    ) -> tuple[Row, bool]:
+        """Return the properties of a session and whether it was created now, with `properties`."""
         rows = await transaction.run(
             "episodes.get_or_create_session",
             group_id=owner.group_id,
@@ -150,7 +123,8 @@ class EpisodeStore:
             properties=properties,
             now=now,
         )
-        return {**rows[0]["session"], "created": rows[0]["session"]["uuid"] == properties["uuid"]}
+        session: Row = rows[0]["session"]
+        return session, session["uuid"] == properties["uuid"]
 
     async def open_session(
         self,
@@ -160,23 +134,22 @@ class EpisodeStore:
         kind: SessionKind = SessionKind.CONVERSATION,
         source_session_id: str | None = None,
     ) -> Session:
-        """Make a session; raise Conflict when its id is taken."""
+        """Create a session; raise Conflict when its id is taken."""
         session_id = session_in.session_id or str(uuid.uuid4())
         properties = new_session_properties(session_in, kind, source_session_id)
 
-        async def work(transaction: Transaction) -> Row:
+        async def work(transaction: Transaction) -> tuple[Row, bool]:
             return await self._get_or_create_session(transaction, owner, session_id, properties, self._clock())
 
-        stored = await self._graph.write(work)
-        if not stored["created"]:
+        session, is_new = await self._graph.write(work)
+        if not is_new:
             raise Conflict(f"There is a session {session_id} already: use it, or leave the id out.")
-        return session_from_node(stored)
+        return session_from_node(session)
 
     async def close_session(self, owner: Owner, session_id: str) -> Session:
         """End a session; raise NotFound for one that is not this user's."""
-        return _single_session(
-            await self._run_locked(owner, "episodes.close_session", session_id=session_id, now=self._clock())
-        )
+        rows = await self._run_locked(owner, "episodes.close_session", session_id=session_id, now=self._clock())
+        return _single_session(rows)
 
     async def save_summary(
         self,
@@ -189,7 +162,7 @@ class EpisodeStore:
         sentiment: float | None,
         through: int,
     ) -> None:
-        """Keep what stands for the messages of a session up to the position `through`."""
+        """Store a summary of the messages of a session up to the position `through`."""
         await self._run_locked(
             owner,
             "episodes.save_summary",
@@ -203,35 +176,28 @@ class EpisodeStore:
         )
 
     async def _run_locked(self, owner: Owner, query: str, **parameters: Any) -> list[Row]:
-        """Run a query under the user's lock, which tells every cache that something has changed."""
+        """Run a query under the user's lock, which also invalidates every cache of their data."""
 
         async def work(transaction: Transaction) -> list[Row]:
-            await self._lock_user(transaction, owner)
+            await lock_user(transaction, owner, self._clock())
             return await transaction.run(query, group_id=owner.group_id, **parameters)
 
         return await self._graph.write(work)
 
-    async def _lock_user(self, transaction: Transaction, owner: Owner) -> datetime:
-        now = self._clock()
-        await transaction.run(
-            "facts.lock_user", group_id=owner.group_id, tenant=owner.tenant, user_id=owner.user_id, now=now, count=1
-        )
-        return now
-
     async def assign_to_job(self, owner: Owner, message_ids: Sequence[str], job_id: str) -> None:
-        """Note that a job is to read some messages."""
+        """Record that a job will read messages."""
         await self._graph.execute(
             "episodes.assign_to_job", group_id=owner.group_id, message_ids=list(message_ids), job_id=job_id
         )
 
     async def mark_extracted(self, owner: Owner, message_ids: Sequence[str]) -> None:
-        """Note that messages have been read by extraction."""
+        """Record that extraction has read messages."""
         await self._graph.execute(
             "episodes.mark_extracted", group_id=owner.group_id, message_ids=list(message_ids), at=self._clock()
         )
 
     async def release_from_job(self, owner: Owner, job_id: str) -> None:
-        """Let go of what a job did not read, for a later one."""
+        """Release the messages that a job has not read, for a later job."""
         await self._graph.execute("episodes.release_from_job", group_id=owner.group_id, job_id=job_id)
 
     # Reading
@@ -244,27 +210,26 @@ class EpisodeStore:
     async def load_conversation_context(
         self, owner: Owner, message_ids: Sequence[str], preceding: int
     ) -> ConversationContext | None:
-        """Return messages with up to `preceding` before them in their session; None when none of them is this user's."""
-
+        """Return messages and up to `preceding` messages before them; None when none of them is this user's."""
         rows = await self._graph.fetch(
             "episodes.load_conversation_context",
             group_id=owner.group_id,
             message_ids=list(message_ids),
             preceding=preceding,
         )
-        found = rows[0]
-        if not found["messages"]:
+        context = rows[0]
+        if not context["messages"]:
             return None
         return ConversationContext(
-            messages=[message_from_row(each) for each in found["messages"]],
-            preceding=[message_from_row(each) for each in found["preceding"]],
-            timezone=found["timezone"],
+            messages=[message_from_row(columns) for columns in context["messages"]],
+            preceding=[message_from_row(columns) for columns in context["preceding"]],
+            timezone=context["timezone"],
         )
 
     async def list_session_messages(
         self, owner: Owner, session_id: str, *, after: int = 0, limit: int = 1_000
     ) -> list[Message]:
-        """Return the messages of a session behind a position, oldest first."""
+        """Return the messages of a session after a position, oldest first."""
         rows = await self._graph.fetch(
             "episodes.list_session_messages", group_id=owner.group_id, session_id=session_id, after=after, limit=limit
         )
@@ -279,20 +244,20 @@ class EpisodeStore:
             after = page[-1].position
 
     async def list_unextracted(self, owner: Owner, session_id: str) -> list[Message]:
-        """Return the messages of a session that no job has read or is to read."""
+        """Return the messages of a session that no job has read or will read."""
         rows = await self._graph.fetch("episodes.list_unextracted", group_id=owner.group_id, session_id=session_id)
         return [message_from_row(row["message"]) for row in rows]
 
     async def list_pending_of_job(self, owner: Owner, job_id: str) -> list[Message]:
-        """Return the messages that a job is still to read."""
+        """Return the messages that a job has not read yet."""
         rows = await self._graph.fetch("episodes.list_pending_of_job", group_id=owner.group_id, job_id=job_id)
         return [message_from_row(row["message"]) for row in rows]
 
     async def list_pending(self) -> list[PendingMessages]:
-        """Return, over all users, the messages that jobs are to read."""
+        """Return the messages of all users that their jobs have not read yet."""
         rows = await self._graph.fetch("episodes.list_pending")
         return [
-            PendingMessages(Owner(*row["group_id"].split(":", 1)), row["job_id"], row["session_id"], row["message_ids"])
+            PendingMessages(Owner.from_group_id(row["group_id"]), row["job_id"], row["session_id"], row["message_ids"])
             for row in rows
         ]
 
@@ -305,7 +270,7 @@ class EpisodeStore:
     async def list_sessions(
         self, owner: Owner, *, active: bool | None, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
-        """Return one page of sessions, the latest first; `after` is the last of the page before."""
+        """Return one page of sessions, the latest first; `after` is the time and id of the last session before it."""
         rows = await self._graph.fetch(
             "episodes.list_sessions",
             group_id=owner.group_id,
@@ -317,18 +282,18 @@ class EpisodeStore:
         return [session_from_node(row["session"]) for row in rows]
 
     async def find_session_owner(self, tenant: str, session_id: str) -> Owner:
-        """Return whose session of a tenant an id is; raise NotFound, and Conflict when it is several users'."""
+        """Return the user of a tenant that has a session; raise NotFound for none, Conflict for several."""
         rows = await self._graph.fetch(
             "episodes.find_session_owners", tenant_prefix=f"{tenant}:", session_id=session_id
         )
         if not rows:
             raise NotFound("There is no such session.")
         if len(rows) > 1:
-            raise Conflict("Several users have a session of that id: say whose is meant with user_id.")
-        return Owner(tenant, rows[0]["group_id"].split(":", 1)[1])
+            raise Conflict("Several users have a session of that id: send user_id as well.")
+        return Owner.from_group_id(rows[0]["group_id"])
 
     async def get_timezone(self, owner: Owner) -> str | None:
-        """Return the user's time zone, where one was told."""
+        """Return the user's time zone, or None when it is unknown."""
         rows = await self._graph.fetch("episodes.get_timezone", group_id=owner.group_id)
         return rows[0]["timezone"] if rows else None
 

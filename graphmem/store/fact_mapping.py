@@ -1,66 +1,52 @@
-"""Facts and entities as graph properties, and back."""
+"""Facts as properties of edges, as rows of queries and as memories."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
-from graphmem.domain.entity import Entity, EntityRef
+from graphmem.domain.entity import EntityRef
 from graphmem.domain.fact import Fact
+from graphmem.domain.fact_fields import FACT_FIELDS, TIME_FIELDS, FieldKind
+from graphmem.domain.identity import Owner, group_key
 from graphmem.domain.memory import Memory, MemorySource, MemoryStatus, MemoryType, MemoryVersion, Scope
+from graphmem.domain.times import parse_times
+from graphmem.store.json_text import to_json
 
-_SCALAR_FIELDS = (
-    "uuid", "memory_id", "version", "group_id", "content_hash", "domain", "confidence", "importance", "strength",
-    "decay_rate", "access_count", "last_accessed_at", "valid_at", "invalid_at", "claimed_invalid_at", "created_at",
-    "first_created_at", "updated_at", "expired_at", "expires_at", "retired", "superseded_by", "session_id", "immutable",
-    "single_valued", "source_kind", "active_hash", "search_text", "ended_reason", "ended_by", "actor",
-)  # fmt: skip
-_LIST_FIELDS = ("entity_ids", "tags", "supersedes", "associations", "message_ids", "episodes")
+_ENCODERS: dict[FieldKind, Callable[[Any], Any]] = {
+    FieldKind.TEXT_LIST: list,
+    FieldKind.JSON: to_json,
+    FieldKind.MEMORY_TYPE: lambda kind: kind.value,
+    FieldKind.SCOPE: lambda scope: scope.value,
+    FieldKind.STATUS: lambda status: status.value if status else None,
+}
+"""How an attribute becomes a property; kinds that are not listed stay as they are."""
 
+_DECODERS: dict[FieldKind, Callable[[Any], Any]] = {
+    FieldKind.TEXT_LIST: lambda items: tuple(items or ()),
+    FieldKind.JSON: lambda text: json.loads(text or "{}"),
+    FieldKind.MEMORY_TYPE: MemoryType,
+    FieldKind.SCOPE: Scope,
+    FieldKind.STATUS: lambda status: MemoryStatus(status) if status else None,
+}
+"""How a property becomes an attribute; kinds that are not listed stay as they are."""
 
-FACT_TIME_FIELDS = (
-    "last_accessed_at", "valid_at", "invalid_at", "claimed_invalid_at", "created_at", "first_created_at", "updated_at",
-    "expired_at", "expires_at",
-)  # fmt: skip
-"""The times of a version in the order in which queries return them."""
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def parse_times(names: Sequence[str], microseconds: Sequence[int | None]) -> dict[str, datetime | None]:
-    """Return times by name from microseconds since 1970; None stays None."""
-    return {
-        name: None if at is None else EPOCH + timedelta(microseconds=at)
-        for name, at in zip(names, microseconds, strict=True)
-    }
-
-
-def to_epoch_pair(moment: datetime) -> list[int]:
-    """Return a time as seconds since 1970 and microseconds, the latter from 0."""
-    since = moment - EPOCH
-    return [since.days * 86_400 + since.seconds, since.microseconds]
-
-
-def group_key(group_id: str) -> str:
-    """Return a user's key in full-text indexes: one token, whatever characters the id has."""
-    return "g" + hashlib.sha256(group_id.encode()).hexdigest()[:24]
+_COPIED_TO_MEMORY = tuple(
+    field.name for field in FACT_FIELDS if field.name in Memory.model_fields and field.kind is not FieldKind.STATUS
+)
+"""Attributes that a memory has under the same name and with the same value."""
 
 
 def fact_to_properties(fact: Fact) -> dict[str, Any]:
     """Return all properties of a fact's edge but its vector; absent ones are None, so that setting them clears."""
-    return {
-        **{name: getattr(fact, name) for name in _SCALAR_FIELDS},
-        **{name: list(getattr(fact, name)) for name in _LIST_FIELDS},
-        "name": fact.predicate,
-        "fact": fact.content,
-        "type": fact.type.value,
-        "scope": fact.scope.value,
-        "status": fact.status.value,
-        "end_status": fact.end_status.value if fact.end_status else None,
-        "metadata": json.dumps(fact.metadata, ensure_ascii=False, separators=(",", ":")),
+    properties = {
+        field.property_name: _ENCODERS[field.kind](value) if field.kind in _ENCODERS else value
+        for field in FACT_FIELDS
+        for value in (getattr(fact, field.name),)
+    }
+    return properties | {
         "group_key": group_key(fact.group_id),
         "valid_from": fact.valid_from,
         "valid_to": fact.valid_to,
@@ -70,78 +56,46 @@ def fact_to_properties(fact: Fact) -> dict[str, Any]:
 
 
 def fact_from_row(row: Mapping[str, Any]) -> Fact:
-    """Return the fact of a row `{fact, times?, subject_id, object_id}`; without `times` they stand in `fact`."""
-    stored = {**row["fact"], **parse_times(FACT_TIME_FIELDS, row["times"])} if "times" in row else row["fact"]
-    same: dict[str, Any] = {name: stored.get(name) for name in _SCALAR_FIELDS if name != "search_text"}
-    lists: dict[str, Any] = {name: tuple(stored.get(name) or ()) for name in _LIST_FIELDS}
-    return Fact(
-        **same,
-        **lists,
-        search_text=stored.get("search_text") or "",
-        predicate=stored["name"],
-        content=stored["fact"],
-        type=MemoryType(stored["type"]),
-        scope=Scope(stored["scope"]),
-        status=MemoryStatus(stored["status"]),
-        end_status=MemoryStatus(stored["end_status"]) if stored.get("end_status") else None,
-        metadata=json.loads(stored.get("metadata") or "{}"),
-        subject_id=row["subject_id"],
-        object_id=row["object_id"] if row["object_id"] != row["subject_id"] else None,
-    )
+    """Return the fact of a row `{fact, times?, subject_id, object_id}`; without `times`, `fact` contains the times.
+
+    Raises KeyError, TypeError or ValueError for a row that lacks a property or has one of the wrong type.
+    """
+    stored: dict[str, Any] = row["fact"]
+    if "times" in row:
+        stored = {**stored, **parse_times(TIME_FIELDS, row["times"])}
+    attributes: dict[str, Any] = {
+        field.name: _DECODERS[field.kind](value) if field.kind in _DECODERS else value
+        for field in FACT_FIELDS
+        for value in (stored.get(field.property_name),)
+    }
+    attributes["search_text"] = attributes["search_text"] or ""
+    subject_id, object_id = row["subject_id"], row["object_id"]
+    return Fact(**attributes, subject_id=subject_id, object_id=object_id if object_id != subject_id else None)
 
 
-def user_id_of_group(group_id: str) -> str | None:
-    """Return the user id of a group; None for what is global."""
-    return group_id.split(":", 1)[1] or None
+def memory_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> Memory:
+    """Return a fact as callers see it at `now`; `refs` holds the entities it refers to, by id."""
+    return Memory(**_memory_attributes(fact, refs, now))
 
 
-def memory_from_fact(fact: Fact, names: Mapping[str, EntityRef], now: datetime) -> Memory:
-    """Return a fact as callers see it at `now`; `names` holds the entities it touches."""
-    return Memory(**_memory_fields(fact, names, now))
-
-
-def memory_version_from_fact(fact: Fact, names: Mapping[str, EntityRef], now: datetime) -> MemoryVersion:
-    """Return a fact as a row of its memory's history."""
+def memory_version_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> MemoryVersion:
+    """Return a fact as an entry of its memory's history."""
     return MemoryVersion(
-        **_memory_fields(fact, names, now), ended_reason=fact.ended_reason, ended_by=fact.ended_by, actor=fact.actor
+        **_memory_attributes(fact, refs, now),
+        ended_reason=fact.ended_reason,
+        ended_by=fact.ended_by,
+        actor=fact.actor,
     )
 
 
-def _memory_fields(fact: Fact, names: Mapping[str, EntityRef], now: datetime) -> dict[str, Any]:
-    same = (
-        "version", "content", "type", "scope", "domain", "predicate", "tags", "confidence", "importance", "strength",
-        "decay_rate", "access_count", "last_accessed_at", "valid_at", "invalid_at", "created_at", "expired_at",
-        "updated_at", "superseded_by", "supersedes", "associations", "immutable", "single_valued", "expires_at",
-        "metadata", "content_hash",
-    )  # fmt: skip
+def _memory_attributes(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> dict[str, Any]:
     return {
-        **{name: getattr(fact, name) for name in same},
+        **{name: getattr(fact, name) for name in _COPIED_TO_MEMORY},
         "id": fact.memory_id,
-        "user_id": user_id_of_group(fact.group_id),
-        "subject": names[fact.subject_id],
-        "object": names[fact.object_id] if fact.object_id else None,
-        "entities": [names[key] for key in fact.entity_ids if key in names],
+        "user_id": Owner.from_group_id(fact.group_id).user_id or None,
+        "subject": refs[fact.subject_id],
+        "object": refs[fact.object_id] if fact.object_id else None,
+        "entities": [refs[entity_id] for entity_id in fact.entity_ids if entity_id in refs],
         "status": fact.status_at(now),
         "source": MemorySource(kind=fact.source_kind, session_id=fact.session_id, message_ids=list(fact.message_ids)),
     }
-
-
-def entity_from_node(stored: Mapping[str, Any], memory_count: int | None = None) -> Entity:
-    """Return an entity node's properties as callers see them."""
-    return Entity(
-        id=stored["uuid"],
-        name=stored["name"],
-        type=stored["type"],
-        aliases=list(stored.get("aliases") or ()),
-        summary=stored.get("summary") or "",
-        attributes=json.loads(stored.get("attributes") or "{}"),
-        is_user=bool(stored.get("is_user")),
-        created_at=stored["created_at"],
-        updated_at=stored.get("updated_at") or stored["created_at"],
-        memory_count=memory_count,
-    )
-
-
-def entity_ref_from_node(stored: Mapping[str, Any]) -> EntityRef:
-    """Return an entity as a memory names it."""
-    return EntityRef(id=stored["uuid"], name=stored["name"], type=stored["type"])

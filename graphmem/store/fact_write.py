@@ -1,34 +1,35 @@
-"""An open write of one user: what it may touch is fetched once, what became of it is written in one query."""
+"""One write to a user's facts: what it may change is loaded once, and its result is stored in one query."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
-from graphmem.domain.versioning import MICROSECOND, Ledger
+from graphmem.domain.times import MICROSECOND
+from graphmem.domain.types import Vector, deduplicate
+from graphmem.domain.versioning import Ledger
 from graphmem.store.driver import Row, Transaction
 from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
-from graphmem.store.new_memory import Vector
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class FactLoader:
-    """The latest believed versions that a write of one user may touch, as they are before it writes.
+    """Loads the believed versions that a write of one user may change, each at most once.
 
-    It lasts as long as the transaction, and no longer than its first write.
+    It does not see changes of its own transaction, so use it until the first write of the transaction only.
     """
 
     def __init__(self, transaction: Transaction, owner: Owner) -> None:
         self._transaction = transaction
         self._owner = owner
         self._requested: set[Hashable] = set()
-        self._found: dict[str, Fact] = {}
+        self._facts: dict[str, Fact] = {}
 
     async def fetch(
         self,
@@ -37,54 +38,57 @@ class FactLoader:
         memory_ids: Sequence[str] = (),
         pairs: Sequence[tuple[str, str]] = (),
     ) -> dict[str, Fact]:
-        """Return by memory id all that has been asked for so far, with this.
+        """Load facts and return, by memory id, all that this loader has loaded so far.
 
-        Facts are asked for by the hashes of statements, by memory ids, by pairs of a subject's id and a predicate.
+        Facts are selected by the hash of their content, by memory id and by pairs of subject id and predicate.
         """
-        new = {
-            "hashes": self._not_requested(hashes),
-            "memory_ids": self._not_requested(memory_ids),
-            "pairs": [list(pair) for pair in self._not_requested(pairs)],
-        }
-        if any(new.values()):
-            rows = await self._transaction.run("facts.fetch_for_write", group_id=self._owner.group_id, **new)
-            self._found.update((fact.memory_id, fact) for fact in map(fact_from_row, rows))
-        return dict(self._found)
+        new_hashes = self._not_requested(hashes)
+        new_memory_ids = self._not_requested(memory_ids)
+        new_pairs = [list(pair) for pair in self._not_requested(pairs)]
+        if new_hashes or new_memory_ids or new_pairs:
+            rows = await self._transaction.run(
+                "facts.fetch_for_write",
+                group_id=self._owner.group_id,
+                hashes=new_hashes,
+                memory_ids=new_memory_ids,
+                pairs=new_pairs,
+            )
+            self._facts |= {fact.memory_id: fact for fact in map(fact_from_row, rows)}
+        return dict(self._facts)
 
     def _not_requested(self, keys: Sequence[Key]) -> list[Key]:
-        fresh = [key for key in dict.fromkeys(keys) if key not in self._requested]
-        self._requested.update(fresh)
-        return fresh
+        new_keys = [key for key in deduplicate(keys) if key not in self._requested]
+        self._requested.update(new_keys)
+        return new_keys
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class FactWrite:
-    """What one transaction does to a user's facts: a ledger over what it may touch, and the vectors of new texts.
+    """The changes that one transaction makes to a user's facts.
 
-    `vectors` are by the uuid of a version, `entities` the properties of those that facts lie between and that are
-    new; `now` is the time at which the user was locked.
+    `vectors` holds the vectors of new contents by the uuid of the version, `entities` the properties of entities to
+    create, and `now` is the time at which the user was locked.
     """
 
     owner: Owner
     transaction: Transaction
     now: datetime
     ledger: Ledger
-    vectors: dict[str, Vector] = field(default_factory=dict)
+    vectors: Mapping[str, Vector] = field(default_factory=dict)
     entities: Sequence[Row] = ()
 
     async def commit(self, saved_facts: Sequence[Fact] = ()) -> None:
-        """Write what the ledger collected, and tie `saved_facts` to their messages and to the entities they mention."""
-        episodes, mentioned = _message_and_mention_rows(saved_facts)
+        """Store the versions of the ledger; link `saved_facts` to their messages and to the entities they mention."""
         await self.transaction.run(
             "facts.commit_write",
             group_id=self.owner.group_id,
             entities=list(self.entities),
             changed=[
-                {"uuid": each.uuid, "properties": fact_to_properties(each)} for each in self.ledger.changed.values()
+                {"uuid": fact.uuid, "properties": fact_to_properties(fact)} for fact in self.ledger.changed.values()
             ],
             created=[self._created_row(fact) for fact in self.ledger.created.values()],
-            episodes=episodes,
-            mentioned=mentioned,
+            episodes=_episode_rows(saved_facts),
+            mentioned=_mention_rows(saved_facts),
             now=self.now,
             at=self.ledger.now + MICROSECOND,
         )
@@ -101,15 +105,26 @@ class FactWrite:
         }
 
 
-def _message_and_mention_rows(facts: Sequence[Fact]) -> tuple[list[Row], list[Row]]:
-    """Return the rows that tie facts to messages, and to entities they mention beside subject and object."""
-    episodes: dict[str, dict[str, Any]] = {}
-    mentions: dict[str, list[str]] = defaultdict(list)
+def _episode_rows(facts: Sequence[Fact]) -> list[Row]:
+    """Return a row for each message, with the facts taken from it and the entities they refer to."""
+    facts_by_episode: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts:
         for episode in fact.episodes:
-            row = episodes.setdefault(episode, {"episode": episode, "facts": [], "entity_ids": []})
-            row["facts"].append(fact.uuid)
-            row["entity_ids"] = list(dict.fromkeys([*row["entity_ids"], *fact.entity_ids]))
+            facts_by_episode[episode].append(fact)
+    return [
+        {
+            "episode": episode,
+            "facts": [fact.uuid for fact in stated],
+            "entity_ids": deduplicate(entity_id for fact in stated for entity_id in fact.entity_ids),
+        }
+        for episode, stated in facts_by_episode.items()
+    ]
+
+
+def _mention_rows(facts: Sequence[Fact]) -> list[Row]:
+    """Return a row for each entity that facts mention beside subject and object."""
+    memory_ids: dict[str, list[str]] = defaultdict(list)
+    for fact in facts:
         for entity_id in set(fact.entity_ids) - {fact.subject_id, fact.object_id}:
-            mentions[entity_id].append(fact.memory_id)
-    return list(episodes.values()), [{"entity_id": key, "memory_ids": ids} for key, ids in sorted(mentions.items())]
+            memory_ids[entity_id].append(fact.memory_id)
+    return [{"entity_id": entity_id, "memory_ids": ids} for entity_id, ids in sorted(memory_ids.items())]

@@ -1,33 +1,40 @@
-"""Memories in the graph: every write is one transaction under the user's lock, every read names both times."""
+"""Memories in the graph: every write is one transaction under the user's lock, every read is as of two times."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
 
-from graphmem.domain.entity import EntityRef
+from graphmem.domain import decay
+from graphmem.domain.decay import RetrievalCount
 from graphmem.domain.fact import Fact
+from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Memory, MemoryVersion, SaveAction, SaveResult, Scope
+from graphmem.domain.listing import SortOrder
+from graphmem.domain.memory import Memory, MemoryVersion, SaveResult, Scope
+from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.text import content_hash
-from graphmem.domain.times import AS_OF_NOW, Clock
-from graphmem.domain.versioning import MICROSECOND, Ledger, SaveOutcome
+from graphmem.domain.times import Clock, to_epoch_pair
+from graphmem.domain.types import Vector
+from graphmem.domain.versioning import Ledger
 from graphmem.errors import MemoryDeleted, NotFound
-from graphmem.store.driver import Graph, Row, Transaction
+from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.fact_mapping import fact_from_row, memory_from_fact, memory_version_from_fact
+from graphmem.store.fact_save import FactSave, entity_ids_of
 from graphmem.store.fact_write import FactLoader, FactWrite
-from graphmem.store.new_memory import NewMemory, Vector, collect_entities, first_version
+from graphmem.store.user_lock import lock_user
 
-T = TypeVar("T")
 MemoryEraser = Callable[[Transaction, Owner, str], Awaitable[object]]
-"""Erases within a transaction what else is held of a memory."""
+"""Erases, within a transaction, what another store holds of a memory of an owner."""
+
+PagePosition = tuple[float, str]
+"""The sort key and the memory id after which a page continues."""
 
 
 class FactStore:
-    """Memories of all users; `clock` tells the time of writes and of what is current."""
+    """The memories of all users; `clock` gives the time of writes and decides what is current."""
 
     def __init__(self, graph: Graph, entities: EntityStore, clock: Clock) -> None:
         self._graph = graph
@@ -37,12 +44,15 @@ class FactStore:
     # Writing
 
     async def save(
-        self, owner: Owner, statements: Sequence[NewMemory], name_vectors: Mapping[str, Vector], actor: str | None
+        self, owner: Owner, memories: Sequence[NewMemory], name_vectors: Mapping[str, Vector], actor: str | None
     ) -> list[SaveResult]:
-        """Save all statements or none; `name_vectors` maps name keys of entities to vectors. Global ones go to the tenant."""
+        """Save all memories or none; global ones are saved for the tenant.
+
+        `name_vectors` holds the vectors of entity names by name key.
+        """
 
         async def work(transaction: Transaction) -> list[SaveResult]:
-            return await self.save_in_transaction(transaction, owner, statements, name_vectors, actor)
+            return await self.save_in_transaction(transaction, owner, memories, name_vectors, actor)
 
         return await self._graph.write(work)
 
@@ -50,72 +60,31 @@ class FactStore:
         self,
         transaction: Transaction,
         owner: Owner,
-        statements: Sequence[NewMemory],
+        memories: Sequence[NewMemory],
         name_vectors: Mapping[str, Vector],
         actor: str | None,
         *,
         locked_at: datetime | None = None,
         loader: FactLoader | None = None,
     ) -> list[SaveResult]:
-        """Save within an open transaction, for writers that change more than facts.
+        """Save memories within an open transaction.
 
-        `locked_at` is what `lock_user` has answered for the owner in this transaction, `loader` what has been fetched of
-        theirs since.
+        `locked_at` is the time that `lock_user` returned for the owner in this transaction, `loader` the owner's
+        loader of this transaction; without them the owner is locked and the facts are loaded here.
         """
-        by_owner: dict[Owner, list[int]] = defaultdict(list)
-        for index, statement in enumerate(statements):
-            by_owner[owner.tenant_global if statement.memory.scope is Scope.GLOBAL else owner].append(index)
+        indexes_by_owner: dict[Owner, list[int]] = defaultdict(list)
+        for index, memory in enumerate(memories):
+            indexes_by_owner[owner.tenant_global if memory.memory.scope is Scope.GLOBAL else owner].append(index)
         results: dict[int, SaveResult] = {}
-        for one in sorted(by_owner, key=lambda each: each.group_id):
-            indexes = by_owner[one]
-            own = one == owner
-            now = locked_at if locked_at and own else await self.lock_user(transaction, one)
-            known = loader if loader and own else FactLoader(transaction, one)
-            saved = await self._save_for_owner(
-                transaction, one, [statements[i] for i in indexes], name_vectors, actor, now, known
-            )
+        for target in sorted(indexes_by_owner, key=lambda target: target.group_id):
+            indexes = indexes_by_owner[target]
+            is_own = target == owner
+            now = locked_at if locked_at and is_own else await self.lock_user(transaction, target)
+            facts = loader if loader and is_own else FactLoader(transaction, target)
+            save = FactSave(transaction, target, self._entities, facts, now, actor)
+            saved = await save.run([memories[index] for index in indexes], name_vectors)
             results.update(zip(indexes, saved, strict=True))
-        return [results[index] for index in range(len(statements))]
-
-    async def _save_for_owner(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        statements: Sequence[NewMemory],
-        name_vectors: Mapping[str, Vector],
-        actor: str | None,
-        now: datetime,
-        loader: FactLoader,
-    ) -> list[SaveResult]:
-        named = await self._entities.resolve_entities(
-            transaction, owner, collect_entities(statements), name_vectors, now
-        )
-        texts = await self._fetch_message_texts(transaction, owner, statements)
-        drafts = [first_version(owner, statement, named.refs, texts, now) for statement in statements]
-        new = {properties["uuid"] for properties in named.new_entities}
-        facts = await loader.fetch(
-            hashes=[draft.content_hash for draft in drafts],
-            memory_ids=[target for statement in statements for target in statement.memory.supersedes],
-            # Of an entity that is new there is nothing yet.
-            pairs=[
-                (draft.subject_id, draft.predicate)
-                for draft in drafts
-                if draft.single_valued and draft.subject_id not in new
-            ],
-        )
-        ledger = Ledger(facts.values(), now, actor)
-        already_imported = await self._find_imported_before(transaction, owner, drafts, statements)
-        outcomes = [
-            already_imported.get(draft.memory_id) or _apply_to_ledger(ledger, draft, statement)
-            for draft, statement in zip(drafts, statements, strict=True)
-        ]
-        vectors = {draft.uuid: statement.vector for draft, statement in zip(drafts, statements, strict=True)}
-        write = FactWrite(owner, transaction, now, ledger, vectors, named.new_entities)
-        await write.commit([outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP])
-        refs = {ref.id: ref for ref in named.refs.values()}
-        others = [key for key in _entity_ids_of(outcome.fact for outcome in outcomes) if key not in refs]
-        refs.update(await self._entities.get_refs(transaction, owner, others))
-        return [_save_result(outcome, refs, ledger.now) for outcome in outcomes]
+        return [results[index] for index in range(len(memories))]
 
     async def update_memory(
         self,
@@ -127,63 +96,76 @@ class FactStore:
         vector: Vector | None = None,
         related: bool = False,
     ) -> Memory:
-        """Apply `act` to one memory's ledger in a transaction and return the memory; `vector` is that of a new content.
+        """Apply `act` to the ledger of one memory in a transaction and return the memory.
 
-        With `related`, the ledger also holds what superseded it and what shares its single-valued place.
-        Raises NotFound for an id that is not this user's.
+        `vector` is that of a new content. With `related`, the ledger also holds the memory's replacement and, for a
+        single-valued memory, the facts of the same subject and predicate. Raises NotFound for an id that is not this
+        user's, and MemoryDeleted for a deleted memory.
         """
 
         async def work(transaction: Transaction) -> Memory:
-            owned = await self._owner_of_memory(transaction, owner, memory_id)
-            now = await self.lock_user(transaction, owned)
-            latest = await self._fetch_latest(transaction, owned, memory_id)
+            memory_owner = await self._owner_of_memory(transaction, owner, memory_id)
+            now = await self.lock_user(transaction, memory_owner)
+            latest = await self._fetch_latest(transaction, memory_owner, memory_id)
             if latest.end_status is not None:
                 raise MemoryDeleted("The memory was deleted: save the statement anew.")
-            others = [latest.superseded_by] if related and latest.superseded_by else []
+            replacement = [latest.superseded_by] if related and latest.superseded_by else []
             pairs = [(latest.subject_id, latest.predicate)] if related and latest.single_valued else []
-            facts = await FactLoader(transaction, owned).fetch(
-                hashes=[latest.content_hash], memory_ids=[memory_id, *others], pairs=pairs
+            facts = await FactLoader(transaction, memory_owner).fetch(
+                hashes=[latest.content_hash], memory_ids=[memory_id, *replacement], pairs=pairs
             )
             ledger = Ledger(facts.values(), now, actor)
             fact = act(ledger)
             if vector is not None and content_hash(fact.content) != latest.content_hash:
-                twins = await FactLoader(transaction, owned).fetch(hashes=[fact.content_hash])
-                ledger.ensure_unique(fact, twins.values())
-            await FactWrite(owned, transaction, now, ledger, {fact.uuid: vector} if vector else {}).commit()
-            refs = await self._entities.get_refs(transaction, owned, _entity_ids_of([fact]))
+                same_content = await FactLoader(transaction, memory_owner).fetch(hashes=[fact.content_hash])
+                ledger.ensure_unique(fact, same_content.values())
+            await FactWrite(memory_owner, transaction, now, ledger, {fact.uuid: vector} if vector else {}).commit()
+            refs = await self._entities.get_refs(transaction, memory_owner, entity_ids_of([fact]))
             return memory_from_fact(fact, refs, ledger.now)
 
         return await self._graph.write(work)
 
     async def lock_user(self, transaction: Transaction, owner: Owner, count: int = 1) -> datetime:
-        """Lock a user for the rest of the transaction and return a time later than every earlier write of theirs."""
-        now = self._clock()
-        rows = await transaction.run(
-            "facts.lock_user",
-            group_id=owner.group_id,
-            tenant=owner.tenant,
-            user_id=owner.user_id,
-            now=now,
-            count=count,
-        )
-        last = rows[0]["last_write_at"]
-        return max(now, last + MICROSECOND) if last else now
+        """Lock a user until the transaction ends; return a time later than each of their earlier writes."""
+        return await lock_user(transaction, owner, self._clock(), count)
+
+    async def reinforce(self, owner: Owner, retrievals: Mapping[str, RetrievalCount]) -> None:
+        """Count retrievals of an owner's memories, by memory id, and raise their strength and confidence."""
+        hits = [
+            {"memory_id": memory_id, "times": count.times, "at": to_epoch_pair(count.at)}
+            for memory_id, count in sorted(retrievals.items())
+        ]
+
+        async def work(transaction: Transaction) -> None:
+            await self.lock_user(transaction, owner, count=0)
+            await transaction.run(
+                "facts.reinforce",
+                group_ids=[owner.group_id],
+                hits=hits,
+                strength_step=decay.STRENGTH_STEP,
+                max_strength=decay.MAX_STRENGTH,
+                confidence_step=decay.CONFIDENCE_STEP,
+                max_confidence=decay.MAX_CONFIDENCE,
+            )
+
+        await self._graph.write(work)
 
     async def erase_memory(self, owner: Owner, memory_id: str, additional_erasers: Sequence[MemoryEraser] = ()) -> int:
-        """Erase every version of a memory and every pointer to it; return how many versions there were.
+        """Erase every version of a memory and every reference to it; return how many versions there were.
 
-        `additional_erasers` is done in the same transaction: what other modules hold of the memory.
+        `additional_erasers` run in the same transaction.
         """
 
         async def work(transaction: Transaction) -> int:
-            owned = await self._owner_of_memory(transaction, owner, memory_id)
-            await self.lock_user(transaction, owned)
-            rows = await transaction.run("facts.erase_memory", group_ids=[owned.group_id], memory_id=memory_id)
+            memory_owner = await self._owner_of_memory(transaction, owner, memory_id)
+            await self.lock_user(transaction, memory_owner)
+            group_id = memory_owner.group_id
+            rows = await transaction.run("facts.erase_memory", group_ids=[group_id], memory_id=memory_id)
             await transaction.run(
-                "facts.erase_references", group_id=owned.group_id, memory_id=memory_id, uuids=rows[0]["uuids"]
+                "facts.erase_references", group_id=group_id, memory_id=memory_id, uuids=rows[0]["uuids"]
             )
             for erase in additional_erasers:
-                await erase(transaction, owned, memory_id)
+                await erase(transaction, memory_owner, memory_id)
             return int(rows[0]["erased"])
 
         return await self._graph.write(work)
@@ -191,53 +173,72 @@ class FactStore:
     # Reading
 
     async def get(self, owner: Owner, memory_id: str) -> Memory:
-        """Return the latest version of a memory, whatever became of it."""
+        """Return the latest version of a memory, deleted or not; raise NotFound for an unknown id."""
 
         async def work(transaction: Transaction) -> Memory:
-            return (
-                await self.to_memories(transaction, owner, [await self._fetch_latest(transaction, owner, memory_id)])
-            )[0]
+            latest = await self._fetch_latest(transaction, owner, memory_id)
+            return (await self.to_memories(transaction, owner, [latest]))[0]
 
         return await self._graph.read(work)
 
     async def get_history(self, owner: Owner, memory_id: str) -> list[MemoryVersion]:
-        """Return every version of a memory, oldest first."""
+        """Return every version of a memory, oldest first; raise NotFound for an unknown id."""
 
         async def work(transaction: Transaction) -> list[MemoryVersion]:
             rows = await transaction.run("facts.list_versions", group_ids=owner.readable_group_ids, memory_id=memory_id)
             facts = [fact_from_row(row) for row in rows]
             if not facts:
                 raise NotFound("There is no such memory.")
-            refs = await self._entities.get_refs(transaction, owner, _entity_ids_of(facts))
+            refs = await self._entities.get_refs(transaction, owner, entity_ids_of(facts))
             return [memory_version_from_fact(fact, refs, self._clock()) for fact in facts]
 
         return await self._graph.read(work)
 
-    async def list_page(self, owner: Owner, **filters: Any) -> tuple[list[Memory], Any, str | None]:
-        """Return one page by attributes and the key and id to go on from (None at the end)."""
+    async def list_page(
+        self,
+        owner: Owner,
+        filters: FactFilters,
+        *,
+        keyword: str | None = None,
+        session_id: str | None = None,
+        sort: SortOrder = SortOrder.NEWEST,
+        after: PagePosition | None = None,
+        limit: int,
+    ) -> tuple[list[Memory], PagePosition | None]:
+        """Return one page of memories and the position to continue from (None at the end).
 
-        async def work(transaction: Transaction) -> tuple[list[Memory], Any, str | None]:
-            rows = await transaction.run("facts.list_page", group_ids=owner.readable_group_ids, **filters)
+        `keyword` is part of a statement, in lower case.
+        """
+
+        async def work(transaction: Transaction) -> tuple[list[Memory], PagePosition | None]:
+            rows = await transaction.run(
+                "facts.list_page",
+                group_ids=owner.readable_group_ids,
+                **filters.as_of_params,
+                **filters.attribute_params,
+                keyword=keyword,
+                session_id=session_id,
+                sort=sort.property_name,
+                direction=sort.direction,
+                after_key=after[0] if after else None,
+                after_id=after[1] if after else None,
+                limit=limit,
+            )
             memories = await self.to_memories(transaction, owner, [fact_from_row(row) for row in rows])
-            if len(rows) < filters["limit"]:
-                return memories, None, None
-            return memories, rows[-1]["key"], rows[-1]["fact"]["memory_id"]
+            position = (rows[-1]["key"], rows[-1]["fact"]["memory_id"]) if len(rows) == limit else None
+            return memories, position
 
         return await self._graph.read(work)
 
-    async def list_entity_facts(
-        self, owner: Owner, entity_id: str, *, valid_at: datetime, known_at: datetime, any_validity: bool, limit: int
-    ) -> list[Memory]:
-        """Return the facts about or mentioning an entity, the most important first."""
+    async def list_entity_facts(self, owner: Owner, entity_id: str, filters: FactFilters, limit: int) -> list[Memory]:
+        """Return the facts about an entity or mentioning it as of two times, the most important first."""
 
         async def work(transaction: Transaction) -> list[Memory]:
             rows = await transaction.run(
                 "entities.list_facts",
                 group_ids=owner.readable_group_ids,
                 entity_id=entity_id,
-                valid_at=valid_at,
-                known_at=known_at,
-                any_validity=any_validity,
+                **filters.as_of_params,
                 limit=limit,
             )
             return await self.to_memories(transaction, owner, [fact_from_row(row) for row in rows])
@@ -246,12 +247,12 @@ class FactStore:
 
     async def to_memories(self, transaction: Transaction, owner: Owner, facts: Sequence[Fact]) -> list[Memory]:
         """Return facts as callers see them now."""
-        refs = await self._entities.get_refs(transaction, owner, _entity_ids_of(facts))
+        refs = await self._entities.get_refs(transaction, owner, entity_ids_of(facts))
         now = self._clock()
         return [memory_from_fact(fact, refs, now) for fact in facts]
 
     async def get_write_version(self, owner: Owner) -> int:
-        """Return a number that grows with every write the user could see."""
+        """Return a number that grows with every write that the user can see."""
         return int(await self._graph.fetch_value("facts.get_write_version", group_ids=owner.readable_group_ids))
 
     # Parts
@@ -264,48 +265,4 @@ class FactStore:
 
     async def _owner_of_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> Owner:
         fact = await self._fetch_latest(transaction, owner, memory_id)
-        return owner if fact.group_id == owner.group_id else owner.tenant_global
-
-    async def _find_imported_before(
-        self, transaction: Transaction, owner: Owner, drafts: Sequence[Fact], statements: Sequence[NewMemory]
-    ) -> dict[str, SaveOutcome]:
-        """Return what is not taken again, by memory id: statements of another memory that came in an earlier import."""
-        wanted = [draft.memory_id for draft, one in zip(drafts, statements, strict=True) if one.provenance]
-        if not wanted:
-            return {}
-        rows = await transaction.run("facts.fetch_latest", group_ids=[owner.group_id], memory_ids=wanted)
-        facts = map(fact_from_row, rows)
-        return {fact.memory_id: SaveOutcome(SaveAction.SKIP, fact, (), "it was imported before") for fact in facts}
-
-    async def _fetch_message_texts(
-        self, transaction: Transaction, owner: Owner, statements: Sequence[NewMemory]
-    ) -> dict[str, Row]:
-        wanted = sorted({key for one in statements if one.memory.source for key in one.memory.source.message_ids})
-        if not wanted:
-            return {}
-        rows = await transaction.run("episodes.fetch_texts", group_id=owner.group_id, message_ids=wanted)
-        return {row["message_id"]: row for row in rows}
-
-
-def known_at_or_now(moment: datetime | None) -> datetime:
-    """Return the known time to filter by: what is believed now when none is asked for."""
-    return moment or AS_OF_NOW
-
-
-def _entity_ids_of(facts: Iterable[Fact]) -> list[str]:
-    return sorted({key for fact in facts for key in (fact.subject_id, fact.object_id, *fact.entity_ids) if key})
-
-
-def _apply_to_ledger(ledger: Ledger, draft: Fact, statement: NewMemory) -> SaveOutcome:
-    if statement.provenance:
-        return ledger.import_version(draft, statement.provenance)
-    return ledger.save(draft, statement.memory.supersedes, statement.reason)
-
-
-def _save_result(outcome: SaveOutcome, refs: Mapping[str, EntityRef], now: datetime) -> SaveResult:
-    return SaveResult(
-        action=outcome.action,
-        memory=memory_from_fact(outcome.fact, refs, now),
-        superseded=list(outcome.superseded),
-        reason=outcome.reason,
-    )
+        return Owner.from_group_id(fact.group_id)

@@ -1,56 +1,22 @@
-"""Idempotent requests in the graph: who works on one, and what was answered first."""
+"""Idempotent requests in the graph: who executes one, and the first response to it."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass
 from datetime import timedelta
 
+from graphmem.domain.idempotency import IdempotencyClaim, IdempotentRequest, StoredResponse
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import Clock
 from graphmem.store.driver import Graph, Row, Transaction
 
 LEASE_DURATION = timedelta(seconds=30)
-"""How long a request counts as being worked on after its worker last said so; clocks of machines must agree better."""
-
-
-@dataclass(frozen=True, slots=True)
-class IdempotentRequest:
-    """A request under its key: `route` names what it does, `fingerprint` all it says, `owner` whose data it is about.
-
-    `contains_user_text` tells whether the answer may hold what users said, so that forgetting a user erases it.
-    """
-
-    owner: Owner
-    route: str
-    key: str
-    fingerprint: str
-    contains_user_text: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class StoredResponse:
-    """An answer as it went out; an encrypted body is encrypted for its caller, one that was erased since is None."""
-
-    status: int
-    body: str | None
-    media_type: str | None = None
-    encrypted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class IdempotencyClaim:
-    """What a try met: `is_acquired` (do it under `token`), else the first one's fingerprint and its answer, if any yet."""
-
-    is_acquired: bool
-    token: str
-    fingerprint: str
-    answer: StoredResponse | None
+"""Time after which a request that was not renewed may be claimed again; clocks of machines must differ by less."""
 
 
 class IdempotencyStore:
-    """Requests of all tenants, kept for so many days."""
+    """The requests of all tenants; each is stored for `retention_days`."""
 
     def __init__(self, graph: Graph, clock: Clock, retention_days: int) -> None:
         self._graph = graph
@@ -58,7 +24,7 @@ class IdempotencyStore:
         self._retention = timedelta(days=retention_days)
 
     async def claim(self, request: IdempotentRequest) -> IdempotencyClaim:
-        """Take a request up, or tell what became of the one that did: of several at once exactly one gets it."""
+        """Claim a request, or return the state of the one that claimed it; of several at once exactly one succeeds."""
         now, token = self._clock(), str(uuid.uuid4())
         rows = await self._graph.execute(
             "idempotency.claim",
@@ -75,7 +41,7 @@ class IdempotencyStore:
         return IdempotencyClaim(rows[0]["is_acquired"], token, stored["fingerprint"], _response_from_row(stored))
 
     async def renew_lease(self, request: IdempotentRequest, token: str) -> None:
-        """Say that the request is still being worked on."""
+        """Extend the lease of a request that is still being executed."""
         await self._graph.execute(
             "idempotency.renew_lease",
             **_key_parameters(request),
@@ -84,7 +50,7 @@ class IdempotencyStore:
         )
 
     async def complete(self, request: IdempotentRequest, token: str, answer: StoredResponse) -> None:
-        """Keep the answer for every later try."""
+        """Store the response for every repetition."""
         await self._graph.execute(
             "idempotency.complete",
             **_key_parameters(request),
@@ -96,16 +62,16 @@ class IdempotencyStore:
         )
 
     async def release(self, request: IdempotentRequest, token: str) -> None:
-        """Let go of a request that came to nothing."""
+        """Release a request that failed, so that its repetition is executed."""
         await self._graph.execute("idempotency.release", **_key_parameters(request), token=token)
 
     async def delete_expired(self) -> int:
-        """Erase what is past its retention and return how many there were."""
+        """Erase the requests that are past their retention; return how many."""
         rows = await self._graph.execute("idempotency.delete_expired", oldest=self._clock() - self._retention)
         return int(rows[0]["erased"])
 
     async def erase_user(self, transaction: Transaction, owner: Owner) -> dict[str, int]:
-        """Erase every request of a user, and the tenant's own answers, which may quote it; return how many."""
+        """Erase every request of a user and the tenant-wide responses that may quote the user; return how many."""
         rows = await transaction.run(
             "idempotency.erase_user",
             tenant=owner.tenant,
@@ -115,14 +81,14 @@ class IdempotencyStore:
         return {"IdempotentRequest": int(rows[0]["erased"])}
 
     async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
-        """Erase the answers that name a memory which is erased in this transaction; return how many there were."""
+        """Erase the responses that contain the id of an erased memory, in the same transaction; return how many."""
         rows = await transaction.run(
             "idempotency.clear_responses",
             tenant=owner.tenant,
             owner_groups=owner.readable_group_ids,
             needle=json.dumps(memory_id, ensure_ascii=False),
         )
-        return int(rows[0]["blanked"])
+        return int(rows[0]["cleared"])
 
 
 def _key_parameters(request: IdempotentRequest) -> Row:

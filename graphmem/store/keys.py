@@ -9,19 +9,19 @@ from graphmem.store.driver import Graph, Row
 
 
 class KeyStore:
-    """Keys of all tenants; the keys themselves never come here, only their SHA-256 in hex."""
+    """The keys of all tenants; the store receives the SHA-256 of a key in hex, never the key."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    async def create(self, key: ApiKey, digest: str) -> None:
-        """Keep a new key under its hash."""
-        properties = {**key.model_dump(), "role": key.role.value, "tenant": key.tenant, "hash": digest}
+    async def create(self, key: ApiKey, key_hash: str) -> None:
+        """Store a new key under its hash."""
+        properties = {**key.model_dump(), "role": key.role.value, "tenant": key.tenant, "hash": key_hash}
         await self._graph.execute("keys.create", properties=properties)
 
-    async def find_by_hash(self, digest: str) -> ApiKey | None:
+    async def find_by_hash(self, key_hash: str) -> ApiKey | None:
         """Return the key of a hash, or None when it is unknown or revoked."""
-        rows = await self._graph.fetch("keys.find_by_hash", hash=digest)
+        rows = await self._graph.fetch("keys.find_by_hash", hash=key_hash)
         return _key_from_row(rows[0]) if rows else None
 
     async def list_keys(self, tenant: str) -> list[ApiKey]:

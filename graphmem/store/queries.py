@@ -1,7 +1,7 @@
-"""The catalogue of Cypher queries: every query is a named entry of a file in `cypher/`.
+"""The catalogue of Cypher queries: every query is a named entry of a file in `cypher/queries/`.
 
-An entry is `// name: close_rows(group, rows)`, one line that says what it does, then Cypher up to the next entry.
-`{{name}}` in it stands for the fragment of that name in `cypher/fragments.cypher`.
+An entry is `// name: close_rows(group, rows)`, comment lines that describe the query, then Cypher up to the next entry.
+`{{name}}` includes the fragment of that name from `cypher/fragments.cypher`; a fragment may include earlier ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COMMENTS_AND_STRINGS = re.compile(r"//[^\n]*|'(?:[^'\\]|\\.)*'")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One named query: its text, the parameters it takes and what it is for."""
+    """One query: its name `file.entry`, its Cypher, the parameters it takes and a description."""
 
     name: str
     text: str
@@ -33,51 +33,69 @@ class Query:
 
 
 class QueryFileError(ValueError):
-    """A file of queries does not keep the form of the catalogue."""
+    """A file of queries or fragments is not in the format of the catalogue."""
 
 
 def parse_queries(module: str, text: str, fragments: Mapping[str, str] = MappingProxyType({})) -> Iterator[Query]:
-    """Yield the entries of one file as `module.name`; raise QueryFileError when declared and used parameters differ."""
-    blocks: list[tuple[str, frozenset[str], list[str]]] = []
+    """Yield the entries of one file as `module.name`.
+
+    Raises QueryFileError for text outside an entry, a missing description, an unknown fragment, and when the
+    parameters that an entry declares are not those it uses.
+    """
+    entries: list[tuple[str, frozenset[str], list[str]]] = []
     for line in text.splitlines():
         if header := _HEADER.match(line):
             declared = frozenset(word.strip() for word in header["params"].split(",") if word.strip())
-            blocks.append((header["name"], declared, []))
-        elif blocks:
-            blocks[-1][2].append(line)
+            entries.append((f"{module}.{header['name']}", declared, []))
+        elif entries:
+            entries[-1][2].append(line)
         elif line.strip() and not line.startswith("//"):
             raise QueryFileError(f"{module}: text before the first entry: {line!r}")
-    for name, declared, lines in blocks:
-        if not lines or not lines[0].startswith("// "):
-            raise QueryFileError(f"{module}.{name}: the line after the name must say what the query is for")
-        body = _insert_fragments(f"{module}.{name}", "\n".join(lines[1:]).strip().rstrip(";"), fragments)
-        used = frozenset(_PARAMETER.findall(_COMMENTS_AND_STRINGS.sub("", body)))
+    for name, declared, lines in entries:
+        description = _leading_comment(lines)
+        if not description:
+            raise QueryFileError(f"{name}: the line after the name must describe the query")
+        body = "\n".join(lines[len(description) :]).strip().rstrip(";")
+        cypher = _insert_fragments(name, body, fragments)
+        used = frozenset(_PARAMETER.findall(_COMMENTS_AND_STRINGS.sub("", cypher)))
         if used != declared:
-            raise QueryFileError(f"{module}.{name}: declares {sorted(declared)} but uses {sorted(used)}")
-        yield Query(f"{module}.{name}", body, declared, lines[0].removeprefix("// ").strip())
+            raise QueryFileError(f"{name}: declares {sorted(declared)} but uses {sorted(used)}")
+        yield Query(name, cypher, declared, " ".join(description))
+
+
+def _leading_comment(lines: list[str]) -> list[str]:
+    comment: list[str] = []
+    for line in lines:
+        if not line.startswith("// "):
+            break
+        comment.append(line.removeprefix("// ").strip())
+    return comment
 
 
 def parse_fragments(text: str) -> dict[str, str]:
-    """Return the fragments of a file by name."""
-    return {name: body.strip() for name, body in _FRAGMENT.findall(text)}
+    """Return the fragments of a file by name, each with the earlier fragments that it includes."""
+    fragments: dict[str, str] = {}
+    for name, body in _FRAGMENT.findall(text):
+        fragments[name] = _insert_fragments(f"fragment {name}", body.strip(), fragments)
+    return fragments
 
 
 def _insert_fragments(name: str, body: str, fragments: Mapping[str, str]) -> str:
     missing = set(_PLACEHOLDER.findall(body)) - fragments.keys()
     if missing:
         raise QueryFileError(f"{name}: there is no fragment {', '.join(sorted(missing))}")
-    return _PLACEHOLDER.sub(lambda found: fragments[found[1]], body)
+    return _PLACEHOLDER.sub(lambda placeholder: fragments[placeholder[1]], body)
 
 
 @cache
 def load_queries(root: Path | None = None) -> Mapping[str, Query]:
-    """Return every query by name, `module.query`."""
+    """Return every query by name; raise QueryFileError when two entries have the same name."""
     folder = root or cypher_root()
     fragments = parse_fragments((folder / "fragments.cypher").read_text("utf-8"))
     queries: dict[str, Query] = {}
     for path in sorted((folder / "queries").glob("*.cypher")):
         for query in parse_queries(path.stem, path.read_text("utf-8"), fragments):
             if query.name in queries:
-                raise QueryFileError(f"{query.name} is there twice")
+                raise QueryFileError(f"{query.name} is defined twice")
             queries[query.name] = query
     return queries

@@ -23,7 +23,6 @@ from graphmem.domain.job import Receipt
 from graphmem.domain.snapshot import ElementChange, ElementImage
 from graphmem.errors import NotFound
 from graphmem.store.driver import Graph, Row, Transaction
-from graphmem.store.fact_mapping import user_id_of_group
 from graphmem.store.snapshots import SnapshotStore
 
 _CHANGE_LIST = TypeAdapter(list[GraphChange])
@@ -120,7 +119,7 @@ class RunStore:
         async def work(transaction: Transaction) -> list[tuple[str, Owner]]:
             row = await self._fetch_run_row(transaction, tenant, run_id)
             runs = row["parts"] if row["run"].get("group_id") is None else [row["run"]]
-            return [(run["id"], Owner(tenant, user_id_of_group(run["group_id"]) or "")) for run in runs]
+            return [(run["id"], Owner.from_group_id(run["group_id"])) for run in runs]
 
         return await self._graph.read(work)
 
@@ -208,7 +207,7 @@ def run_from_node(stored: Row) -> ConsolidationRun:
     return ConsolidationRun(
         **{name: stored[name] for name in same if stored.get(name) is not None},
         **{name: stored.get(name) or 0 for name in counts},
-        user_id=user_id_of_group(stored["group_id"]) if stored.get("group_id") else None,
+        user_id=(Owner.from_group_id(stored["group_id"]).user_id or None) if stored.get("group_id") else None,
         status=RunStatus(stored["status"]),
         receipt=Receipt.model_validate_json(stored.get("receipt") or "{}"),
         proposals=ReviewedProposal.list_from_json(stored.get("proposals")),

@@ -26,7 +26,7 @@ from graphmem.domain.progress import ProgressCounter
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput
 from graphmem.store.driver import Graph, Row, Transaction
-from graphmem.store.fact_mapping import fact_from_row, fact_to_properties, group_key
+from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
 from graphmem.store.facts import FactStore
 
 _FACT = TypeAdapter(Fact)
@@ -260,7 +260,7 @@ def _node_kind(node: ExportedNode) -> str:
 def _node_row(owner: Owner, node: ExportedNode, ids: Mapping[str, str]) -> Row:
     properties = decode_property(node.properties, ids) | {"group_id": owner.group_id}
     if {"Entity", "Episodic"} & set(node.labels):
-        properties["group_key"] = group_key(owner.group_id)
+        properties["group_key"] = owner.group_key
     return {"key": ids.get(node.key, node.key), "labels": node.labels, "properties": properties}
 
 

@@ -16,11 +16,12 @@ from graphmem_api.app import create_app
 from graphmem_api.auth import OwnerInPath
 
 from graphmem.bootstrap import GraphMemory
+from graphmem.domain.idempotency import IdempotentRequest, StoredResponse
 from graphmem.domain.identity import Owner
 from graphmem.errors import DatabaseUnavailable
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
-from graphmem.store.idempotency import IdempotencyStore, IdempotentRequest, StoredResponse
+from graphmem.store.idempotency import IdempotencyStore
 from tests.api.conftest import Caller, serve_app
 from tests.conftest import FakeClock
 

@@ -21,13 +21,13 @@ from graphmem.domain.consolidation_models import (
 )
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory, MemoryIn
+from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.text import name_key
 from graphmem.embedding import Embedder
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
-from graphmem.store.new_memory import NewMemory
 from graphmem.store.runs import RunStore
 from graphmem.store.snapshots import SnapshotStore
 from tests.conftest import FakeClock

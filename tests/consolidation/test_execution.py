@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from graphmem.domain.consolidation_models import ProposalVerdict, RunStatus
+from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.entity import EntityIn
+from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory, MemoryIn, MemorySourceIn, MemoryStatus
 from graphmem.domain.session import MessageIn, MessageRole
-from graphmem.domain.times import AS_OF_NOW
 from graphmem.errors import Conflict, NotFound
-from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.episodes import EpisodeStore
 from tests.consolidation.conftest import ConsolidationHarness
 
@@ -27,12 +27,7 @@ def merge(memories: list[Memory], content: str) -> dict[str, Any]:
 
 
 async def current(harness: ConsolidationHarness) -> dict[str, Memory]:
-    page, _, _ = await harness.facts.list_page(
-        harness.owner, valid_at=harness.clock(), known_at=AS_OF_NOW, any_validity=False, types=None, tags=[], not_tags=[],
-        domain=None, scope=None, entity_ids=None, keyword=None, session_id=None, min_importance=None,
-        min_confidence=None, created_after=None, created_before=None, sort="created_at", direction=1, after_key=None,
-        after_id=None, limit=200,
-    )  # fmt: skip
+    page, _ = await harness.facts.list_page(harness.owner, FactFilters(valid_at=harness.clock()), limit=200)
     return {memory.content: memory for memory in page}
 
 
@@ -154,9 +149,7 @@ async def test_linking_moves_all_relationships_to_the_kept_entity(harness: Conso
     assert await entity_id(harness, "fred") == keep
     with pytest.raises(NotFound):
         await harness.entities.get(harness.owner, gone)
-    about = await harness.facts.list_entity_facts(
-        harness.owner, keep, valid_at=harness.clock(), known_at=AS_OF_NOW, any_validity=False, limit=20
-    )
+    about = await harness.facts.list_entity_facts(harness.owner, keep, FactFilters(valid_at=harness.clock()), limit=20)
     assert len(about) == 4
     assert gone not in repr(await harness.graph_state())
     assert [found for found in (await harness.graph_state()).values() if found[1] == "MENTIONS" and found[3] == keep]
@@ -182,9 +175,7 @@ async def test_create_entity_links_the_memories_that_mention_it(harness: Consoli
     )
     rex = await entity_id(harness, "Rex")
     assert run.proposals[0].result_id == rex
-    about = await harness.facts.list_entity_facts(
-        harness.owner, rex, valid_at=harness.clock(), known_at=AS_OF_NOW, any_validity=False, limit=20
-    )
+    about = await harness.facts.list_entity_facts(harness.owner, rex, FactFilters(valid_at=harness.clock()), limit=20)
     assert {memory.id for memory in about} == {first.id, second.id}
 
 

@@ -21,7 +21,9 @@ from graphmem.bootstrap import (
 )
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.maintenance_job import COMPRESSION_WITHOUT_MODEL_REASON, MAINTENANCE_JOB, MaintenanceJob
-from graphmem.consolidation.maintenance_tasks import MaintenanceTasks, decayed_importance
+from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
+from graphmem.domain.conversation import PreparedMessage
+from graphmem.domain.decay import RetrievalCount, decayed_importance
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryStatus
 from graphmem.domain.policy import SecretPolicy
@@ -33,9 +35,7 @@ from graphmem.jobs import JobRunner
 from graphmem.llm.client import LanguageModel
 from graphmem.service.maintenance import MaintenanceService
 from graphmem.settings import Settings
-from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.episodes import EpisodeStore
-from graphmem.store.fact_mapping import to_epoch_pair
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, merge
@@ -73,8 +73,7 @@ async def test_unread_memories_lose_importance(
     fading = []
     for _ in range(3):
         harness.clock.advance(31 * DAY)
-        hits = [{"memory_id": read.id, "times": 1, "at": to_epoch_pair(harness.clock())}]
-        await harness.graph.execute("facts.reinforce", group_ids=[harness.owner.group_id], hits=hits)
+        await harness.facts.reinforce(harness.owner, {read.id: RetrievalCount(1, harness.clock())})
         assert await maintenance_tasks.decay(harness.owner) == 1
         fading.append(await importance(harness, "User likes jazz"))
     assert fading == sorted(fading, reverse=True)
@@ -329,8 +328,3 @@ async def test_maintenance_prunes_jobs_that_finished_long_ago(memory: GraphMemor
     )
     assert await maintenance_tasks.prune_all["jobs"]() == 3
     assert asked == [clock() - 30 * DAY]
-
-
-def test_decay_never_raises_importance() -> None:
-    assert decayed_importance(0.01, 3) == 0.01
-    assert decayed_importance(1.0, 1000) == 0.05

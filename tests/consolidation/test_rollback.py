@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from graphmem.domain.consolidation_models import ConsolidationRun, RunStatus
+from graphmem.domain.decay import RetrievalCount
 from graphmem.domain.entity import EntityIn
+from graphmem.domain.filters import FactFilters
 from graphmem.domain.memory import Memory
 from graphmem.errors import Conflict, Gone, NotFound
-from graphmem.store.fact_mapping import to_epoch_pair
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, entity_id, merge
 
@@ -73,8 +74,7 @@ async def test_a_run_can_be_rolled_back_for_thirty_days(harness: ConsolidationHa
 async def test_access_counters_do_not_conflict_with_a_rollback(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User plans to visit Rome", "User studies Latin")
     run = await harness.execute({"action": "ASSOCIATE", "memory_ids": [each.id for each in memories]})
-    hits = [{"memory_id": memories[0].id, "times": 3, "at": to_epoch_pair(harness.clock())}]
-    await harness.graph.execute("facts.reinforce", group_ids=[harness.owner.group_id], hits=hits)
+    await harness.facts.reinforce(harness.owner, {memories[0].id: RetrievalCount(3, harness.clock())})
     await harness.roll_back(run.id)
     read = await harness.facts.get(harness.owner, memories[0].id)
     assert read.associations == []
@@ -89,10 +89,8 @@ async def test_unrelated_later_writes_survive_a_rollback(harness: ConsolidationH
     await harness.roll_back(run.id)
     assert set(await current(harness)) == {"User is vegetarian", "User eats no dairy", "User met Bob in Rome"}
     bob_id = await entity_id(harness, "Bob")
-    about = await harness.graph.fetch(
-        "entities.list_facts", group_ids=[harness.owner.group_id], entity_id=bob_id, valid_at=harness.clock(),
-        known_at=harness.clock() + timedelta(days=1), any_validity=False, limit=10,
-    )  # fmt: skip
+    filters = FactFilters(valid_at=harness.clock(), known_at=harness.clock() + timedelta(days=1))
+    about = await harness.facts.list_entity_facts(harness.owner, bob_id, filters, limit=10)
     assert len(about) == 3
 
 

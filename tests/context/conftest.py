@@ -13,6 +13,7 @@ import pytest
 from graphmem.bootstrap import GraphMemory
 from graphmem.context.learning import ContextLearner
 from graphmem.domain.context_models import ContextRequest, ContextResponse
+from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory, MemoryIn
 from graphmem.domain.policy import SecretPolicy
@@ -29,7 +30,6 @@ from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
-from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from graphmem.store.search import SearchStore
@@ -109,7 +109,7 @@ async def open_harness(
 ) -> AsyncIterator[ContextHarness]:
     entities, policy = EntityStore(graph), SecretPolicy()
     facts, episodes, search_store = FactStore(graph, entities, clock), EpisodeStore(graph, clock), SearchStore(graph)
-    names, reinforcement = EntityNameCache(search_store, facts, clock), ReinforcementBuffer(graph, facts, clock)
+    names, reinforcement = EntityNameCache(search_store, facts, clock), ReinforcementBuffer(facts, clock)
     search = HybridSearch(search_store, entities, episodes, names, reinforcement, embedder, clock)
     lookup = EntityLookup(search_store, names, reinforcement, clock)
     store = ContextStore(graph, clock)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.job import JobStatus
 from graphmem.domain.session import MessageIn, MessagesIn, SessionIn
 from graphmem.errors import Conflict, NotFound
 from graphmem.service.messages import MessageService
-from graphmem.store.episode_mapping import PreparedMessage
 from tests.ingestion.conftest import IngestionHarness, candidate, extraction, message_at
 
 

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from graphmem.consolidation.execution import RunExecutor
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_transaction import LossLimits
+from graphmem.domain.conversation import PreparedMessage
+from graphmem.domain.decay import RetrievalCount
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn, MemorySourceIn
 from graphmem.domain.policy import SecretPolicy
@@ -21,9 +23,7 @@ from graphmem.domain.session import MessageIn, MessageRole
 from graphmem.embedding import Embedder
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
-from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.episodes import EpisodeStore
-from graphmem.store.fact_mapping import to_epoch_pair
 from graphmem.store.facts import FactStore
 from graphmem.store.runs import RunStore
 from graphmem.store.snapshots import SnapshotStore
@@ -86,8 +86,8 @@ async def test_rolling_back_runs_in_reverse_restores_the_graph(
             run_ids.append(run.id)
             states.append(await harness.graph_state())
     if read:
-        hits = [{"memory_id": key, "times": 2, "at": to_epoch_pair(harness.clock())} for key in await _current(harness)]
-        await graph.execute("facts.reinforce", group_ids=[harness.owner.group_id], hits=hits)
+        hits = {memory_id: RetrievalCount(2, harness.clock()) for memory_id in await _current(harness)}
+        await harness.facts.reinforce(harness.owner, hits)
     last = states.pop()
     rollback_id = None
     for run_id in reversed(run_ids):
@@ -120,7 +120,7 @@ async def _save_memories(harness: ConsolidationHarness, specs: list[dict[str, An
         if each["has_message"]
     ]
     if turns:
-        await EpisodeStore(harness.graph, harness.clock).append(harness.owner, "s", turns, job_id=None)
+        await EpisodeStore(harness.graph, harness.clock).append_messages(harness.owner, "s", turns, job_id=None)
     await harness.save_all(
         [
             MemoryIn(

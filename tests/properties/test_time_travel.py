@@ -1,7 +1,7 @@
-"""Random saves, corrections, late arrivals, deletes and reverts, against a plain model, on a real Neo4j.
+"""Random saves, corrections, late arrivals, deletes and reverts on a real Neo4j, compared with a plain model.
 
-The model knows nothing of versions: it keeps the whole state as it was believed after every write, and answers
-"what expected at V, as known at K" by looking into the state of K.
+The model has no versions: it copies its whole state after every write and answers "what was valid at V, as known at K"
+from the state of K.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import uuid
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,17 +20,22 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from graphmem.domain.fact import Fact
+from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.times import AS_OF_NOW
+from graphmem.domain.memory import Memory, MemoryIn
+from graphmem.domain.new_memory import NewMemory
+from graphmem.domain.times import AS_OF_NOW, MICROSECOND
+from graphmem.domain.versioning import Ledger
 from graphmem.errors import Conflict, MemoryDeleted
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
-from graphmem.store.new_memory import NewMemory
+from tests.conftest import FakeClock
 
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+T = TypeVar("T")
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
 YEARS = [datetime(year, 1, 1, tzinfo=UTC) for year in range(2018, 2031)]
 OPTIONAL_YEAR = st.none() | st.sampled_from(YEARS)
 VECTOR = [1.0] + [0.0] * 383
@@ -38,7 +45,7 @@ NO_START = datetime(1, 1, 1, tzinfo=UTC)
 
 @dataclass
 class ExpectedMemory:
-    """What the model believes of one memory."""
+    """What the model knows about one memory."""
 
     content: str
     single: bool
@@ -60,7 +67,7 @@ class ExpectedMemory:
 
 
 class ReferenceModel:
-    """The plain model: memories by id, and a copy of them for every write."""
+    """The model: memories by id, and a copy of them after every write."""
 
     def __init__(self) -> None:
         self.memories: dict[str, ExpectedMemory] = {}
@@ -86,12 +93,15 @@ class ReferenceModel:
         if later:
             follower = min(later, key=ExpectedMemory.effective_start)
             follower.start = end = follower.effective_start()
-            replaced_by = next(name for name, expected in self.memories.items() if expected is follower)
+            replaced_by = self.key_of(follower)
         for expected in competing:
             at = start or NO_START
             if expected.effective_start() <= at < (expected.end or NO_END) or expected.effective_start() == at:
                 expected.end, expected.replaced_by = max(at, expected.start or NO_START), key
         self.memories[key] = ExpectedMemory(content, single, start, end, None, first_known, replaced_by)
+
+    def key_of(self, memory: ExpectedMemory) -> str:
+        return next(key for key, expected in self.memories.items() if expected is memory)
 
     def competing(self, single: bool, content: str) -> list[ExpectedMemory]:
         return [
@@ -110,34 +120,35 @@ class ReferenceModel:
 
 
 class AsOfStateMachine(RuleBasedStateMachine):
-    """The service beside the model; at the end every as-of answer on a grid of both axes is compared."""
+    """Applies the same steps to the store and the model; at the end it compares as-of answers on a grid of both axes."""
 
-    runner: asyncio.Runner
-    store: FactStore
+    runner: ClassVar[asyncio.Runner]
+    store: ClassVar[FactStore]
+    clock: ClassVar[FakeClock]
 
     def __init__(self) -> None:
         super().__init__()
         self.owner = Owner("property", uuid.uuid4().hex)
         self.model = ReferenceModel()
-        self.clock_time = EPOCH
+        self.clock.now = START
         self.ids: list[str] = []
 
     def advance_clock(self) -> datetime:
-        self.clock_time += timedelta(days=37)
-        type(self).store._clock = lambda: self.clock_time
-        return self.clock_time
+        self.clock.advance(timedelta(days=37))
+        return self.clock()
 
-    def run_async(self, work):
-        return type(self).runner.run(work)
+    def run_async(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
 
     @rule(name=st.sampled_from("abcde"), single=st.booleans(), start=OPTIONAL_YEAR)
     def save(self, name: str, single: bool, start: datetime | None) -> None:
-        at = self.advance_clock() + timedelta(microseconds=1)
+        at = self.advance_clock() + MICROSECOND
         content = f"{'lives in' if single else 'likes'} {name}"
         memory = MemoryIn(
             content=content, predicate="LIVES_IN" if single else "LIKES", single_valued=single, valid_at=start
         )
         result = self.run_async(self.store.save(self.owner, [NewMemory(memory, VECTOR)], {}, None))[0]
+        assert result.memory
         if self.model.has_duplicate(content, start, at):
             assert result.action == "reinforce"
         else:
@@ -177,18 +188,18 @@ class AsOfStateMachine(RuleBasedStateMachine):
             replacer.retired, replacer.replaced_by = True, key
         expected.end, expected.replaced_by, expected.retired = expected.claimed_end, None, False
         later = [
-            each
-            for each in self.model.competing(expected.single, expected.content)
-            if each is not expected and each.effective_start() > (expected.start or NO_START)
+            other
+            for other in self.model.competing(expected.single, expected.content)
+            if other is not expected and other.effective_start() > (expected.start or NO_START)
         ]
         if later:
             follower = min(later, key=ExpectedMemory.effective_start)
             follower.start = expected.end = follower.effective_start()
-            expected.replaced_by = next(name for name, each in self.model.memories.items() if each is follower)
+            expected.replaced_by = self.model.key_of(follower)
         self.record_state()
 
-    def apply_change(self, key: str, change) -> Fact | None:
-        """Apply a change; return None where the rules refuse it, which must leave everything as it was."""
+    def apply_change(self, key: str, change: Callable[[Ledger], Fact]) -> Memory | None:
+        """Apply a change; return None when the rules reject it, which must leave everything unchanged."""
         self.advance_clock()
         try:
             return self.run_async(self.store.update_memory(self.owner, key, change, related=True))
@@ -196,29 +207,25 @@ class AsOfStateMachine(RuleBasedStateMachine):
             return None
 
     def record_state(self) -> None:
-        self.model.record_state(self.clock_time + timedelta(seconds=1))
+        self.model.record_state(self.clock() + timedelta(seconds=1))
 
     def teardown(self) -> None:
         grid = [
             (valid, known)
-            for valid in [*YEARS[::4], self.clock_time + timedelta(days=1)]
+            for valid in [*YEARS[::4], self.clock() + timedelta(days=1)]
             for known in [*(at for at, _ in self.model.states), AS_OF_NOW]
         ]
         for instant, contents in zip(grid, self.run_async(self.contents_on_grid(grid)), strict=True):
-            assert len(contents) == len(set(contents)), "one current fact a statement"
+            assert len(contents) == len(set(contents)), "two current facts state the same"
             assert set(contents) == self.model.contents_at(*instant), instant
 
     async def contents_on_grid(self, grid: list[tuple[datetime, datetime]]) -> list[list[str]]:
-        async def one(valid: datetime, known: datetime) -> list[str]:
-            items, _, _ = await self.store.list_page(
-                self.owner, valid_at=valid, known_at=known, any_validity=False, types=None, tags=[], not_tags=[],
-                domain=None, scope=None, entity_ids=None, keyword=None, session_id=None, min_importance=None,
-                min_confidence=None, created_after=None, created_before=None, sort="created_at", direction=1,
-                after_key=None, after_id=None, limit=200,
-            )  # fmt: skip
-            return [item.content for item in items]
+        async def contents_at(valid: datetime, known: datetime) -> list[str]:
+            filters = FactFilters(valid_at=valid, known_at=known)
+            memories, _ = await self.store.list_page(self.owner, filters, limit=200)
+            return [memory.content for memory in memories]
 
-        return await asyncio.gather(*(one(*instant) for instant in grid))
+        return await asyncio.gather(*(contents_at(*instant) for instant in grid))
 
 
 @pytest.mark.timeout(400)
@@ -233,7 +240,8 @@ def test_every_as_of_answer_equals_the_reference_model(database: Settings, graph
 
         neo4j = runner.run(connect())
         AsOfStateMachine.runner = runner
-        AsOfStateMachine.store = FactStore(neo4j, EntityStore(neo4j), lambda: EPOCH)
+        AsOfStateMachine.clock = FakeClock(START)
+        AsOfStateMachine.store = FactStore(neo4j, EntityStore(neo4j), AsOfStateMachine.clock)
         try:
             run_state_machine_as_test(
                 AsOfStateMachine,

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphmem.domain.entity import NamedEntity
+from graphmem.domain.search_candidates import FactCandidate
 from graphmem.retrieval.bm25 import bm25_scores
 from graphmem.retrieval.evidence import FactText, MessageText, rank_messages
 from graphmem.retrieval.name_index import NameIndex, question_focus
 from graphmem.retrieval.score_factors import decay_factor, importance_factor, persona_factor, score_factors, time_factor
-from graphmem.store.search import EntityName, FactCandidate
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize
 
@@ -20,8 +21,8 @@ NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
 DAY = 86_400_000
 
 
-def entity(key: str, name: str, *aliases: str, kind: str = "Person", is_user: bool = False) -> EntityName:
-    return EntityName(key, name, kind, aliases, is_user)
+def entity(key: str, name: str, *aliases: str, kind: str = "Person", is_user: bool = False) -> NamedEntity:
+    return NamedEntity(key, name, kind, aliases, is_user)
 
 
 NAMES = NameIndex(
@@ -102,7 +103,7 @@ def test_a_text_without_a_word_of_the_question_scores_nothing(texts: list[str], 
 def fact(**changes: object) -> FactCandidate:
     same = {
         "uuid": "f", "memory_id": "m", "score": 1.0, "content": "c", "context": "", "type": "fact", "tags": ["tea"],
-        "importance": 0.5, "strength": 1.0, "decay_rate": 0.01, "accessed": 0, "valid_from": 0, "message_ids": [],
+        "importance": 0.5, "strength": 1.0, "decay_rate": 0.01, "last_accessed_ms": 0, "valid_from": 0, "message_ids": [],
     }  # fmt: skip
     return FactCandidate(**{**same, **changes})  # type: ignore[arg-type]
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from graphmem.bootstrap import GraphMemory
+from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
-from graphmem.domain.search_models import FactFilters, MessageSearchQuery, SearchQuery
+from graphmem.domain.new_memory import NewMemory
+from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
 from graphmem.domain.session import MessagesIn
 from graphmem.errors import InvalidInput
-from graphmem.store.new_memory import NewMemory
 from graphmem.store.search import ANN_CANDIDATES, SearchStore
 
 
@@ -291,14 +292,3 @@ async def test_a_birthday_is_found_when_a_special_date_is_asked_for(memory: Grap
     assert await found(memory, owner, "date", tags={"any": ["birthday"]}) == [
         "Elin's birthday party is every year in May"
     ]
-
-
-@pytest.mark.req("UMB-09", "QUINN-11")
-async def test_strength_decays_with_time_since_access(memory: GraphMemory, owner: Owner) -> None:
-    from graphmem.domain.decay import decayed_strength
-
-    now = datetime(2026, 6, 1, tzinfo=UTC)
-    ages = [decayed_strength(0.8, 0.03, now - timedelta(days=days), now) for days in (0, 1, 30, 365)]
-    assert ages == sorted(ages, reverse=True)
-    assert ages[0] == 0.8
-    assert decayed_strength(0.8, 0.03, now + timedelta(days=1), now) == 0.8

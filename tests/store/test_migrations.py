@@ -1,4 +1,4 @@
-"""The schema: recorded, replay-safe, and refused where it does not fit."""
+"""Migrations: recorded, safe to replay, and rejected when the database does not match."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ async def test_every_statement_may_be_replayed(graph: Graph, embedder: Embedder)
 
 async def test_concurrent_processes_can_create_the_schema(graph: Graph) -> None:
     label = f"Race{uuid.uuid4().hex}"
-    made = f"CREATE INDEX {label} IF NOT EXISTS FOR (n:{label}) ON (n.place)"
+    statement = f"CREATE INDEX {label} IF NOT EXISTS FOR (n:{label}) ON (n.place)"
     try:
-        await asyncio.gather(*(graph.apply_schema(made) for _ in range(12)))
+        await asyncio.gather(*(graph.apply_schema(statement) for _ in range(12)))
     finally:
         await graph.apply_schema(f"DROP INDEX {label} IF EXISTS")
 
@@ -42,8 +42,14 @@ async def test_another_embedder_is_refused_with_a_remedy(graph: Graph, model: st
 
 def test_a_changed_migration_is_refused() -> None:
     first = load_migrations()[0]
-    with pytest.raises(ConfigurationError, match="differs from the one"):
+    with pytest.raises(ConfigurationError, match="migration V0001 differs"):
         pending_migrations([replace(first, checksum="other")], {1: first.checksum})
+
+
+def test_a_database_from_before_the_baseline_is_refused_with_a_remedy() -> None:
+    former = {version: f"checksum {version}" for version in range(1, 10)}
+    with pytest.raises(ConfigurationError, match=r"V0001 differs\. Export .* start with an empty database and import"):
+        pending_migrations(load_migrations(), former)
 
 
 def test_a_database_of_a_newer_version_is_refused() -> None:
@@ -58,23 +64,31 @@ def test_a_misnamed_migration_is_refused(tmp_path: Path) -> None:
 
 
 async def test_vector_search_with_an_empty_filter_works_after_deletions(graph: Graph) -> None:
-    # Written in one transaction and then thinned out, the index is one segment with deletions.
+    # Rows written in one transaction and then partly deleted leave an index of one segment with deletions.
     kind, index = f"SCRATCH_{uuid.uuid4().hex}", f"scratch_{uuid.uuid4().hex}"
-    made = next(each for m in reversed(load_migrations()) for each in m.statements(8) if "ON r.fact_embedding" in each)
-    made = made.replace("RELATES_TO", kind).replace("graphmem_fact_embedding", index)
+    statements = [statement for migration in load_migrations() for statement in migration.statements(8)]
+    [vector_index] = [statement for statement in statements if "ON r.fact_embedding" in statement]
+    vector_index = vector_index.replace("RELATES_TO", kind).replace("graphmem_fact_embedding", index)
     vectors = [[float((i * j) % 7 + 1) for j in range(1, 9)] for i in range(300)]
     fill = f"""CREATE (a:Scratch {{kind: $kind}}) WITH a UNWIND range(0, 299) AS i
         CREATE (a)-[:{kind} {{group_id: 't:known', number: i, fact_embedding: $vectors[i]}}]->(a)"""
     find = f"""CYPHER 25 MATCH ()-[r:{kind}]->()
         SEARCH r IN (VECTOR INDEX {index} FOR $vector WHERE r.group_id = $group_id LIMIT 20) RETURN count(r) AS found"""
-    asked = {"vector": vectors[250], "group_id": "t:nobody"}
+    delete = f"MATCH ()-[r:{kind}]->() WHERE r.number < 20 DELETE r"
+    clean_up = "MATCH (a:Scratch {kind: $kind}) DETACH DELETE a"
+
+    async def count_found(group_id: str) -> int:
+        parameters = {"vector": vectors[250], "group_id": group_id}
+        rows = await graph.read(lambda transaction: transaction.run_text(find, parameters))
+        return int(rows[0]["found"])
+
     try:
-        await graph.apply_schema(made)
+        await graph.apply_schema(vector_index)
         await graph.fetch("schema.await_indexes")
-        await graph.write(lambda each: each.run_text(fill, {"kind": kind, "vectors": vectors}))
-        await graph.write(lambda each: each.run_text(f"MATCH ()-[r:{kind}]->() WHERE r.number < 20 DELETE r"))
-        assert await graph.read(lambda each: each.run_text(find, asked)) == [{"found": 0}]
-        assert await graph.read(lambda each: each.run_text(find, {**asked, "group_id": "t:known"})) == [{"found": 20}]
+        await graph.write(lambda transaction: transaction.run_text(fill, {"kind": kind, "vectors": vectors}))
+        await graph.write(lambda transaction: transaction.run_text(delete))
+        assert await count_found("t:nobody") == 0
+        assert await count_found("t:known") == 20
     finally:
         await graph.apply_schema(f"DROP INDEX {index} IF EXISTS")
-        await graph.write(lambda each: each.run_text("MATCH (a:Scratch {kind: $kind}) DETACH DELETE a", {"kind": kind}))
+        await graph.write(lambda transaction: transaction.run_text(clean_up, {"kind": kind}))

@@ -1,7 +1,8 @@
-"""Every query of the catalogue keeps its form, is understood by Neo4j, and is used."""
+"""Every query of the catalogue is well-formed, accepted by Neo4j and used."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -11,42 +12,52 @@ from graphmem.resources import cypher_root
 from graphmem.store.driver import Graph
 from graphmem.store.queries import Query, QueryFileError, load_queries, parse_fragments, parse_queries
 
-PACKAGE = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("query", load_queries().values(), ids=lambda query: query.name)
 async def test_neo4j_accepts_every_query(graph: Graph, query: Query) -> None:
     async with graph._driver.session() as session:
-        prefix, text = (
-            ("CYPHER 25 ", query.text.removeprefix("CYPHER 25 "))
-            if query.text.startswith("CYPHER 25")
-            else ("", query.text)
-        )
-        result = await session.run(f"{prefix}EXPLAIN {text}")
+        prefix = "CYPHER 25" if query.text.startswith("CYPHER 25") else ""
+        result = await session.run(f"{prefix} EXPLAIN {query.text.removeprefix(prefix)}")
         await result.consume()
 
 
+def source_files() -> list[Path]:
+    return [path for package in ("graphmem", "api") for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def query_names_in(source: str) -> set[str]:
+    """Return the string constants of a module that look like names of queries; docstrings are left out."""
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and id(node) not in docstrings
+        and isinstance(node.value, str)
+        and re.fullmatch(r"[a-z_]+\.[a-z_]+", node.value)
+    }
+
+
 def test_every_query_is_used() -> None:
-    code = "\n".join(
-        path.read_text("utf-8") for module in ("graphmem", "api") for path in (PACKAGE / module).rglob("*.py")
-    )
-    unused = [name for name in load_queries() if f'"{name}"' not in code]
-    assert unused == []
+    used = {name for path in source_files() for name in query_names_in(path.read_text("utf-8"))}
+    assert load_queries().keys() - used == set()
+
+
+def test_a_query_named_in_a_comment_or_docstring_is_not_used() -> None:
+    assert query_names_in('"facts.get"\n# "facts.list"\nrun("facts.set")') == {"facts.set"}
 
 
 def test_no_cypher_in_python() -> None:
     cypher = re.compile(r"\b(MATCH|MERGE|CREATE)\s*\(|\bDETACH DELETE\b|\bUNWIND \$")
-    found = [
-        str(path.relative_to(PACKAGE))
-        for module in ("graphmem", "api")
-        for path in (PACKAGE / module).rglob("*.py")
-        if cypher.search(path.read_text("utf-8"))
-    ]
-    assert found == []
+    files = [str(path.relative_to(ROOT)) for path in source_files() if cypher.search(path.read_text("utf-8"))]
+    assert files == []
 
 
 def load_explore_statements() -> dict[str, list[str]]:
-    """Return the statements of each file for Neo4j Browser, without its comments and commands."""
+    """Return the statements of each file for Neo4j Browser, without comments and browser commands."""
     texts = {path.stem: path.read_text("utf-8") for path in sorted((cypher_root() / "explore").glob("*.cypher"))}
     bare = {name: re.sub(r"(?m)^\s*(//|:).*$", "", text) for name, text in texts.items()}
     return {name: [part.strip() for part in text.split(";") if part.strip()] for name, text in bare.items()}
@@ -63,24 +74,37 @@ async def test_neo4j_accepts_every_explore_query(graph: Graph, name: str, statem
 
 def test_a_parameter_that_is_declared_but_not_used_is_refused() -> None:
     with pytest.raises(QueryFileError, match="declares"):
-        list(parse_queries("module", "// name: one(group_id, limit)\n// Say what.\nRETURN $group_id"))
+        list(parse_queries("module", "// name: one(group_id, limit)\n// Return the group.\nRETURN $group_id"))
 
 
 def test_a_placeholder_is_replaced_by_its_fragment() -> None:
-    fragments = parse_fragments("// Said of all.\n\n// fragment: one\n// Say what.\nn {.name} AS one\n")
-    (query,) = parse_queries("module", "// name: first()\n// Say what.\nMATCH (n) RETURN {{one}}", fragments)
+    fragments = parse_fragments("// All fragments.\n\n// fragment: one\n// A name.\nn {.name} AS one\n")
+    (query,) = parse_queries("module", "// name: first()\n// Find it.\nMATCH (n) RETURN {{one}}", fragments)
     assert query.text == "MATCH (n) RETURN n {.name} AS one"
     with pytest.raises(QueryFileError, match="no fragment other"):
-        list(parse_queries("module", "// name: first()\n// Say what.\nRETURN {{other}}", fragments))
+        list(parse_queries("module", "// name: first()\n// Find it.\nRETURN {{other}}", fragments))
+
+
+def test_a_fragment_includes_earlier_fragments_only() -> None:
+    text = "// fragment: one\n// A name.\nn.name\n\n// fragment: two\n// A list.\n[{{one}}]\n"
+    assert parse_fragments(text) == {"one": "n.name", "two": "[n.name]"}
+    with pytest.raises(QueryFileError, match="no fragment two"):
+        parse_fragments("// fragment: one\n// A list.\n[{{two}}]\n")
+
+
+def test_every_comment_line_after_the_name_describes_the_query() -> None:
+    (query,) = parse_queries("module", "// name: first()\n// Find it.\n// Slowly.\nCYPHER 25\nRETURN 1")
+    assert query.description == "Find it. Slowly."
+    assert query.text == "CYPHER 25\nRETURN 1"
 
 
 def test_every_fragment_is_used() -> None:
-    files = "".join(path.read_text("utf-8") for path in (cypher_root() / "queries").glob("*.cypher"))
-    fragments = parse_fragments((cypher_root() / "fragments.cypher").read_text("utf-8"))
-    assert fragments
-    assert [name for name in fragments if f"{{{{{name}}}}}" not in files] == []
+    fragment_file = (cypher_root() / "fragments.cypher").read_text("utf-8")
+    files = [fragment_file, *(path.read_text("utf-8") for path in (cypher_root() / "queries").glob("*.cypher"))]
+    used = {name for text in files for name in re.findall(r"\{\{([a-z_]+)\}\}", text)} - {"name"}
+    assert used == parse_fragments(fragment_file).keys()
 
 
 def test_an_entry_without_a_description_is_refused() -> None:
-    with pytest.raises(QueryFileError, match="what the query is for"):
+    with pytest.raises(QueryFileError, match="must describe the query"):
         list(parse_queries("module", "// name: one()\nRETURN 1"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from graphmem.domain.api_key import ApiKey
+from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job
 from graphmem.errors import NotFound
 from graphmem_api import route_classes
@@ -34,7 +35,7 @@ async def retry(job_id: str, caller: Caller, memory: GraphMemoryDep) -> Job:
 async def _get_reachable_job(memory: GraphMemoryDep, caller: ApiKey, job_id: str) -> Job:
     """Return a job of a user in reach; those of the tenant as a whole are for admins."""
     job: Job = await memory.jobs.get(job_id)
-    tenant, _, user_id = job.partition.partition(":")
-    if tenant != caller.tenant or not (caller.can_access(user_id) if user_id else caller.is_admin):
+    owner = Owner.from_group_id(job.partition)
+    if owner.tenant != caller.tenant or not (caller.can_access(owner.user_id) if owner.user_id else caller.is_admin):
         raise NotFound("There is no such job.")
     return job

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from graphmem.domain.formats.document import to_invalid_input
 from graphmem.domain.formats.provenance import RejectedEntry
-from graphmem.domain.memory import Id
 from graphmem.domain.session import MAX_BATCH_SIZE, MessageIn, MessagesIn
+from graphmem.domain.types import Id
 from graphmem.errors import InvalidInput
 
 ROLE_ALIASES = {"developer": "system", "function": "tool"}

@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from graphmem.domain.entity import parse_entity_type
 from graphmem.domain.formats.document import ImportFormat, to_invalid_input
-from graphmem.domain.formats.provenance import ImportProvenance, ParsedStatements
+from graphmem.domain.formats.provenance import ParsedStatements
+from graphmem.domain.provenance import ImportProvenance
 from graphmem.domain.times import Instant
 
 _NON_PREDICATE_CHARS = re.compile(r"[^A-Z0-9]+")
@@ -35,7 +36,7 @@ class _Edge(BaseModel):
     attributes: dict[str, Any] | None = None
 
 
-class _Graph(BaseModel):
+class _GraphitiGraph(BaseModel):
     nodes: list[_Node]
     edges: list[_Edge]
 
@@ -46,7 +47,7 @@ def parse_graphiti(document: Any) -> ParsedStatements:
     A node comes with the facts at it. The episodes a fact rests on are kept as the ids of its messages.
     """
     try:
-        graph = _Graph.model_validate(document)
+        graph = _GraphitiGraph.model_validate(document)
     except ValidationError as error:
         raise to_invalid_input(error, (), "an export of Graphiti") from None
     nodes = {node.uuid: node for node in graph.nodes}

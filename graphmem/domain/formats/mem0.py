@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from graphmem.domain.formats.document import ImportFormat, to_invalid_input
-from graphmem.domain.formats.provenance import ImportProvenance, ParsedStatements
+from graphmem.domain.formats.provenance import ParsedStatements
+from graphmem.domain.provenance import ImportProvenance
 from graphmem.domain.times import Instant
 
 _NON_TAG_CHARS = re.compile(r"[^\w:./-]+")
@@ -24,7 +25,7 @@ def _parse_expiration_date(value: object) -> object:
     return datetime.combine(day, time(), UTC) + timedelta(days=1) if day else value
 
 
-class _Memory(BaseModel):
+class _Mem0Memory(BaseModel):
     id: str = Field(min_length=1)
     memory: str
     metadata: dict[str, Any] | None = None
@@ -37,7 +38,7 @@ class _Memory(BaseModel):
     immutable: bool | None = None
 
 
-_MEMORIES: TypeAdapter[list[_Memory]] = TypeAdapter(list[_Memory])
+_MEMORIES: TypeAdapter[list[_Mem0Memory]] = TypeAdapter(list[_Mem0Memory])
 
 
 def parse_mem0(document: Any, user_id: str) -> ParsedStatements:
@@ -69,7 +70,7 @@ def _results(document: Any) -> Any:
     return document.get("results") if isinstance(document, dict) else document
 
 
-def _to_memory_fields(memory: _Memory) -> dict[str, Any]:
+def _to_memory_fields(memory: _Mem0Memory) -> dict[str, Any]:
     statement: dict[str, Any] = {
         "content": memory.memory,
         "metadata": memory.metadata or {},

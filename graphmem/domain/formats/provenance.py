@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from graphmem.domain.memory import MemoryIn
-
-
-@dataclass(frozen=True, slots=True)
-class ImportProvenance:
-    """Where a statement comes from and the known time it had there; None is unknown, or open."""
-
-    key: str
-    """What names it there, so that bringing it again is recognised."""
-
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-    expired_at: datetime | None = None
+from graphmem.domain.provenance import ImportProvenance
 
 
 @dataclass(frozen=True, slots=True)

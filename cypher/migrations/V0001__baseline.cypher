@@ -1,0 +1,97 @@
+// The schema of the first release.
+//
+// Migrations are append-only: never edit this file or one that follows it. A database records the checksum of every
+// migration it has run and refuses to start with another one, so put a change into a new file with the next version.
+//
+// Statements end with a semicolon and may be replayed, so every statement has IF NOT EXISTS (or IF EXISTS).
+// {{dimension}} is replaced by the dimension of the embedding model.
+
+// Users. Every write locks the node of its user, so that the writes of one user happen one after the other.
+CREATE CONSTRAINT graphmem_user IF NOT EXISTS FOR (u:User) REQUIRE u.group_id IS UNIQUE;
+CREATE INDEX graphmem_user_tenant IF NOT EXISTS FOR (u:User) ON (u.tenant);
+
+// Entities: one per user and name. The indexes named entity_* have the names that Graphiti uses.
+CREATE CONSTRAINT graphmem_entity_name IF NOT EXISTS FOR (e:Entity) REQUIRE (e.group_id, e.name_key) IS UNIQUE;
+CREATE INDEX entity_uuid IF NOT EXISTS FOR (n:Entity) ON (n.uuid);
+CREATE INDEX entity_group_id IF NOT EXISTS FOR (n:Entity) ON (n.group_id);
+
+// Facts: one current version per statement, and one version of each number per memory. The indexes named relation_* have
+// the names that Graphiti uses.
+CREATE CONSTRAINT graphmem_fact_active IF NOT EXISTS FOR ()-[r:RELATES_TO]-() REQUIRE (r.group_id, r.active_hash) IS UNIQUE;
+CREATE CONSTRAINT graphmem_fact_version IF NOT EXISTS FOR ()-[r:RELATES_TO]-() REQUIRE (r.group_id, r.memory_id, r.version) IS UNIQUE;
+CREATE INDEX relation_uuid IF NOT EXISTS FOR ()-[e:RELATES_TO]-() ON (e.uuid);
+CREATE INDEX relation_group_id IF NOT EXISTS FOR ()-[e:RELATES_TO]-() ON (e.group_id);
+CREATE INDEX graphmem_fact_memory IF NOT EXISTS FOR ()-[r:RELATES_TO]-() ON (r.group_id, r.memory_id);
+CREATE INDEX graphmem_fact_content IF NOT EXISTS FOR ()-[r:RELATES_TO]-() ON (r.group_id, r.content_hash);
+// Believed profile facts in the order of their importance, for contexts.
+CREATE INDEX graphmem_fact_scope IF NOT EXISTS FOR ()-[r:RELATES_TO]-() ON (r.group_id, r.scope, r.known_to, r.importance);
+
+// Messages (episodes). `pending_job` is set until the job that reads a message has been applied.
+CREATE CONSTRAINT graphmem_message IF NOT EXISTS FOR (m:Episodic) REQUIRE (m.group_id, m.message_id) IS UNIQUE;
+CREATE INDEX episode_uuid IF NOT EXISTS FOR (n:Episodic) ON (n.uuid);
+CREATE INDEX episode_group_id IF NOT EXISTS FOR (n:Episodic) ON (n.group_id);
+CREATE INDEX graphmem_message_session IF NOT EXISTS FOR (m:Episodic) ON (m.group_id, m.session_id, m.valid_at);
+CREATE INDEX graphmem_message_position IF NOT EXISTS FOR (m:Episodic) ON (m.group_id, m.session_id, m.position);
+CREATE INDEX graphmem_message_said IF NOT EXISTS FOR (m:Episodic) ON (m.group_id, m.role, m.valid_at);
+CREATE INDEX graphmem_message_pending IF NOT EXISTS FOR (m:Episodic) ON (m.pending_job);
+
+// Sessions, and what remains of messages whose text was replaced by a summary.
+CREATE CONSTRAINT graphmem_session IF NOT EXISTS FOR (s:Session) REQUIRE (s.group_id, s.session_id) IS UNIQUE;
+CREATE INDEX graphmem_session_id IF NOT EXISTS FOR (s:Session) ON (s.session_id);
+CREATE INDEX graphmem_session_group IF NOT EXISTS FOR (s:Session) ON (s.group_id);
+CREATE INDEX graphmem_session_updated IF NOT EXISTS FOR (s:Session) ON (s.group_id, s.updated_at);
+CREATE INDEX graphmem_archived_message IF NOT EXISTS FOR (m:ArchivedEpisode) ON (m.group_id, m.message_id);
+CREATE INDEX graphmem_session_archive IF NOT EXISTS FOR (a:SessionArchive) ON (a.group_id, a.session_id);
+
+// Extraction: one node per applied part of a job, which is not applied again. An interest candidate becomes a memory
+// when enough messages mention it.
+CREATE CONSTRAINT graphmem_extraction IF NOT EXISTS FOR (x:Extraction) REQUIRE (x.group_id, x.extraction_id) IS UNIQUE;
+CREATE INDEX graphmem_extraction_group IF NOT EXISTS FOR (x:Extraction) ON (x.group_id);
+CREATE CONSTRAINT graphmem_interest IF NOT EXISTS FOR (i:InterestCandidate) REQUIRE (i.group_id, i.key) IS UNIQUE;
+CREATE INDEX graphmem_interest_group IF NOT EXISTS FOR (i:InterestCandidate) ON (i.group_id);
+
+// Consolidation runs, and the elements they changed with their state before and after.
+CREATE CONSTRAINT graphmem_run IF NOT EXISTS FOR (r:ConsolidationRun) REQUIRE r.id IS UNIQUE;
+CREATE INDEX graphmem_run_tenant IF NOT EXISTS FOR (r:ConsolidationRun) ON (r.tenant, r.created_at);
+CREATE INDEX graphmem_run_group IF NOT EXISTS FOR (r:ConsolidationRun) ON (r.group_id);
+CREATE CONSTRAINT graphmem_change IF NOT EXISTS FOR (c:Change) REQUIRE (c.run_id, c.kind, c.element_id) IS UNIQUE;
+CREATE INDEX graphmem_change_group IF NOT EXISTS FOR (c:Change) ON (c.group_id, c.memory_id);
+CREATE INDEX graphmem_change_time IF NOT EXISTS FOR (c:Change) ON (c.created_at);
+
+// Context: items mentioned lately, and what was learned about a user.
+CREATE CONSTRAINT graphmem_context_item IF NOT EXISTS FOR (c:ContextItem) REQUIRE (c.group_id, c.session_id, c.item_key) IS UNIQUE;
+CREATE INDEX graphmem_context_item_expiry IF NOT EXISTS FOR (c:ContextItem) ON (c.group_id, c.expires_at);
+CREATE CONSTRAINT graphmem_preference IF NOT EXISTS FOR (p:LearnedPreference) REQUIRE (p.group_id, p.preference_type, p.preference_key) IS UNIQUE;
+CREATE CONSTRAINT graphmem_pattern IF NOT EXISTS FOR (p:BehaviorPattern) REQUIRE (p.group_id, p.pattern_type, p.pattern_key) IS UNIQUE;
+CREATE CONSTRAINT graphmem_intent IF NOT EXISTS FOR (i:LearnedIntent) REQUIRE (i.group_id, i.intent) IS UNIQUE;
+
+// API keys and idempotent requests.
+CREATE CONSTRAINT graphmem_key IF NOT EXISTS FOR (k:ApiKey) REQUIRE k.hash IS UNIQUE;
+CREATE INDEX graphmem_key_tenant IF NOT EXISTS FOR (k:ApiKey) ON (k.tenant);
+CREATE CONSTRAINT graphmem_idempotency IF NOT EXISTS FOR (i:IdempotentRequest) REQUIRE (i.tenant, i.route, i.key) IS UNIQUE;
+
+// Full text. Eventually consistent indexes are updated right after a write, so that no write waits for them; a query waits
+// instead. The graphmem_* indexes stem words, so that "camped" finds "camping", and include the speaker of a message.
+CREATE FULLTEXT INDEX graphmem_fact_words IF NOT EXISTS FOR ()-[e:RELATES_TO]-() ON EACH [e.fact, e.search_text, e.group_key]
+OPTIONS {indexConfig: {`fulltext.analyzer`: 'english', `fulltext.eventually_consistent`: true}};
+CREATE FULLTEXT INDEX graphmem_message_words IF NOT EXISTS FOR (e:Episodic) ON EACH [e.content, e.speaker, e.group_key]
+OPTIONS {indexConfig: {`fulltext.analyzer`: 'english', `fulltext.eventually_consistent`: true}};
+// Graphiti searches these three by name; graphmem searches entity names in the last one.
+CREATE FULLTEXT INDEX edge_name_and_fact IF NOT EXISTS FOR ()-[e:RELATES_TO]-() ON EACH [e.name, e.fact, e.group_id, e.group_key, e.search_text]
+OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}};
+CREATE FULLTEXT INDEX episode_content IF NOT EXISTS FOR (e:Episodic) ON EACH [e.content, e.source, e.source_description, e.group_id, e.group_key]
+OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}};
+CREATE FULLTEXT INDEX node_name_and_summary IF NOT EXISTS FOR (n:Entity) ON EACH [n.name, n.summary, n.group_id, n.group_key, n.alias_text]
+OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}};
+
+// Vectors, filtered inside the index by user, by both time axes and by domain. They are not quantized: their order is
+// exact, and a filter that nothing passes is answered, on which quantized indexes failed once they had deletions.
+CYPHER 25 CREATE VECTOR INDEX graphmem_fact_embedding IF NOT EXISTS FOR ()-[r:RELATES_TO]-() ON r.fact_embedding
+WITH [r.group_id, r.valid_from, r.valid_to, r.known_from, r.known_to, r.domain]
+OPTIONS {indexConfig: {`vector.dimensions`: {{dimension}}, `vector.similarity_function`: 'cosine', `vector.quantization.type`: 'NONE'}};
+CYPHER 25 CREATE VECTOR INDEX graphmem_message_embedding IF NOT EXISTS FOR (m:Episodic) ON m.content_embedding
+WITH [m.group_id, m.session_id]
+OPTIONS {indexConfig: {`vector.dimensions`: {{dimension}}, `vector.similarity_function`: 'cosine', `vector.quantization.type`: 'NONE'}};
+CYPHER 25 CREATE VECTOR INDEX graphmem_entity_embedding IF NOT EXISTS FOR (e:Entity) ON e.name_embedding
+WITH [e.group_id]
+OPTIONS {indexConfig: {`vector.dimensions`: {{dimension}}, `vector.similarity_function`: 'cosine', `vector.quantization.type`: 'NONE'}};

@@ -1,0 +1,52 @@
+"""Batches of messages on their way into the store, and messages as extraction reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphmem.domain.identity import Owner
+from graphmem.domain.session import Message, MessageIn
+from graphmem.domain.types import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMessage:
+    """A message ready to be stored; `redacted` is its text without secrets, None when it holds none."""
+
+    message: MessageIn
+    vector: Vector
+    redacted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    """The result of storing a batch.
+
+    `message_ids` are those of the whole batch, `new_ids` those that were stored now, `unextracted_ids` those that no
+    job has read or will read, and `pending_jobs` the jobs that will read the others.
+    """
+
+    session_id: str
+    message_ids: list[str]
+    new_ids: list[str]
+    unextracted_ids: list[str]
+    pending_jobs: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMessages:
+    """Messages of one session that a job will read."""
+
+    owner: Owner
+    job_id: str
+    session_id: str
+    message_ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationContext:
+    """Messages in the order of their session, the messages before them, oldest first, and the user's time zone."""
+
+    messages: list[Message]
+    preceding: list[Message]
+    timezone: str | None

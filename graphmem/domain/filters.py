@@ -1,0 +1,136 @@
+"""Filters on memories: the one model that search and list share, and its form as query parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graphmem.domain.memory import MemoryTypeInput, Scope
+from graphmem.domain.tags import Tags
+from graphmem.domain.times import AS_OF_NOW, MAX_TIME, MICROSECOND, MIN_TIME, Instant, to_epoch_pair
+from graphmem.domain.types import Domain, EntityName, UnitInterval
+
+
+class TagFilter(BaseModel):
+    """Tags a memory must have: one of `any`, each of `all`, not one of `none`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    any: Tags = Field(default_factory=list)
+    all: Tags = Field(default_factory=list)
+    none: Tags = Field(default_factory=list)
+
+
+class SharedFilters(BaseModel):
+    """The filters that have the same name and form in a query string as in a JSON body.
+
+    `entity` is a name, an alias or an id. With `include_superseded` the valid time is not filtered.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    domain: Domain | None = None
+    scope: Scope | None = None
+    entity: EntityName | None = None
+    min_confidence: UnitInterval | None = None
+    min_importance: UnitInterval | None = None
+    created_after: Instant | None = None
+    created_before: Instant | None = None
+    valid_as_of: Instant | None = None
+    known_as_of: Instant | None = None
+    include_superseded: bool = False
+
+
+class MemoryFilters(SharedFilters):
+    """Every filter on memories; a field that is left out filters nothing."""
+
+    types: list[MemoryTypeInput] | None = None
+    tags: TagFilter | None = None
+
+    def resolve(self, entity_ids: Sequence[str] | None, now: datetime) -> FactFilters:
+        """Return the filters as the store applies them at `now`; `entity_ids` are those that `entity` means."""
+        tags = self.tags or TagFilter()
+        return FactFilters(
+            valid_at=self.valid_as_of or now,
+            known_at=known_at_or_now(self.known_as_of),
+            any_validity=self.include_superseded,
+            types=tuple(kind.value for kind in self.types) if self.types else None,
+            tags_any=tuple(tags.any),
+            tags_all=tuple(tags.all),
+            tags_none=tuple(tags.none),
+            domain=self.domain,
+            scope=self.scope.value if self.scope else None,
+            entity_ids=tuple(entity_ids) if entity_ids is not None else None,
+            min_confidence=self.min_confidence,
+            min_importance=self.min_importance,
+            created_after=self.created_after,
+            created_before=self.created_before,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FactFilters:
+    """Filters as the store applies them: both times are set and `entity` is resolved to ids.
+
+    With `any_validity` the valid time is not filtered. None and an empty tuple of tags filter nothing.
+    """
+
+    valid_at: datetime
+    known_at: datetime = AS_OF_NOW
+    any_validity: bool = False
+    types: tuple[str, ...] | None = None
+    tags_any: tuple[str, ...] = ()
+    tags_all: tuple[str, ...] = ()
+    tags_none: tuple[str, ...] = ()
+    domain: str | None = None
+    scope: str | None = None
+    entity_ids: tuple[str, ...] | None = None
+    min_confidence: float | None = None
+    min_importance: float | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    @property
+    def as_of_params(self) -> Mapping[str, list[int]]:
+        """The parameters of the fragments `as_of_params` and `as_of_filter`.
+
+        `valid_after` is the earliest end of an interval that contains `valid_at`, because ends are exclusive.
+        """
+        valid_at = MAX_TIME if self.any_validity else self.valid_at
+        valid_after = MIN_TIME if self.any_validity else self.valid_at + MICROSECOND
+        return {
+            "valid_at": to_epoch_pair(valid_at),
+            "valid_after": to_epoch_pair(valid_after),
+            "known_at": to_epoch_pair(self.known_at),
+        }
+
+    @property
+    def attribute_params(self) -> Mapping[str, Any]:
+        """The parameters of the fragment `matches_filters`."""
+        return {
+            "types": list(self.types) if self.types is not None else None,
+            "tags_any": list(self.tags_any),
+            "tags_all": list(self.tags_all),
+            "tags_none": list(self.tags_none),
+            "domain": self.domain,
+            "scope": self.scope,
+            "entity_ids": list(self.entity_ids) if self.entity_ids is not None else None,
+            "min_confidence": self.min_confidence,
+            "min_importance": self.min_importance,
+            "created_after": self.created_after,
+            "created_before": self.created_before,
+        }
+
+    @property
+    def is_fully_indexable(self) -> bool:
+        """Whether the vector index can apply every filter: it filters times and the domain only."""
+        return all(value is None or value == [] for name, value in self.attribute_params.items() if name != "domain")
+
+
+def known_at_or_now(known_as_of: datetime | None) -> datetime:
+    """Return the known time to filter by; without one, the time that only current beliefs include."""
+    return known_as_of or AS_OF_NOW

@@ -1,0 +1,45 @@
+"""Idempotent requests: what identifies one, and the response that is stored for its repetitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphmem.domain.identity import Owner
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotentRequest:
+    """A request with an idempotency key: its route, a fingerprint of its content and the owner of the data.
+
+    `contains_user_text` says whether the response may contain what users said, so that forgetting a user erases it.
+    """
+
+    owner: Owner
+    route: str
+    key: str
+    fingerprint: str
+    contains_user_text: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A response as it was sent; an encrypted body is encrypted for its caller, and an erased one is None."""
+
+    status: int
+    body: str | None
+    media_type: str | None = None
+    encrypted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyClaim:
+    """The result of claiming a request.
+
+    When `is_acquired`, the caller must execute the request and complete it with `token`. Otherwise `fingerprint` and
+    `answer` are those of the first request; `answer` is None while that one is still running.
+    """
+
+    is_acquired: bool
+    token: str
+    fingerprint: str
+    answer: StoredResponse | None

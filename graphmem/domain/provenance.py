@@ -1,0 +1,19 @@
+"""Provenance of imported statements: which other memory they come from and when it knew them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProvenance:
+    """The id of a statement in another memory and its known time there; None means unknown, or open.
+
+    `key` identifies the statement, so that importing it again changes nothing.
+    """
+
+    key: str
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    expired_at: datetime | None = None

@@ -1,0 +1,15 @@
+"""JSON text: how the graph stores objects, which no property can hold."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+
+def to_json(value: object) -> str:
+    """Return a value as compact JSON; times become ISO 8601 in UTC, other unknown types their `str`."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_encode)
+
+
+def _encode(value: object) -> str:
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)

@@ -1,0 +1,71 @@
+"""One table of a fact's fields: the dataclass, the fragments and the memory callers see agree with it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+
+from graphmem.domain.fact import Fact
+from graphmem.domain.fact_fields import FACT_FIELDS, SHADOW_PROPERTIES, TIME_FIELDS, VECTOR_PROPERTY
+from graphmem.domain.memory import Memory, MemoryStatus, MemoryType, Scope
+from graphmem.domain.times import EPOCH
+from graphmem.resources import cypher_root
+from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
+from graphmem.store.queries import parse_fragments
+
+FRAGMENTS = parse_fragments((cypher_root() / "fragments.cypher").read_text("utf-8"))
+NOW = datetime(2026, 6, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+def make_fact() -> Fact:
+    """Return a fact whose every field differs from its default."""
+    return Fact(
+        uuid="u", memory_id="m", version=3, group_id="t:mara", subject_id="s", object_id="o", predicate="LIKES",
+        content="Mara likes tea", content_hash="h", type=MemoryType.PLAN, scope=Scope.DOMAIN, domain="kitchen",
+        created_at=NOW, first_created_at=NOW - timedelta(days=9), updated_at=NOW + timedelta(days=1), decay_rate=0.03,
+        entity_ids=("s", "o"), tags=("a", "b"), confidence=0.7, importance=0.6, strength=0.4, access_count=5,
+        last_accessed_at=NOW + timedelta(days=2), valid_at=NOW - timedelta(days=3), invalid_at=NOW + timedelta(days=3),
+        claimed_invalid_at=NOW + timedelta(days=4), expired_at=NOW + timedelta(days=5),
+        expires_at=NOW + timedelta(days=6), status=MemoryStatus.SUPERSEDED, retired=True, superseded_by="n",
+        supersedes=("p",), associations=("q",), source_kind="extraction", session_id="z", message_ids=("1", "2"),
+        episodes=("e",), immutable=True, single_valued=True, metadata={"k": ["v", 1]}, active_hash="h:s",
+        search_text="likes", end_status=MemoryStatus.DELETED, ended_reason="deleted", ended_by="r", actor="key:1",
+    )  # fmt: skip
+
+
+def test_the_table_lists_every_attribute_but_the_ends_of_the_edge() -> None:
+    attributes = {attribute.name for attribute in fields(Fact)}
+    assert {field.name for field in FACT_FIELDS} == attributes - {"subject_id", "object_id"}
+    assert len({field.property_name for field in FACT_FIELDS}) == len(FACT_FIELDS)
+
+
+def test_a_fact_survives_its_way_through_properties_and_a_row() -> None:
+    fact = make_fact()
+    defaults = {attribute.name: attribute.default for attribute in fields(Fact)}
+    assert [name for name, default in defaults.items() if getattr(fact, name) == default] == []
+    ends = {"subject_id": fact.subject_id, "object_id": fact.object_id}
+    properties = fact_to_properties(fact)
+    assert fact_from_row({"fact": properties, **ends}) == fact
+    times = [(getattr(fact, name) - EPOCH) // timedelta(microseconds=1) for name in TIME_FIELDS]
+    without_times = {name: value for name, value in properties.items() if name not in TIME_FIELDS}
+    assert fact_from_row({"fact": without_times, "times": times, **ends}) == fact
+
+
+def test_times_are_returned_in_the_order_of_the_table() -> None:
+    assert tuple(re.findall(r"r\.(\w+)", FRAGMENTS["fact_times"])) == TIME_FIELDS
+
+
+def test_a_version_is_returned_without_times_shadow_bounds_and_vector() -> None:
+    left_out = re.findall(r"(\w+): null", FRAGMENTS["fact_version"])
+    assert left_out == [VECTOR_PROPERTY, *SHADOW_PROPERTIES, *TIME_FIELDS]
+
+
+def test_callers_get_exactly_the_properties_that_the_table_marks() -> None:
+    properties = re.findall(r"[{,]\s*\.(\w+)", FRAGMENTS["memory_columns"])
+    assert properties == [field.property_name for field in FACT_FIELDS if field.for_callers and not field.is_time]
+
+
+def test_every_field_of_a_memory_with_the_name_of_a_fact_field_is_marked_for_callers() -> None:
+    not_marked = {field.name for field in FACT_FIELDS if not field.for_callers}
+    assert not_marked & Memory.model_fields.keys() == set()
