@@ -1,4 +1,4 @@
-"""Bad proposals, whoever makes them: none is executed, and the graph stays as it is."""
+"""The guards refuse bad proposals, whoever makes them, and let sound ones pass."""
 
 from __future__ import annotations
 
@@ -50,9 +50,13 @@ def entity(name: str, type: str = "Person", **fields: Any) -> Entity:
 
 
 def make_context(*facts: Fact, entities: tuple[Entity, ...] = (), **fields: Any) -> GuardContext:
-    known = {each.id: each for each in (entity("user", is_user=True), *entities)}
-    named = {name_key(name): each.id for each in known.values() for name in (each.name, *each.aliases)}
-    return GuardContext(NOW, {each.memory_id: each for each in facts}, known, entity_ids_by_name=named, **fields)
+    entities_by_id = {known.id: known for known in (entity("user", is_user=True), *entities)}
+    ids_by_name = {
+        name_key(name): known.id for known in entities_by_id.values() for name in (known.name, *known.aliases)
+    }
+    return GuardContext(
+        NOW, {fact.memory_id: fact for fact in facts}, entities_by_id, entity_ids_by_name=ids_by_name, **fields
+    )
 
 
 def check(action: str, context: GuardContext, **fields: Any) -> str | None:
@@ -60,7 +64,7 @@ def check(action: str, context: GuardContext, **fields: Any) -> str | None:
 
 
 def check_merge(content: str, *facts: Fact, entities: tuple[Entity, ...] = ()) -> str | None:
-    ids = [each.memory_id for each in facts]
+    ids = [source.memory_id for source in facts]
     return check("MERGE", make_context(*facts, entities=entities), memory_ids=ids, content=content)
 
 
@@ -130,12 +134,12 @@ ADVERSARIAL = {
         fact("a", "User does not eat meat"),
         fact("b", "User does not eat dairy"),
     ),
-    "a denial moved to the other matter": (
+    "a negation moved to the other clause": (
         "User does not like coffee and likes tea",
         fact("a", "User likes coffee"),
         fact("b", "User does not like tea"),
     ),
-    "a dislike turned round": (
+    "a dislike reversed": (
         "User hates swimming and enjoys running",
         fact("a", "User enjoys swimming"),
         fact("b", "User hates running"),
@@ -150,7 +154,7 @@ ADVERSARIAL = {
         fact("a", "User works at Acme"),
         fact("b", "User works as an engineer"),
     ),
-    "next to nothing left": (
+    "most words dropped": (
         "User is a person",
         fact("a", "User enjoys hiking in the mountains every autumn with friends"),
         fact("b", "User collects old maps and restores wooden furniture"),
@@ -180,17 +184,17 @@ ADVERSARIAL = {
         fact("a", "User lives in Berlin", invalid_at=LATER),
         fact("b", "User rents a flat"),
     ),
-    "what passes and what lasts": (
+    "an expiring memory and a lasting one": (
         "User feels tired and likes tea",
         fact("a", "User feels tired", expires_at=LATER),
         fact("b", "User likes tea"),
     ),
-    "what has ended": (
+    "an ended memory": (
         "User likes tea and jazz",
         fact("a", "User likes tea", status=MemoryStatus.SUPERSEDED, invalid_at=NOW),
         fact("b", "User likes jazz"),
     ),
-    "places that change apart": (
+    "single-valued relations that change independently": (
         "User works at Acme and lives in Berlin",
         fact("a", "User works at Acme", predicate="WORKS_AT", single_valued=True),
         fact("b", "User lives in Berlin", predicate="LIVES_IN", single_valued=True),
@@ -380,10 +384,10 @@ words = st.lists(st.sampled_from(VOCABULARY), min_size=2, max_size=6)
 
 @given(one=words, other=words, dropped=st.integers(0, 11))
 def test_no_name_or_number_gets_lost_in_any_merge(one: list[str], other: list[str], dropped: int) -> None:
-    said = ["User notes " + " ".join(each) for each in (one, other)]
+    sources = ["User notes " + " ".join(chosen) for chosen in (one, other)]
     kept = [word for index, word in enumerate([*one, *other]) if index != dropped]
     content = "User notes " + " ".join(kept)
-    if check_merge(content, fact("a", said[0]), fact("b", said[1])) is None:
+    if check_merge(content, fact("a", sources[0]), fact("b", sources[1])) is None:
         for word in {*one, *other} & {"Rome", "Acme", "12", "2019", "Bob"}:
             assert word in content
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 
@@ -28,6 +29,7 @@ def load_vocabulary(name: str) -> Vocabulary:
     return Vocabulary(_read("shared") | _read(name))
 
 
+@cache
 def _read(name: str) -> dict[str, dict[str, str]]:
     tables = tomllib.loads((files(__package__) / "words" / f"{name}.toml").read_text("utf-8"))
     return {
