@@ -88,7 +88,7 @@ class ContextLearner:
         """
         if not LOWEST_SCORE <= score <= HIGHEST_SCORE:
             raise InvalidInput(
-                f"A score lies between {LOWEST_SCORE} and {HIGHEST_SCORE}.",
+                f"A score must be between {LOWEST_SCORE} and {HIGHEST_SCORE}.",
                 errors=[{"loc": ["score"], "msg": "out of range"}],
             )
         technical_cues = self._profiles.for_tenant(owner.tenant).technical_cues

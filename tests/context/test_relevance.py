@@ -50,6 +50,7 @@ def hit(content: str, semantic_score: float, **fields: Any) -> SearchHit:
         ("Do you remember what I said about Porto?", True),
         ("Was hatten wir zum Drucker besprochen?", True),
         ("¿Qué me recomendaste la última vez?", True),
+        ("La dernière fois, de quoi avons-nous parlé ?", True),
         ("Which printer should I buy?", False),
         ("How much did I spend last month?", False),
         ("I said goodbye to my boss", False),
@@ -104,6 +105,8 @@ def test_a_memory_is_in_scope_by_profile_domain_or_session() -> None:
         ("I no longer live in Hamburg. Where can I swim?", "Mara lives in Hamburg", True),
         ("I don't eat meat anymore, ideas?", "Mara likes meat pies", True),
         ("Ich wohne nicht mehr in Hamburg", "Mara lives in Hamburg", True),
+        ("Ya no vivo en Hamburg", "Mara lives in Hamburg", True),
+        ("Je préfère le thé plutôt que le café", "Mara boit du café", True),
         ("Is Hamburg nice?", "Mara lives in Hamburg", False),
     ],
 )

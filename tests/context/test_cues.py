@@ -1,0 +1,17 @@
+"""The files of cues."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from graphmem.context import cues
+
+
+def test_every_file_of_cues_belongs_to_a_language_that_is_read() -> None:
+    names = {entry.name.removesuffix(".toml") for entry in files(cues).iterdir() if entry.name.endswith(".toml")}
+    assert names == {*cues.LANGUAGES, "language_names"}
+
+
+def test_cues_of_all_languages_are_merged_into_one_pattern() -> None:
+    for complaint in ("That is wrong", "Das ist falsch", "Es incorrecto", "C'est faux"):
+        assert cues.ISSUES["incorrect"].search(complaint), complaint
