@@ -10,11 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import httpx
 import pytest
 from fastapi import FastAPI
-from graphmem_api.app import create_app
-from graphmem_api.server import make_uvicorn_server
+from graphmem_api.app import create_app, make_uvicorn_server
 from pydantic import SecretStr
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
@@ -44,14 +43,14 @@ async def settings(database: Settings) -> Settings:
 
 
 @pytest.fixture(scope="package")
-async def service(settings: Settings, graph: Graph) -> AsyncIterator[GraphMemory]:
+async def service(settings: Settings, graph: Graph) -> AsyncIterator[Services]:
     """A memory of the API tests' own, with a first key."""
-    async with GraphMemory.open(settings) as memory:
+    async with Services.open(settings) as memory:
         yield memory
 
 
 @pytest.fixture(scope="package")
-async def app(service: GraphMemory, settings: Settings) -> FastAPI:
+async def app(service: Services, settings: Settings) -> FastAPI:
     return create_app(service, settings)
 
 
@@ -69,7 +68,7 @@ async def anonymous(address: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-async def caller(address: str, service: GraphMemory, tenant: str) -> AsyncIterator[Caller]:
+async def caller(address: str, service: Services, tenant: str) -> AsyncIterator[Caller]:
     """Make a client with a fresh key: `await caller("agent", users=["mara"])`."""
     async with AsyncExitStack() as stack:
 

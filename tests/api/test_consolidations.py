@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.consolidation_models import RunTrigger
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import utc_now
@@ -84,7 +84,7 @@ async def test_rollback_lists_conflicting_writes_with_409_unless_forced(admin: h
 
 
 @pytest.mark.req("UMB-13")
-async def test_rollback_after_retention_is_410(admin: httpx.AsyncClient, service: GraphMemory, tenant: str) -> None:
+async def test_rollback_after_retention_is_410(admin: httpx.AsyncClient, service: Services, tenant: str) -> None:
     run = await run_merge(admin)
     for days, status in ((31, 410), (29, 200)):
         ended = utc_now() - timedelta(days=days)
@@ -124,7 +124,7 @@ async def test_run_is_accepted_with_202_and_dry_run_changes_nothing(admin: httpx
 
 
 async def test_runs_are_tenant_scoped_and_listed_latest_first(
-    admin: httpx.AsyncClient, caller: Caller, service: GraphMemory, tenant: str
+    admin: httpx.AsyncClient, caller: Caller, service: Services, tenant: str
 ) -> None:
     for number in range(3):
         await service.consolidations._runs.create(

@@ -15,7 +15,7 @@ from graphmem_api import route_classes
 from graphmem_api.app import create_app
 from graphmem_api.auth import OwnerInPath
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.errors import DatabaseUnavailable
 from graphmem.settings import Settings
@@ -188,7 +188,7 @@ async def flaky() -> FlakyRoute:
 
 @pytest.fixture
 async def flaky_agent(
-    flaky: FlakyRoute, service: GraphMemory, settings: Settings, agent: httpx.AsyncClient
+    flaky: FlakyRoute, service: Services, settings: Settings, agent: httpx.AsyncClient
 ) -> AsyncIterator[httpx.AsyncClient]:
     app: FastAPI = create_app(service, settings)
     app.include_router(flaky.router)

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from graphmem_api.app import create_app
 from graphmem_api.request_body import MAX_JSON_DEPTH, parse_json
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.errors import InvalidInput
 from graphmem.settings import Settings
 from tests.api.conftest import BODY_LIMIT, serve_app
@@ -193,7 +193,7 @@ async def test_every_answer_carries_a_request_id(anonymous: httpx.AsyncClient) -
 
 
 async def test_internal_error_is_500_without_stack_trace_and_is_logged(
-    service: GraphMemory, settings: Settings, caplog: pytest.LogCaptureFixture
+    service: Services, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     app: FastAPI = create_app(service, settings)
 

@@ -7,14 +7,14 @@ import pytest
 from graphmem_api.app import create_app
 from pydantic import ValidationError
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.settings import Settings
 from tests.api.conftest import serve_app
 
 
 async def test_request_over_the_rate_limit_gets_429_with_retry_after(
-    service: GraphMemory, settings: Settings, tenant: str
+    service: Services, settings: Settings, tenant: str
 ) -> None:
     keys = [
         (await service.keys.create(tenant, ApiKeyIn(name=name, role=KeyRole.AGENT))).key for name in ("busy", "calm")

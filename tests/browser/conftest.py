@@ -21,7 +21,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
@@ -51,7 +51,7 @@ class Service:
     """A served memory; `run_coroutine` runs a coroutine where it lives."""
 
     address: str
-    memory: GraphMemory
+    memory: Services
     loop: asyncio.AbstractEventLoop
 
     def run_coroutine(self, work: Coroutine[Any, Any, T]) -> T:
@@ -75,7 +75,7 @@ def service(database: Settings, graph: Graph, tmp_path_factory: pytest.TempPathF
         done = asyncio.Event()
         loop = asyncio.get_running_loop()
         over.append(lambda: loop.call_soon_threadsafe(done.set))
-        async with GraphMemory.open(settings) as memory, serve_app(create_app(memory, settings)) as address:
+        async with Services.open(settings) as memory, serve_app(create_app(memory, settings)) as address:
             ready.set_result(Service(address, memory, loop))
             await done.wait()
 

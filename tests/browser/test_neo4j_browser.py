@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
 from graphmem import embedded
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
 from graphmem.embedded import EmbeddedNeo4j, ServerInfo
@@ -43,7 +43,7 @@ async def server(neo4j_folder: Path, service: Service, owner: Owner, tmp_path: P
     settings = Settings()
     async with await EmbeddedNeo4j.start_or_join(tmp_path, settings.cache_dir, mirror=settings.jar_mirror) as own:
         given = {"neo4j_uri": own.info.uri, "neo4j_user": own.info.user, "neo4j_password": own.info.password}
-        async with GraphMemory.open(Settings(**given, data_dir=tmp_path / "data"), worker=False) as memory:
+        async with Services.open(Settings(**given, data_dir=tmp_path / "data"), worker=False) as memory:
             await memory.memories.save(owner, STORED_MEMORIES)
         yield own.info
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import DEFAULT_TENANT, Owner
 from graphmem.domain.listing import ListFilters
 from tests.cli.conftest import Cli
@@ -17,7 +17,7 @@ MERGED_STATEMENT = "Mara is vegetarian and eats no dairy"
 
 @pytest.mark.req("UMB-13", "UMB-14")
 async def test_merge_dry_run_execution_inspection_and_rollback(
-    cli_with_models: Cli, memory: GraphMemory, user: str
+    cli_with_models: Cli, memory: Services, user: str
 ) -> None:
     saved = await memory.add(user, list(SOURCE_STATEMENTS))
     ids = [each.memory.id for each in saved if each.memory]
@@ -44,7 +44,7 @@ async def test_merge_dry_run_execution_inspection_and_rollback(
     assert await current_contents(memory, user) == set(SOURCE_STATEMENTS)
 
 
-async def current_contents(memory: GraphMemory, user: str) -> set[str]:
+async def current_contents(memory: Services, user: str) -> set[str]:
     page = await memory.memories.page(Owner(DEFAULT_TENANT, user), ListFilters())
     return {each.content for each in page.items}
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.client import AsyncClient
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from tests.api.conftest import address, app, service, settings
@@ -73,7 +73,7 @@ async def faulty_proxy(address: str) -> AsyncIterator[tuple[FaultyProxy, str]]:
 
 
 @pytest.fixture
-async def make_client(address: str, service: GraphMemory, tenant: str) -> AsyncIterator[ClientFactory]:
+async def make_client(address: str, service: Services, tenant: str) -> AsyncIterator[ClientFactory]:
     """Make a client with a fresh key: `await make_client("agent", users=["mara"], base_url=…)`."""
     async with AsyncExitStack() as stack:
 

@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 import graphmem
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.client import AsyncClient, Client, operations
 from graphmem.client.api_call import ApiCall
 from graphmem.client.clients import ClientMethod, ClientMethods
@@ -98,7 +98,7 @@ async def test_a_memory_is_erased_by_an_admin(admin: AsyncClient) -> None:
     assert await admin.erase_memory("mara", saved.memory.id) == 1
 
 
-async def test_the_blocking_client_has_the_same_methods(address: str, service: GraphMemory, tenant: str) -> None:
+async def test_the_blocking_client_has_the_same_methods(address: str, service: Services, tenant: str) -> None:
     key = await service.keys.create(tenant, ApiKeyIn(name="agent", role=KeyRole.AGENT))
 
     def use() -> list[str]:
@@ -115,7 +115,7 @@ async def test_a_user_id_may_hold_any_character(agent: AsyncClient, user_id: str
     assert [each.user_id for each in (await agent.memories(user_id)).items] == [user_id]
 
 
-async def test_graph_memory_takes_the_same_arguments(service: GraphMemory, tenant: str) -> None:
+async def test_graph_memory_takes_the_same_arguments(service: Services, tenant: str) -> None:
     [saved] = await service.add("mara", "Mara likes oolong tea", tenant=tenant)
     assert saved.memory
     assert saved.memory.source.kind == "python"
@@ -134,7 +134,7 @@ async def test_graph_memory_takes_the_same_arguments(service: GraphMemory, tenan
     assert (await service.forget("mara", tenant=tenant)).residue == 0
 
 
-async def test_invalid_input_is_rejected_in_process_too(service: GraphMemory, tenant: str) -> None:
+async def test_invalid_input_is_rejected_in_process_too(service: Services, tenant: str) -> None:
     for refused in (
         service.search("mara", "tea", limit=0, tenant=tenant),
         service.add("mara", [{"content": "x", "confidence": 2}], tenant=tenant),
@@ -275,7 +275,7 @@ def test_the_package_exports_the_public_names() -> None:
         "AsyncClient",
         "Client",
         "Conflict",
-        "GraphMemory",
+        "Services",
         "GraphmemError",
         "InvalidInput",
         "Memory",

@@ -15,7 +15,7 @@ import pytest
 from graphmem.bootstrap import (
     ConsolidationComponents,
     DeferredJobQueue,
-    GraphMemory,
+    Services,
     RetrievalComponents,
     build_maintenance_job,
 )
@@ -23,6 +23,7 @@ from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.maintenance_job import COMPRESSION_WITHOUT_MODEL_REASON, MAINTENANCE_JOB, MaintenanceJob
 from graphmem.consolidation.maintenance_tasks import MaintenanceTasks, decayed_importance
 from graphmem.domain.identity import Owner
+from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.domain.memory import MemoryStatus
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import MessageIn, MessageRole, Session
@@ -271,7 +272,7 @@ async def test_without_a_model_old_sessions_keep_their_messages_with_a_reason(
     await harness.save("User likes jazz")
     harness.clock.advance(31 * DAY)
     async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path, None) as maintenance:
-        done = await maintenance.run(harness.owner.tenant, ["decay", "compress", "prune", "expire"])
+        done = await maintenance.run(harness.owner.tenant, [*MaintenanceTask])
     assert done["compress"] == {"without_summary": 1, "reason": COMPRESSION_WITHOUT_MODEL_REASON}
     assert done["decay"] == {"faded": 1}
     assert done["prune"]["notes"] == len("mara")
@@ -288,9 +289,9 @@ async def test_compression_summarizes_then_archives_messages(
     with ScriptedServer(replies(json.dumps(told))) as server:
         async with LanguageModel(base_url=server.base_url, attempts=1) as model:
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "1", model) as maintenance:
-                done = await maintenance.run(harness.owner.tenant, ["compress"])
+                done = await maintenance.run(harness.owner.tenant, [MaintenanceTask.COMPRESS])
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "2", model) as maintenance:
-                again = await maintenance.run(harness.owner.tenant, ["compress"])
+                again = await maintenance.run(harness.owner.tenant, [MaintenanceTask.COMPRESS])
     assert (done["compress"], again["compress"]) == ({"sessions": 1}, {})
     assert await message_texts(harness, episodes) == []
     assert (await episodes.get_session(harness.owner, "s")).summary == "Mara collects maps."
@@ -310,7 +311,7 @@ async def test_before_images_past_their_retention_are_pruned(
     assert (await harness.runs.get(harness.owner.tenant, run.id)).changes == []
 
 
-async def test_maintenance_prunes_jobs_that_finished_long_ago(memory: GraphMemory, clock: FakeClock) -> None:
+async def test_maintenance_prunes_jobs_that_finished_long_ago(memory: Services, clock: FakeClock) -> None:
     asked: list[datetime] = []
 
     class Old(JobRunner):

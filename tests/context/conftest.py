@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.context_models import ContextRequest, ContextResponse
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory, MemoryIn
@@ -127,7 +127,7 @@ async def harness(graph: Graph, owner: Owner, embedder: Embedder, clock: FakeClo
 
 
 @pytest.fixture(scope="package")
-async def memory(database: Settings, graph: Graph) -> AsyncIterator[GraphMemory]:
+async def memory(database: Settings, graph: Graph) -> AsyncIterator[Services]:
     """The wired service with a worker, which learns from messages behind the reply."""
-    async with GraphMemory.open(database) as memory:
+    async with Services.open(database) as memory:
         yield memory

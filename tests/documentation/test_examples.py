@@ -13,7 +13,7 @@ import yaml
 from graphmem_api.app import create_app
 from typer.main import get_command
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.cli.app import app
 from graphmem.domain.export_schema import export_json_schema
 from graphmem.domain.formats.chat import parse_chat_log
@@ -133,7 +133,7 @@ def test_compose_file_uses_existing_settings_and_declared_resources() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/moving.md"])
 def test_every_documented_request_has_a_route_and_a_valid_body(page: str) -> None:
-    routes = create_app(cast(GraphMemory, None), Settings()).openapi()["paths"]
+    routes = create_app(cast(Services, None), Settings()).openapi()["paths"]
     patterns = {re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path)): methods for path, methods in routes.items()}
     shown = [line for block in code_blocks(page, "sh") for line in block.replace("\\\n", " ").splitlines()]
     requests = [shlex.split(line) for line in shown if line.startswith("curl ")]

@@ -12,7 +12,7 @@ from graphmem_api.app import create_app
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.domain.identity import Owner
 from graphmem.mcp import Connection, make_server, mount
@@ -25,7 +25,7 @@ Keys = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
-async def keys(service: GraphMemory, tenant: str) -> Keys:
+async def keys(service: Services, tenant: str) -> Keys:
     """Make a key: `await keys(users=["mara"])`."""
 
     async def make(role: str = "agent", users: list[str] | None = None) -> str:
@@ -35,10 +35,10 @@ async def keys(service: GraphMemory, tenant: str) -> Keys:
 
 
 @asynccontextmanager
-async def in_process_client(service: GraphMemory, owner: Owner, *, can_write: bool = True) -> AsyncIterator[Client]:
+async def in_process_client(service: Services, owner: Owner, *, can_write: bool = True) -> AsyncIterator[Client]:
     """A session with a server in this process."""
 
-    async def get_memory() -> GraphMemory:
+    async def get_memory() -> Services:
         return service
 
     connection = Connection(owner, actor="agent-7", can_write=can_write)
@@ -47,7 +47,7 @@ async def in_process_client(service: GraphMemory, owner: Owner, *, can_write: bo
 
 
 @asynccontextmanager
-async def serve_tools(service: GraphMemory, settings: Settings) -> AsyncIterator[str]:
+async def serve_tools(service: Services, settings: Settings) -> AsyncIterator[str]:
     """The HTTP API with the tools under /mcp, and its address."""
     app = create_app(service, settings)
     async with mount(app, service, settings), serve_app(app) as address:

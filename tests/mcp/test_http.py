@@ -7,7 +7,7 @@ import httpx
 import pytest
 import uvicorn
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn
@@ -21,7 +21,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_session_saves_searches_updates_reads_history_and_deletes(
-    service: GraphMemory, settings: Settings, keys: Keys, mode: str
+    service: Services, settings: Settings, keys: Keys, mode: str
 ) -> None:
     key = await keys(users=["mara"])
     async with serve_tools(service, settings) as address, http_client(f"{address}/mcp", key, mode) as client:
@@ -29,7 +29,7 @@ async def test_a_session_saves_searches_updates_reads_history_and_deletes(
 
 
 async def test_a_key_of_many_users_names_the_user_in_the_path(
-    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
+    service: Services, settings: Settings, keys: Keys, tenant: str
 ) -> None:
     key = await keys()
     async with serve_tools(service, settings) as address:
@@ -41,7 +41,7 @@ async def test_a_key_of_many_users_names_the_user_in_the_path(
 
 
 async def test_a_request_without_a_user_or_an_authorized_key_is_rejected(
-    service: GraphMemory, settings: Settings, keys: Keys
+    service: Services, settings: Settings, keys: Keys
 ) -> None:
     bound, wide, two = await keys(users=["mara"]), await keys(), await keys(users=["mara", "anna"])
     async with serve_tools(service, settings) as address, httpx.AsyncClient(base_url=address) as http:
@@ -69,7 +69,7 @@ async def test_a_request_without_a_user_or_an_authorized_key_is_rejected(
 
 
 async def test_an_analyst_reads_but_cannot_write(
-    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
+    service: Services, settings: Settings, keys: Keys, tenant: str
 ) -> None:
     key = await keys("analyst", ["mara"])
     async with serve_tools(service, settings) as address, http_client(f"{address}/mcp", key) as client:
@@ -86,7 +86,7 @@ async def test_an_analyst_reads_but_cannot_write(
 
 
 async def test_a_revoked_key_is_rejected_at_once(
-    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
+    service: Services, settings: Settings, keys: Keys, tenant: str
 ) -> None:
     key = await keys(users=["mara"])
     async with serve_tools(service, settings) as address, httpx.AsyncClient(base_url=address) as http:
@@ -98,7 +98,7 @@ async def test_a_revoked_key_is_rejected_at_once(
 
 
 async def test_writes_record_the_key_as_actor(
-    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
+    service: Services, settings: Settings, keys: Keys, tenant: str
 ) -> None:
     key = await keys(users=["mara"])
     async with serve_tools(service, settings) as address, http_client(f"{address}/mcp", key) as client:
@@ -108,7 +108,7 @@ async def test_writes_record_the_key_as_actor(
     assert [row.actor for row in rows] == [made.id]
 
 
-async def test_leaving_the_mount_removes_its_routes(service: GraphMemory, settings: Settings) -> None:
+async def test_leaving_the_mount_removes_its_routes(service: Services, settings: Settings) -> None:
     from graphmem_api.app import create_app
 
     from graphmem.mcp import mount
@@ -121,7 +121,7 @@ async def test_leaving_the_mount_removes_its_routes(service: GraphMemory, settin
 
 
 async def test_the_tools_are_served_as_a_standalone_application(
-    service: GraphMemory, settings: Settings, keys: Keys
+    service: Services, settings: Settings, keys: Keys
 ) -> None:
     app = make_app(service, settings)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, lifespan="on", log_config=None))

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.llm.replay import ReplayServer, load_recordings
@@ -28,7 +28,7 @@ def agent() -> ModuleType:
     return module
 
 
-async def run_conversation(agent: ModuleType, service: GraphMemory, owner: Owner) -> list[str]:
+async def run_conversation(agent: ModuleType, service: Services, owner: Owner) -> list[str]:
     return [await agent.reply(service, owner.user_id, asked, owner.tenant) for asked in (REMEMBER_REQUEST, QUESTION)]
 
 
@@ -43,7 +43,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReplayServer]:
 
 @pytest.mark.req("QUINN-09", "QUINN-35")
 async def test_the_agent_remembers_from_one_conversation_to_the_next(
-    agent: ModuleType, service: GraphMemory, owner: Owner, model: ReplayServer
+    agent: ModuleType, service: Services, owner: Owner, model: ReplayServer
 ) -> None:
     confirmed, answered = await run_conversation(agent, service, owner)
     assert confirmed.startswith("Noted, I'll remember")
@@ -65,7 +65,7 @@ def test_the_recordings_hold_the_expected_prompts() -> None:
 
 
 async def test_the_agent_sends_identical_requests_each_time(
-    agent: ModuleType, service: GraphMemory, owner: Owner, model: ReplayServer
+    agent: ModuleType, service: Services, owner: Owner, model: ReplayServer
 ) -> None:
     for tenant in (owner.tenant, f"{owner.tenant}-2"):
         await run_conversation(agent, service, Owner(tenant, owner.user_id))

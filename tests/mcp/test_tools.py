@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn, Scope
@@ -20,13 +20,13 @@ TOOLS = {
 }
 
 
-async def test_a_session_saves_searches_updates_reads_history_and_deletes(service: GraphMemory, owner: Owner) -> None:
+async def test_a_session_saves_searches_updates_reads_history_and_deletes(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         await run_memory_lifecycle(client)
 
 
 @pytest.mark.req("QUINN-35")
-async def test_tool_descriptions_say_when_to_use_them(service: GraphMemory, owner: Owner) -> None:
+async def test_tool_descriptions_say_when_to_use_them(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == TOOLS
@@ -39,7 +39,7 @@ async def test_tool_descriptions_say_when_to_use_them(service: GraphMemory, owne
     assert reads == {"search_memory", "get_context", "lookup_entity", "memory_history"}
 
 
-async def test_no_tool_takes_a_user(service: GraphMemory, owner: Owner) -> None:
+async def test_no_tool_takes_a_user(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         for tool in (await client.list_tools()).tools:
             assert not {"user", "user_id", "tenant", "owner"} & set(tool.input_schema["properties"])
@@ -49,7 +49,7 @@ async def test_no_tool_takes_a_user(service: GraphMemory, owner: Owner) -> None:
 
 
 @pytest.mark.req("CASH-08")
-async def test_two_calls_of_upsert_memories_make_two_memories(service: GraphMemory, owner: Owner) -> None:
+async def test_two_calls_of_upsert_memories_make_two_memories(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         first = {"type": "USER_PREFERENCE", "content": "Mara prefers index funds", "confidence": 0.9}
         await call_tool(client, "upsert_memories", **first, topic_tags=["RISK_TOLERANCE"])
@@ -71,7 +71,7 @@ async def test_two_calls_of_upsert_memories_make_two_memories(service: GraphMemo
     assert {each.source.kind for each in rows.values()} == {"mcp"}
 
 
-async def test_a_memory_supersedes_the_one_it_names(service: GraphMemory, owner: Owner) -> None:
+async def test_a_memory_supersedes_the_one_it_names(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         old = await call_tool(client, "upsert_memories", type="plan", content="Mara wants a cat", confidence=0.9)
         new = await call_tool(
@@ -90,7 +90,7 @@ async def test_a_memory_supersedes_the_one_it_names(service: GraphMemory, owner:
 
 
 @pytest.mark.req("QUINN-09")
-async def test_remember_is_saved_in_its_scope_and_confirmed(service: GraphMemory, owner: Owner) -> None:
+async def test_remember_is_saved_in_its_scope_and_confirmed(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         saved = await call_tool(client, "save_memory", content="Mara cooks without garlic", domain="Cooking")
         assert saved["confirmation"].startswith("Noted, I'll remember")
@@ -106,7 +106,7 @@ async def test_remember_is_saved_in_its_scope_and_confirmed(service: GraphMemory
 
 
 @pytest.mark.req("QUINN-09")
-async def test_a_skipped_memory_is_not_confirmed(service: GraphMemory, owner: Owner) -> None:
+async def test_a_skipped_memory_is_not_confirmed(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         skipped = await call_tool(client, "save_memory", content="Mara's card is 4111 1111 1111 1111")
     assert skipped["action"] == "skip"
@@ -115,7 +115,7 @@ async def test_a_skipped_memory_is_not_confirmed(service: GraphMemory, owner: Ow
 
 
 @pytest.mark.req("QUINN-36")
-async def test_an_attribute_has_one_value_at_a_time(service: GraphMemory, owner: Owner) -> None:
+async def test_an_attribute_has_one_value_at_a_time(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         old = await call_tool(client, "update_memory", key="server_os", value="Ubuntu 20")
         new = await call_tool(client, "update_memory", key="server_os", value="Ubuntu 22")
@@ -125,7 +125,7 @@ async def test_an_attribute_has_one_value_at_a_time(service: GraphMemory, owner:
 
 
 @pytest.mark.req("QUINN-38")
-async def test_empty_results_give_a_hint_and_metadata_is_returned(service: GraphMemory, owner: Owner) -> None:
+async def test_empty_results_give_a_hint_and_metadata_is_returned(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         assert "other sources" in (await call_tool(client, "search_memory", query="printer trouble"))["hint"]
         assert "other sources" in (await call_tool(client, "lookup_entity", text="Zanzibar"))["hint"]
@@ -136,7 +136,7 @@ async def test_empty_results_give_a_hint_and_metadata_is_returned(service: Graph
         assert "hint" not in found
 
 
-async def test_entities_are_looked_up_by_name(service: GraphMemory, owner: Owner) -> None:
+async def test_entities_are_looked_up_by_name(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         await call_tool(
             client, "upsert_memories", type="fact", content="Anna is Mara's sister", confidence=0.9, about=["Anna"]
@@ -147,7 +147,7 @@ async def test_entities_are_looked_up_by_name(service: GraphMemory, owner: Owner
     ]
 
 
-async def test_get_context_returns_one_text_within_the_budget(service: GraphMemory, owner: Owner) -> None:
+async def test_get_context_returns_one_text_within_the_budget(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         await call_tool(client, "save_memory", content="Mara is allergic to peanuts")
         told = await call_tool(client, "get_context", question="What may I cook for Mara?", token_budget=500)
@@ -155,7 +155,7 @@ async def test_get_context_returns_one_text_within_the_budget(service: GraphMemo
     assert 0 < told["token_count"] <= 500
 
 
-async def test_tool_errors_say_what_is_wrong(service: GraphMemory, owner: Owner) -> None:
+async def test_tool_errors_say_what_is_wrong(service: Services, owner: Owner) -> None:
     async with in_process_client(service, owner) as client:
         assert "confidence" in await call_tool_error(
             client, "upsert_memories", type="fact", content="x y", confidence=3, topic_tags=[]
@@ -178,7 +178,7 @@ async def test_tool_errors_say_what_is_wrong(service: GraphMemory, owner: Owner)
         assert "Latin letter" in await call_tool_error(client, "update_memory", key="42", value="x")
 
 
-async def test_immutable_and_global_memories_cannot_be_changed(service: GraphMemory, owner: Owner) -> None:
+async def test_immutable_and_global_memories_cannot_be_changed(service: Services, owner: Owner) -> None:
     shared = MemoryIn(content="The office closes at six", scope=Scope.GLOBAL)
     fixed = MemoryIn(content="Mara was born in Rome", immutable=True)
     saved = [each.memory for each in await service.memories.save(owner, [shared, fixed])]
@@ -189,7 +189,7 @@ async def test_immutable_and_global_memories_cannot_be_changed(service: GraphMem
             assert reason in await call_tool_error(client, "delete_memory", memory_id=memory.id)
 
 
-async def test_a_read_only_connection_writes_nothing(service: GraphMemory, owner: Owner) -> None:
+async def test_a_read_only_connection_writes_nothing(service: Services, owner: Owner) -> None:
     [saved] = await service.memories.save(owner, [MemoryIn(content="Mara likes tea")])
     assert saved.memory
     async with in_process_client(service, owner, can_write=False) as client:
@@ -205,7 +205,7 @@ async def test_a_read_only_connection_writes_nothing(service: GraphMemory, owner
     assert (await service.memories.get(owner, saved.memory.id)).access_count == 0
 
 
-async def test_another_users_memory_is_not_found(service: GraphMemory, owner: Owner) -> None:
+async def test_another_users_memory_is_not_found(service: Services, owner: Owner) -> None:
     [saved] = await service.memories.save(Owner(owner.tenant, "anna"), [MemoryIn(content="Anna likes coffee")])
     assert saved.memory
     async with in_process_client(service, owner) as client:

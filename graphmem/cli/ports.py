@@ -1,0 +1,22 @@
+"""Binding a port to listen on."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from graphmem.errors import ConfigurationError
+
+
+def bind_port(host: str, port: int, advice: str) -> socket.socket:
+    """Return a socket bound to a port; raise ConfigurationError, which ends with `advice`, when that fails."""
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        in_use = error.errno == errno.EADDRINUSE
+        reason = "port already in use" if in_use else f"cannot listen on this address ({error.strerror or error})"
+        raise ConfigurationError(f"{host}:{port} – {reason}: {advice}") from error
+    return bound
