@@ -16,7 +16,7 @@ def bind_port(host: str, port: int, advice: str) -> socket.socket:
         bound.bind((host, port))
     except OSError as error:
         bound.close()
-        in_use = error.errno == errno.EADDRINUSE
-        reason = "port already in use" if in_use else f"cannot listen on this address ({error.strerror or error})"
-        raise ConfigurationError(f"{host}:{port} – {reason}: {advice}") from error
+        is_used = error.errno == errno.EADDRINUSE
+        reason = "is a port already in use" if is_used else f"cannot be bound ({error.strerror or error})"
+        raise ConfigurationError(f"{host}:{port} {reason}: {advice}") from error
     return bound

@@ -70,6 +70,4 @@ def problem_headers(error: GraphmemError) -> dict[str, str]:
 
 def _printable_location(parts: Iterable[str | int]) -> list[str | int]:
     """Return a location whose names, which callers may have chosen, are cut short and encodable."""
-    return [
-        part if isinstance(part, int) else replace_surrogates(part[:_MAX_NAME_CHARS]) for part in parts
-    ]
+    return [part if isinstance(part, int) else replace_surrogates(part[:_MAX_NAME_CHARS]) for part in parts]
