@@ -17,6 +17,6 @@ def bind_port(host: str, port: int, advice: str) -> socket.socket:
     except OSError as error:
         bound.close()
         is_used = error.errno == errno.EADDRINUSE
-        reason = "is a port already in use" if is_used else f"cannot be bound ({error.strerror or error})"
-        raise ConfigurationError(f"{host}:{port} {reason}: {advice}") from error
+        reason = "Port already in use" if is_used else f"Cannot listen ({error.strerror or error})"
+        raise ConfigurationError(f"{reason} at {host}:{port}: {advice}") from error
     return bound
