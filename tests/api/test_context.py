@@ -52,17 +52,17 @@ async def test_preferences_and_patterns_are_learned_and_used_in_context(agent: h
     ]  # fmt: skip
     turns.append({"role": "user", "content": "Please answer in Spanish. My budget is $400."})
     await agent.post(f"{USER}/memories", json={"memories": [{"content": "Mara is vegetarian"}]})
-    told = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
-    assert (told.status_code, told.json()["job_id"]) == (202, None)
+    stored = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
+    assert (stored.status_code, stored.json()["job_id"]) == (202, None)
 
     (preference,) = await wait_for_items(agent, "preferences")
     assert preference.keys() == PREFERENCE_FIELDS
     assert preference["preference_value"] == {"language": "Spanish"}
-    patterns = {each["pattern_type"]: each for each in await wait_for_items(agent, "patterns")}
+    patterns = {pattern["pattern_type"]: pattern for pattern in await wait_for_items(agent, "patterns")}
     assert patterns.keys() >= {"query_frequency", "spending_concern"}
-    assert all(each.keys() == PATTERN_FIELDS for each in patterns.values())
+    assert all(pattern.keys() == PATTERN_FIELDS for pattern in patterns.values())
     items = await wait_for_items(agent, "contexts")
-    assert all(each.keys() == CONTEXT_ITEM_FIELDS for each in items)
+    assert all(item.keys() == CONTEXT_ITEM_FIELDS for item in items)
     assert (await agent.get(f"{USER}/contexts", params={"session_id": "another"})).json()["items"] == []
 
     asked = {"question": "What shall we cook?", "session_id": "s", "token_budget": 300, "top": 3, "sources": True}
@@ -74,9 +74,9 @@ async def test_preferences_and_patterns_are_learned_and_used_in_context(agent: h
         "## Information about this user from past conversations:\n- Mara is vegetarian"
     )
     assert "Answer in Spanish." in context["preamble"]
-    assert [each["content"] for each in context["recent_messages"]] == [each["content"] for each in turns[-5:]]
+    assert [message["content"] for message in context["recent_messages"]] == [message["content"] for message in turns[-5:]]
     assert context["conversation_summary"]["message_count"] == 7
-    assert {each["id"] for each in context["active_contexts"]} == {each["id"] for each in items}
+    assert {item["id"] for item in context["active_contexts"]} == {item["id"] for item in items}
 
 
 @pytest.mark.req("TRUE-12")
@@ -98,11 +98,11 @@ async def test_feedback_updates_preferences(agent: httpx.AsyncClient) -> None:
         {"role": "user", "content": "Could you please chart it?", "intent": "trend"},
         {"role": "assistant", "content": "Done."},
     ]
-    told = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
-    rated = f"{USER}/messages/{told.json()['message_ids'][1]}/feedback"
+    stored = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
+    rated = f"{USER}/messages/{stored.json()['message_ids'][1]}/feedback"
     for score, status in ((0, 422), (6, 422), (5, 200)):
         assert (await agent.post(rated, json={"score": score})).status_code == status
-    learned = {each["preference_type"] for each in await wait_for_items(agent, "preferences")}
+    learned = {preference["preference_type"] for preference in await wait_for_items(agent, "preferences")}
     assert learned == {"communication", "visualization", "topics"}
 
 

@@ -188,9 +188,9 @@ async def flaky() -> FlakyRoute:
 
 @pytest.fixture
 async def flaky_agent(
-    flaky: FlakyRoute, service: Services, settings: Settings, agent: httpx.AsyncClient
+    flaky: FlakyRoute, services: Services, settings: Settings, agent: httpx.AsyncClient
 ) -> AsyncIterator[httpx.AsyncClient]:
-    app: FastAPI = create_app(service, settings)
+    app: FastAPI = create_app(services, settings)
     app.include_router(flaky.router)
     async with serve_app(app) as address, httpx.AsyncClient(base_url=address, headers=agent.headers) as client:
         yield client

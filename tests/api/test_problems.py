@@ -73,7 +73,7 @@ async def test_unusable_body_is_422_and_writes_nothing(agent: httpx.AsyncClient,
     answer = await agent.post(MEMORIES, content=body, headers=JSON)
     assert answer.status_code == 422, answer.text
     assert answer.headers["content-type"] == PROBLEM
-    assert all(each.keys() == {"loc", "msg"} for each in answer.json()["errors"])
+    assert all(error.keys() == {"loc", "msg"} for error in answer.json()["errors"])
     assert (await agent.get(MEMORIES)).json()["items"] == []
 
 
@@ -185,17 +185,17 @@ async def test_invalid_user_id_is_422(agent: httpx.AsyncClient) -> None:
 
 
 async def test_every_answer_carries_a_request_id(anonymous: httpx.AsyncClient) -> None:
-    given = await anonymous.get("/healthz", headers={"X-Request-ID": "trace-42"})
-    assert given.headers["x-request-id"] == "trace-42"
+    answer = await anonymous.get("/healthz", headers={"X-Request-ID": "trace-42"})
+    assert answer.headers["x-request-id"] == "trace-42"
     for bad in ("", "a b", "x" * 129, '"><script>', "a\tb"):
         answer = await anonymous.get("/nothing", headers={"X-Request-ID": bad})
         assert re.fullmatch("[0-9a-f]{32}", answer.headers["x-request-id"])
 
 
 async def test_internal_error_is_500_without_stack_trace_and_is_logged(
-    service: Services, settings: Settings, caplog: pytest.LogCaptureFixture
+    services: Services, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    app: FastAPI = create_app(service, settings)
+    app: FastAPI = create_app(services, settings)
 
     @app.get("/broken")
     async def broken() -> None:
