@@ -75,7 +75,7 @@ _REQUIRED_PROPERTIES = (
 def export_json_schema() -> dict[str, Any]:
     """Return the JSON Schema of an export: what stands in it and of which kind each value is."""
     schema = UserExport.model_json_schema()
-    versions = schema["$defs"]["Version"]
+    versions = schema["$defs"]["ExportedVersion"]
     versions["properties"]["properties"] = {
         "type": "object",
         "title": "Properties",

@@ -21,7 +21,7 @@ ClientFactory = Callable[..., Awaitable[AsyncClient]]
 class FaultyProxy:
     """A proxy to the API that applies the next of its `faults` to each request and forwards the rest.
 
-    `lost`: the request is forwarded, its response is dropped. `cut`: nothing is forwarded. Bytes: they are the response.
+    `lost`: the request is forwarded, its response dropped. `cut`: nothing is forwarded. Bytes: they are the response.
     """
 
     def __init__(self, port: int) -> None:
