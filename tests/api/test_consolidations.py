@@ -79,7 +79,10 @@ async def test_rollback_lists_conflicting_writes_with_409_unless_forced(admin: h
     assert {error["memory_id"] for error in refused.json()["errors"]} == {merged_id}
     assert await current_contents(admin) == {MERGED_STATEMENT}
     forced = await admin.post(f"{RUNS}/{run['id']}/rollback", json={"force": True})
-    assert (forced.status_code, {conflict["memory_id"] for conflict in forced.json()["conflicts"]}) == (200, {merged_id})
+    assert (forced.status_code, {conflict["memory_id"] for conflict in forced.json()["conflicts"]}) == (
+        200,
+        {merged_id},
+    )
     assert await current_contents(admin) == set(SOURCE_STATEMENTS)
 
 

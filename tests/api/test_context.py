@@ -1,8 +1,10 @@
-"""What is put before the model and what it is made of, over HTTP."""
+"""The context for the model's prompt and what it is made of, over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -31,7 +33,7 @@ CONTEXT_ITEM_FIELDS = {
 
 
 async def wait_for_items(client: httpx.AsyncClient, what: str) -> list[dict[str, Any]]:
-    """What is learned, once the worker has learned something: it does so behind the reply."""
+    """What the worker has learned; it learns after the response to the messages."""
     for _ in range(100):
         items: list[dict[str, Any]] = (await client.get(f"{USER}/{what}")).json()["items"]
         if items:
@@ -74,7 +76,9 @@ async def test_preferences_and_patterns_are_learned_and_used_in_context(agent: h
         "## Information about this user from past conversations:\n- Mara is vegetarian"
     )
     assert "Answer in Spanish." in context["preamble"]
-    assert [message["content"] for message in context["recent_messages"]] == [message["content"] for message in turns[-5:]]
+    assert [message["content"] for message in context["recent_messages"]] == [
+        message["content"] for message in turns[-5:]
+    ]
     assert context["conversation_summary"]["message_count"] == 7
     assert {item["id"] for item in context["active_contexts"]} == {item["id"] for item in items}
 
@@ -106,19 +110,40 @@ async def test_feedback_updates_preferences(agent: httpx.AsyncClient) -> None:
     assert learned == {"communication", "visualization", "topics"}
 
 
+METRIC_TYPES = {
+    "message_storage_time_seconds": "histogram",
+    "context_extraction_time_seconds": "histogram",
+    "semantic_search_latency_seconds": "histogram",
+    "pattern_detection_count_total": "counter",
+    "preference_updates_total": "counter",
+    "cache_hit_rate": "gauge",
+    "memory_size_bytes": "gauge",
+    "compression_ratio": "gauge",
+}
+
+
+async def read_metrics(admin: httpx.AsyncClient) -> dict[str, float]:
+    """The value of each metric, over all its labels."""
+    values: Counter[str] = Counter()
+    for line in (await admin.get("/metrics")).text.splitlines():
+        if sample := re.match(r"graphmem_(\w+)(?:\{[^}]*\})? (\S+)$", line):
+            values[sample[1]] += float(sample[2])
+    return values
+
+
 @pytest.mark.req("TRUE-26")
-async def test_memory_metrics_are_exposed(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
-    await agent.post(f"{USER}/messages", json={"messages": [{"role": "user", "content": "Hi"}], "extract": False})
-    await agent.post(f"{USER}/search", json={"query": "tea"})
+async def test_memory_metrics_count_what_happens(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     text = (await admin.get("/metrics")).text
-    for name, kind in {
-        "message_storage_time_seconds": "histogram",
-        "context_extraction_time_seconds": "histogram",
-        "semantic_search_latency_seconds": "histogram",
-        "pattern_detection_count_total": "counter",
-        "preference_updates_total": "counter",
-        "cache_hit_rate": "gauge",
-        "memory_size_bytes": "gauge",
-        "compression_ratio": "gauge",
-    }.items():
-        assert f"# TYPE graphmem_{name} {kind}" in text, name
+    assert [name for name, kind in METRIC_TYPES.items() if f"# TYPE graphmem_{name} {kind}" not in text] == []
+    before = await read_metrics(admin)
+    turns = [{"role": "user", "content": "Please answer in Spanish."}]
+    await agent.post(f"{USER}/messages", json={"messages": turns, "extract": False})
+    await agent.post(f"{USER}/search", json={"query": "tea"})
+    await wait_for_items(agent, "preferences")
+    after = await read_metrics(admin)
+    for name in ("message_storage_time_seconds_count", "semantic_search_latency_seconds_count"):
+        assert after[name] >= before[name] + 1, name
+    for name in ("context_extraction_time_seconds_count", "preference_updates_total"):
+        assert after[name] >= before[name] + 1, name
+    assert after["memory_size_bytes"] > 0
+    assert 0 <= after["cache_hit_rate"] <= 1

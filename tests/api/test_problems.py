@@ -1,4 +1,4 @@
-"""Whatever goes wrong leaves as a problem document that gives nothing away."""
+"""Every error is a problem document that does not quote the input."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import re
-import socket
 import uuid
 from urllib.parse import quote, urlsplit
 
@@ -146,26 +145,24 @@ async def test_body_over_the_limit_is_413_with_or_without_content_length(agent: 
         assert answer.json()["type"] == "urn:graphmem:problem:too-large"
 
 
-async def test_endless_body_is_cut_off(address: str, agent: httpx.AsyncClient) -> None:
+async def test_endless_body_gets_413_while_it_is_sent(address: str, agent: httpx.AsyncClient) -> None:
     url = urlsplit(address)
-
-    def send() -> bytes:
-        with socket.create_connection((url.hostname or "", url.port or 0), timeout=30) as connection:
-            head = (
-                f"POST {MEMORIES} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-                f"Transfer-Encoding: chunked\r\nAuthorization: {agent.headers['authorization']}\r\n\r\n"
-            )
-            connection.sendall(head.encode())
-            sent = 0
-            try:
-                while sent < 100 * BODY_LIMIT:
-                    connection.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
-                    sent += 0x10000
-            except OSError:
-                return b"closed"
-            return connection.recv(12)
-
-    assert await asyncio.to_thread(send) in (b"closed", b"HTTP/1.1 413")
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    response = asyncio.create_task(reader.readuntil(b"\r\n\r\n"))
+    head = (
+        f"POST {MEMORIES} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        f"Transfer-Encoding: chunked\r\nAuthorization: {agent.headers['authorization']}\r\n\r\n"
+    )
+    writer.write(head.encode())
+    sent_bytes = 0
+    while not response.done() and sent_bytes < 1000 * BODY_LIMIT:
+        writer.write(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
+        await writer.drain()
+        await asyncio.sleep(0)
+        sent_bytes += 0x10000
+    assert sent_bytes < 1000 * BODY_LIMIT
+    assert (await response).startswith(b"HTTP/1.1 413 ")
+    writer.close()
 
 
 async def test_a_user_id_may_hold_any_character(agent: httpx.AsyncClient) -> None:

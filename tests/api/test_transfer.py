@@ -112,7 +112,12 @@ async def test_export_matches_the_published_schema(agent: httpx.AsyncClient) -> 
     schema = (await agent.get("/v1/schema/export")).json()
     jsonschema.Draft202012Validator.check_schema(schema)
     valid = jsonschema.Draft202012Validator(schema)
-    statement = {"content": "Mara lives in Lisbon", "valid_at": "2025-01-01T00:00:00Z", "tags": ["home"], "domain": "home"}
+    statement = {
+        "content": "Mara lives in Lisbon",
+        "valid_at": "2025-01-01T00:00:00Z",
+        "tags": ["home"],
+        "domain": "home",
+    }
     [saved] = (await agent.post(MEMORIES, json={"memories": [statement]})).json()["results"]
     await agent.patch(f"{MEMORIES}/{saved['memory']['id']}", json={"content": "Mara lives in Porto"})
     await agent.post("/v1/users/mara/messages", json={"messages": LOG, "extract": False})

@@ -93,7 +93,9 @@ def test_mcp_client_snippets_are_valid() -> None:
 
 
 def test_documented_exports_import_completely() -> None:
-    documents = {detect_format(document): document for document in map(json.loads, code_blocks("docs/moving.md", "json"))}
+    documents = {
+        detect_format(document): document for document in map(json.loads, code_blocks("docs/moving.md", "json"))
+    }
     assert documents.keys() == {ImportFormat.MEM0, ImportFormat.GRAPHITI, ImportFormat.OPENAI}
     taken = [parse_mem0(documents[ImportFormat.MEM0], "ada"), parse_graphiti(documents[ImportFormat.GRAPHITI])]
     assert [(len(parsed.accepted), parsed.rejected) for parsed in taken] == [(1, []), (1, [])]

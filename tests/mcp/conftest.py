@@ -91,6 +91,9 @@ async def run_memory_lifecycle(client: Client) -> None:
     found = await call_tool(client, "search_memory", query="what must she not eat?")
     assert [memory["content"] for memory in found["memories"]] == ["Mara is allergic to all nuts"]
     versions = (await call_tool(client, "memory_history", memory_id=memory_id))["versions"]
-    assert [version["content"] for version in versions] == ["Mara is allergic to peanuts", "Mara is allergic to all nuts"]
+    assert [version["content"] for version in versions] == [
+        "Mara is allergic to peanuts",
+        "Mara is allergic to all nuts",
+    ]
     await call_tool(client, "delete_memory", memory_id=memory_id)
     assert (await call_tool(client, "search_memory", query="what must she not eat?")).get("memories", []) == []

@@ -97,9 +97,7 @@ async def test_a_revoked_key_is_rejected_at_once(
         assert (await http.post("/mcp", json=PING, headers=headers)).status_code == 401
 
 
-async def test_writes_record_the_key_as_actor(
-    services: Services, settings: Settings, keys: Keys, tenant: str
-) -> None:
+async def test_writes_record_the_key_as_actor(services: Services, settings: Settings, keys: Keys, tenant: str) -> None:
     key = await keys(users=["mara"])
     async with serve_tools(services, settings) as address, http_client(f"{address}/mcp", key) as client:
         saved = await call_tool(client, "save_memory", content="Mara likes oolong tea")

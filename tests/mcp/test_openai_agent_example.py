@@ -60,7 +60,9 @@ def test_the_recordings_hold_the_expected_prompts() -> None:
         assert {tool["function"]["name"] for tool in request["tools"]} == {"save_memory", "search_memory"}
         assert [message["role"] for message in request["messages"]] == ["system", "user"]
         assert "search_memory" in request["messages"][0]["content"]
-    tool_texts = {request["messages"][-1]["content"] for request in requests if request["messages"][-1]["role"] == "tool"}
+    tool_texts = {
+        request["messages"][-1]["content"] for request in requests if request["messages"][-1]["role"] == "tool"
+    }
     assert tool_texts == {"Noted, I'll remember: The user is allergic to peanuts.", "The user is allergic to peanuts."}
 
 

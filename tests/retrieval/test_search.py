@@ -125,9 +125,7 @@ async def test_sixty_superseded_versions_do_not_crowd_out_the_current_one(memory
 
 
 @pytest.mark.req("QUINN-28")
-async def test_nearer_facts_of_another_domain_do_not_crowd_out_the_filtered_one(
-    memory: Services, owner: Owner
-) -> None:
+async def test_nearer_facts_of_another_domain_do_not_crowd_out_the_filtered_one(memory: Services, owner: Owner) -> None:
     near = "Mara waters the basil on the balcony"
     (vector,) = await memory.components.embedder.embed([near])
     nearer = [
@@ -199,9 +197,7 @@ async def test_the_persona_weighs_types_and_tags_and_the_explanation_shows_every
         "\u202eabc\u0000\ufeff",
     ],
 )
-async def test_a_query_of_any_length_and_any_characters_is_answered(
-    memory: Services, owner: Owner, query: str
-) -> None:
+async def test_a_query_of_any_length_and_any_characters_is_answered(memory: Services, owner: Owner, query: str) -> None:
     await save(memory, owner, {"content": "Mara likes rain"})
     answer = await memory.retrieval.search(owner, SearchQuery(query=query, include_messages=True))
     assert answer.took_ms >= 0
@@ -214,9 +210,7 @@ async def test_an_empty_query_is_refused(memory: Services, owner: Owner, query: 
 
 
 @pytest.mark.req("TRUE-19")
-async def test_messages_are_found_with_scores_and_evidence_names_their_sources(
-    memory: Services, owner: Owner
-) -> None:
+async def test_messages_are_found_with_scores_and_evidence_names_their_sources(memory: Services, owner: Owner) -> None:
     turns = [
         {"id": "m1", "role": "user", "content": "I started playing the cello in spring."},
         {"id": "m2", "role": "assistant", "content": "How nice."},
