@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphmem import eventloop
-from graphmem.bootstrap import Components, GraphMemory
+from graphmem.bootstrap import Components, Services
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.execution import RunExecutor
@@ -74,7 +74,7 @@ def make_merge_proposals(ids: list[str]) -> list[dict[str, Any]]:
 
 async def main(size: int) -> None:
     random.seed(7)
-    async with GraphMemory.open(Settings(), worker=False) as memory:
+    async with Services.open(Settings(), worker=False) as memory:
         await measure(memory.components, Owner("bench", uuid.uuid4().hex), size)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from graphmem import eventloop
-from graphmem.bootstrap import Components, GraphMemory
+from graphmem.bootstrap import Components, Services
 from graphmem.domain.context_models import ContextRequest
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
@@ -79,7 +79,7 @@ async def fill(components: Components, owner: Owner, memories: int, sessions: in
         await episodes.append_messages(owner, f"session-{number}", stored, job_id=None)
 
 
-async def ask(memory: GraphMemory, owner: Owner, questions: int) -> dict[str, list[float]]:
+async def ask(memory: Services, owner: Owner, questions: int) -> dict[str, list[float]]:
     """Return how long contexts took, right after a write and in between."""
     rng = random.Random(11)
     took: dict[str, list[float]] = {"written": [], "unwritten": []}
@@ -109,7 +109,7 @@ async def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     given = parser.parse_args()
     owner = Owner(f"bench{uuid.uuid4().hex[:8]}", "rich")
-    async with GraphMemory.open(Settings(), worker=False) as memory:
+    async with Services.open(Settings(), worker=False) as memory:
         try:
             await fill(memory.components, owner, given.memories, given.sessions, given.turns)
             took = await ask(memory, owner, given.questions)

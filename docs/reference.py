@@ -14,7 +14,7 @@ from typing import Any, cast
 import typer.main
 from graphmem_api.app import create_app
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.cli.app import app as command_line
 from graphmem.domain.export_schema import export_json_schema
 from graphmem.mcp.server import make_server
@@ -37,7 +37,7 @@ def setting_rows() -> Iterator[str]:
 
 def route_rows() -> Iterator[str]:
     """Yield a row for each route."""
-    app = create_app(cast(GraphMemory, None), Settings())
+    app = create_app(cast(Services, None), Settings())
     yield "| route | does |\n|---|---|"
     for path, methods in sorted(app.openapi()["paths"].items()):
         for method, operation in methods.items():

@@ -33,7 +33,7 @@ from evaluation.cases import CONVERSATIONS, EvaluationCase, fold_text, load_case
 from evaluation.report import render_markdown, write_report
 from evaluation.score import USER, BatchOutcome, CaseResult, CaseScore, ScoredMemory, score_case
 from graphmem import eventloop
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job
@@ -54,7 +54,7 @@ JOB_WAIT_SECONDS = 60.0
 class ModelTimer:
     """Notes when the model and the embedder were at work, in seconds of the wall clock."""
 
-    def __init__(self, memory: GraphMemory) -> None:
+    def __init__(self, memory: Services) -> None:
         self.busy_spans: list[tuple[float, float]] = []
         # The jobs hold these objects already, so their methods are wrapped in place.
         for part, name in ((memory.components.model, "complete_structured"), (memory.components.embedder, "embed")):
@@ -80,7 +80,7 @@ class ModelTimer:
         return 1000 * max(0.0, job.receipt.seconds - inside)
 
 
-async def run_case(memory: GraphMemory, owner: Owner, case: EvaluationCase, timer: ModelTimer | None) -> CaseScore:
+async def run_case(memory: Services, owner: Owner, case: EvaluationCase, timer: ModelTimer | None) -> CaseScore:
     """Read a case batch by batch and judge what is kept at its end."""
     batches, touched = [], set()
     for told in case.sessions:
@@ -142,7 +142,7 @@ async def run(cases: Sequence[EvaluationCase], settings: Settings, *, live: bool
     """Read all cases and judge them, in order; a replay reads them twice, because a server is slow when it is new."""
     judged_tenant, warmup_tenant = f"eval-{uuid.uuid4().hex[:12]}", f"eval-{uuid.uuid4().hex[:12]}"
     places = asyncio.Semaphore(LIVE_CONCURRENCY)
-    async with GraphMemory.open(settings) as memory:
+    async with Services.open(settings) as memory:
 
         async def one(case: EvaluationCase, timer: ModelTimer | None) -> CaseScore:
             async with places:

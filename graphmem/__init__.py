@@ -6,18 +6,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphmem.bootstrap import GraphMemory
     from graphmem.client import AsyncClient, Client
     from graphmem.domain.memory import Memory, MemoryIn, MemoryPatch
     from graphmem.domain.search_models import SearchQuery, SearchResponse
     from graphmem.domain.session import MessageIn
-    from graphmem.errors import Conflict, GraphmemError, InvalidInput, NotFound
+    from graphmem.errors import (
+        Conflict,
+        Forbidden,
+        GraphmemError,
+        InvalidInput,
+        NotFound,
+        RateLimited,
+        Unauthenticated,
+        Unavailable,
+    )
+    from graphmem.graph_memory import GraphMemory
     from graphmem.settings import Settings
+
+    __version__: str
 
 __all__ = [
     "AsyncClient",
     "Client",
     "Conflict",
+    "Forbidden",
     "GraphMemory",
     "GraphmemError",
     "InvalidInput",
@@ -26,16 +38,21 @@ __all__ = [
     "MemoryPatch",
     "MessageIn",
     "NotFound",
+    "RateLimited",
     "SearchQuery",
     "SearchResponse",
     "Settings",
+    "Unauthenticated",
+    "Unavailable",
+    "__version__",
 ]
 
 _MODULE_BY_NAME = {
     "AsyncClient": "graphmem.client",
     "Client": "graphmem.client",
     "Conflict": "graphmem.errors",
-    "GraphMemory": "graphmem.bootstrap",
+    "Forbidden": "graphmem.errors",
+    "GraphMemory": "graphmem.graph_memory",
     "GraphmemError": "graphmem.errors",
     "InvalidInput": "graphmem.errors",
     "Memory": "graphmem.domain.memory",
@@ -43,19 +60,40 @@ _MODULE_BY_NAME = {
     "MemoryPatch": "graphmem.domain.memory",
     "MessageIn": "graphmem.domain.session",
     "NotFound": "graphmem.errors",
-    "SearchResponse": "graphmem.domain.search_models",
+    "RateLimited": "graphmem.errors",
     "SearchQuery": "graphmem.domain.search_models",
+    "SearchResponse": "graphmem.domain.search_models",
     "Settings": "graphmem.settings",
+    "Unauthenticated": "graphmem.errors",
+    "Unavailable": "graphmem.errors",
 }
+
+_DISTRIBUTIONS = ("graphmem", "graphmem-client")
+"""The distributions that contain this package; the second one holds only the client."""
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULE_BY_NAME:
+    if name == "__version__":
+        value: object = _read_version()
+    elif name in _MODULE_BY_NAME:
+        value = getattr(import_module(_MODULE_BY_NAME[name]), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_MODULE_BY_NAME[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _read_version() -> str:
+    """Return the version of the installed distribution."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    for distribution in _DISTRIBUTIONS:
+        try:
+            return version(distribution)
+        except PackageNotFoundError:
+            continue
+    raise PackageNotFoundError(_DISTRIBUTIONS[0])

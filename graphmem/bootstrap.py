@@ -1,4 +1,4 @@
-"""The composition root: settings become a wired `GraphMemory`. Nothing else builds components."""
+"""The composition root: settings become a wired `Services`. Nothing else builds components."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ from graphmem.service.jobs import ERASURE_JOB, JobService
 from graphmem.service.keys import KeyService
 from graphmem.service.maintenance import MaintenanceService, schedule_maintenance
 from graphmem.service.memories import MemoryService
-from graphmem.service.memory_api import MemoryAPI
 from graphmem.service.messages import MessageService
 from graphmem.service.readiness import ReadinessCheck
 from graphmem.service.retrieval import RetrievalService
@@ -248,8 +247,8 @@ class RetrievalComponents:
         return cls(store, reinforcement, search, lookup, contexts, learner)
 
 
-class GraphMemory(MemoryAPI):
-    """The memory service in one process: the families of verbs that surfaces call."""
+class Services:
+    """The services of one process, which the HTTP API, the command line, MCP and `GraphMemory` call."""
 
     def __init__(
         self,
@@ -304,7 +303,7 @@ class GraphMemory(MemoryAPI):
         worker: bool = True,
         clock: Clock = utc_now,
         progress: StartupProgress = None,
-    ) -> AsyncIterator[GraphMemory]:
+    ) -> AsyncIterator[Services]:
         """Open the service for `async with`; with `worker` this process also runs jobs."""
         async with open_components(
             settings or Settings(), load_embedder=worker, clock=clock, progress=progress

@@ -1,4 +1,4 @@
-"""Where the parts of graphmem that are not Python lie, in a checkout and in an installed wheel."""
+"""Locations of the files of graphmem that are not Python, in a checkout and in an installed wheel."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ _PACKAGE = Path(__file__).parent
 
 
 def cypher_root() -> Path:
-    """Return the folder of the `.cypher` files: carried inside the wheel, beside the package in a checkout."""
+    """Return the folder of the `.cypher` files: inside the installed package, or beside it in a checkout."""
     packaged = _PACKAGE / "_resources" / "cypher"
     return packaged if packaged.is_dir() else _PACKAGE.parent / "cypher"

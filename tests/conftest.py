@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.embedding import Embedder, create_embedder
 from graphmem.settings import Settings
@@ -170,7 +170,7 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture(scope="session")
-async def memory(database: Settings, embedder: Embedder, graph: Graph) -> AsyncIterator[GraphMemory]:
+async def memory(database: Settings, embedder: Embedder, graph: Graph) -> AsyncIterator[Services]:
     """The wired service on the database of the run, by the real clock; it runs no jobs."""
-    async with GraphMemory.open(database, worker=False) as memory:
+    async with Services.open(database, worker=False) as memory:
         yield memory

@@ -1,13 +1,14 @@
-"""The HTTP application: routes over a memory that somebody else opened and closes."""
+"""The HTTP application and its server; the services are opened and closed by the caller."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import uvicorn
 from fastapi import APIRouter, FastAPI
 from fastapi.telemetry import TelemetryConfig
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.settings import Settings
 from graphmem_api.middleware import RequestMiddleware
 from graphmem_api.openapi import install_openapi
@@ -16,38 +17,57 @@ from graphmem_api.rate_limit import RateLimiter
 from graphmem_api.routes import ROUTERS, health
 
 API_VERSION = "1.0.0"
-"""Version of what is promised to callers, not of the package."""
-
+"""Version of the HTTP API, independent of the version of the package."""
 
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "operation_spans": False}
-"""FastAPI's own spans and logs hold query strings and refused input; `graphmem.tracing` has ours."""
+"""Turns off FastAPI's own spans and logs, which hold query strings and input; `graphmem.tracing` makes ours."""
+
+SHUTDOWN_SECONDS = 20
+"""Seconds that requests in progress may take after the server was told to stop."""
 
 
-def create_app(memory: GraphMemory, settings: Settings) -> FastAPI:
-    """Return the application for an open memory; it neither opens nor closes it."""
+def create_app(services: Services, settings: Settings) -> FastAPI:
+    """Return the application over open services."""
     app = FastAPI(
         title="graphmem",
         summary="A memory service for agents.",
-        description="Bi-temporal memories in a graph: saved, extracted, searched, looked back upon and undone.",
+        description="Bi-temporal memories in a graph: save, extract, search, look back in time, undo.",
         version=API_VERSION,
         redoc_url=None,
         redirect_slashes=False,
         telemetry=NO_TELEMETRY,
     )
-    _configure(app, memory, settings, ROUTERS)
+    _configure(app, services, settings, ROUTERS)
     install_openapi(app)
     return app
 
 
-def create_worker_app(memory: GraphMemory, settings: Settings) -> FastAPI:
-    """Return an application that tells of a worker's health and measures, and does nothing else."""
+def create_worker_app(services: Services, settings: Settings) -> FastAPI:
+    """Return an application with only the health and metrics routes of a worker."""
     app = FastAPI(title="graphmem worker", version=API_VERSION, openapi_url=None, telemetry=NO_TELEMETRY)
-    _configure(app, memory, settings, (health.public_router, health.metrics_router))
+    _configure(app, services, settings, (health.public_router, health.metrics_router))
     return app
 
 
-def _configure(app: FastAPI, memory: GraphMemory, settings: Settings, routers: Iterable[APIRouter]) -> None:
-    app.state.memory = memory
+def make_uvicorn_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
+    """Return a server for an application, to be run with `await server.serve()`; port 0 takes a free one."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            lifespan="off",
+        )
+    )
+
+
+def _configure(app: FastAPI, services: Services, settings: Settings, routers: Iterable[APIRouter]) -> None:
+    app.state.services = services
     app.state.settings = settings
     app.state.rate_limiter = RateLimiter(settings.rate_limit, settings.cache_url)
     app.add_middleware(RequestMiddleware)

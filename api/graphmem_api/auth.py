@@ -1,4 +1,4 @@
-"""Who calls, and how far the call may reach."""
+"""Authentication and authorisation: who calls, and what the key permits."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from graphmem.domain.api_key import ApiKey, KeyRole
+from graphmem.domain.bearer_token import parse_bearer_token
 from graphmem.domain.identity import Owner, make_owner
-from graphmem.errors import Forbidden, Unauthenticated
+from graphmem.errors import Forbidden
 
 
 class Permission(Enum):
-    """What a route asks of a key."""
+    """The roles that may call a route."""
 
     READ = frozenset(KeyRole)
     WRITE = frozenset({KeyRole.AGENT, KeyRole.ADMIN})
@@ -21,34 +22,31 @@ class Permission(Enum):
 
 
 async def authorize(request: Request, permission: Permission) -> ApiKey:
-    """Return the key of a request after checking how often it asks, its role and the user in its path."""
-    caller: ApiKey = await request.app.state.memory.keys.authenticate(_bearer_token(request))
+    """Return the key of a request after checking its rate, its role and its access to the user in the path.
+
+    Raises Unauthenticated, RateLimited or Forbidden.
+    """
+    token = parse_bearer_token(request.headers.get("authorization"))
+    caller: ApiKey = await request.app.state.services.keys.authenticate(token)
     request.state.caller = caller
     await request.app.state.rate_limiter.check(caller)
     if caller.role not in permission.value:
         raise Forbidden(f"A key of role {caller.role.value} may not do this.")
     if "user_id" in request.path_params:
-        require_user(caller, request.path_params["user_id"])
+        require_access(caller, request.path_params["user_id"])
     return caller
 
 
-def require_user(caller: ApiKey, user_id: str | None) -> None:
-    """Raise Forbidden when a user is out of the key's reach, whether there is such a user or not."""
+def require_access(caller: ApiKey, user_id: str) -> None:
+    """Raise Forbidden when a key has no access to a user, whether that user exists or not."""
     if not caller.can_access(user_id):
-        raise Forbidden("The user is out of this key's reach.")
+        raise Forbidden("This key has no access to that user.")
 
 
 def require_admin(caller: ApiKey, action: str) -> None:
-    """Raise Forbidden for anyone but an admin; `action` is the deed, as the subject of a sentence."""
+    """Raise Forbidden when a key is not an admin's; `action` is the subject of the sentence."""
     if not caller.is_admin:
-        raise Forbidden(f"{action} takes a key of role admin.")
-
-
-def _bearer_token(request: Request) -> str:
-    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not secret.strip():
-        raise Unauthenticated("Send a key as `Authorization: Bearer <key>`.")
-    return secret.strip()
+        raise Forbidden(f"{action} requires a key of role admin.")
 
 
 def _get_caller(request: Request) -> ApiKey:
@@ -61,7 +59,7 @@ def _get_owner(request: Request) -> Owner:
 
 
 Caller = Annotated[ApiKey, Depends(_get_caller)]
-"""The key of the request, admitted already."""
+"""The key of the request, which `authorize` has accepted."""
 
 OwnerInPath = Annotated[Owner, Depends(_get_owner)]
-"""The user named in the path, within the caller's tenant."""
+"""The user in the path, in the caller's tenant."""

@@ -1,4 +1,4 @@
-"""The memory that the routes speak to."""
+"""What all route modules share: the services of the process, and the prefix of a user's routes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
+
+USER_PATH = "/v1/users/{user_id:segment}"
+"""Path of a user; `segment` lets an id hold any character."""
 
 
-def _get_memory(request: Request) -> GraphMemory:
-    memory: GraphMemory = request.app.state.memory
-    return memory
+def _get_services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
 
 
-GraphMemoryDep = Annotated[GraphMemory, Depends(_get_memory)]
-"""The façade the app was made for."""
+ServicesDep = Annotated[Services, Depends(_get_services)]
+"""The services that the application was created for."""

@@ -1,4 +1,4 @@
-"""Idempotency keys: a write that is sent again is answered again, and happens once."""
+"""Idempotency keys: a write that is sent again happens once and gets the first response again."""
 
 from __future__ import annotations
 
@@ -20,32 +20,36 @@ from fastapi.responses import Response
 from graphmem.domain.idempotency import IdempotencyClaim, IdempotentRequest, StoredResponse
 from graphmem.errors import Gone, GraphmemError, IdempotencyConflict, InvalidInput, Unavailable
 from graphmem.store.idempotency import LEASE_DURATION, IdempotencyStore
+from graphmem_api import headers
 
 log = logging.getLogger(__name__)
 
-IDEMPOTENCY_HEADER = "Idempotency-Key"
-REPLAY_HEADER = "Idempotent-Replay"
 MAX_WAIT_SECONDS = 60.0
-"""Seconds a second request waits for the first."""
+"""Seconds that a repeated request waits for the first one to finish."""
 
-_KEY_PATTERN = re.compile(r"^[\x21-\x7e]{1,255}$")
+_POLL_SECONDS = 0.02
+_MAX_POLL_SECONDS = 0.5
+
+_KEY_PATTERN = re.compile(headers.IDEMPOTENCY_KEY_PATTERN)
 _UNSTORED_STATUSES = frozenset({401, 429})
+"""Client errors that are not stored, because the same request may succeed later."""
 
 
-def read_key(request: Request) -> str | None:
-    """Return the idempotency key of a request; raise InvalidInput when it cannot be one."""
-    key = request.headers.get(IDEMPOTENCY_HEADER)
-    if key is not None and not _KEY_PATTERN.match(key):
-        raise InvalidInput(
-            "An Idempotency-Key has 1 to 255 visible ASCII characters.",
-            errors=[{"loc": ["header", IDEMPOTENCY_HEADER], "msg": "must be 1 to 255 visible ASCII characters"}],
-        )
-    return key
+def read_idempotency_key(request: Request) -> str | None:
+    """Return the idempotency key of a request; raise InvalidInput for a malformed one."""
+    key = request.headers.get(headers.IDEMPOTENCY_KEY)
+    if key is None or (len(key) <= headers.IDEMPOTENCY_KEY_MAX_LENGTH and _KEY_PATTERN.match(key)):
+        return key
+    rule = f"1 to {headers.IDEMPOTENCY_KEY_MAX_LENGTH} visible ASCII characters"
+    raise InvalidInput(
+        f"An {headers.IDEMPOTENCY_KEY} has {rule}.",
+        errors=[{"loc": ["header", headers.IDEMPOTENCY_KEY], "msg": f"must be {rule}"}],
+    )
 
 
 def fingerprint(request: Request, caller: str, body: object) -> str:
-    """Return a hash of all a request says; JSON bodies count by value, `caller` by what the key may do."""
-    said = [
+    """Return a hash of a request: method, address, `If-Match`, the caller's permissions and the value of the body."""
+    parts = [
         request.method,
         request.scope["path"],
         request.scope["query_string"].decode("latin-1"),
@@ -53,11 +57,11 @@ def fingerprint(request: Request, caller: str, body: object) -> str:
         caller,
         body,
     ]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 class IdempotentResponder:
-    """Runs a request or replays its first answer; `secret` is the caller's own and seals answers that must be."""
+    """Runs a request, or replays its first response; with a `secret` stored responses are encrypted with it."""
 
     def __init__(self, store: IdempotencyStore, secret: str | None = None) -> None:
         self._store = store
@@ -65,25 +69,25 @@ class IdempotentResponder:
         self._cipher = Fernet(base64.urlsafe_b64encode(digest)) if digest is not None else None
 
     async def respond(self, request: IdempotentRequest, run: Callable[[], Awaitable[Response]]) -> Response:
-        """Return the first answer to a request, from `run` or from the record.
+        """Return the first response to a request, from `run` or from the store.
 
-        Of several at once one runs and the others wait for it. Raises IdempotencyConflict when the key was used for
-        another request, and Unavailable when the first is at work for longer than anyone waits.
+        Of concurrent requests one runs and the others wait for it. Raises IdempotencyConflict when the key was used
+        for another request, and Unavailable when the first request takes longer than `MAX_WAIT_SECONDS`.
         """
         deadline = time.monotonic() + MAX_WAIT_SECONDS
-        pause = 0.02
+        pause = _POLL_SECONDS
         while True:
             claim = await self._store.claim(request)
             if claim.is_acquired:
                 return await self._run_first(request, claim, run)
             if claim.fingerprint != request.fingerprint:
-                raise IdempotencyConflict("This Idempotency-Key was used for another request: take a fresh one.")
+                raise IdempotencyConflict("This Idempotency-Key was used for another request: use a new one.")
             if claim.answer is not None:
                 return self._replay(claim.answer)
             if time.monotonic() > deadline:
-                raise Unavailable("The first request with this Idempotency-Key is still at work: ask again later.")
+                raise Unavailable("The first request with this Idempotency-Key is still running: try again later.")
             await asyncio.sleep(pause)
-            pause = min(pause * 2, 0.5)
+            pause = min(pause * 2, _MAX_POLL_SECONDS)
 
     async def _run_first(
         self, request: IdempotentRequest, claim: IdempotencyClaim, run: Callable[[], Awaitable[Response]]
@@ -109,10 +113,10 @@ class IdempotentResponder:
             await asyncio.sleep(LEASE_DURATION.total_seconds() / 3)
             await self._ignore_store_errors(self._store.renew_lease(request, token))
 
-    async def _ignore_store_errors(self, note: Awaitable[None]) -> None:
-        """Write to the record; when the graph is away just now, the answer matters more and the lease runs out."""
+    async def _ignore_store_errors(self, write: Awaitable[None]) -> None:
+        """Wait for a write to the store; log its failure, since the caller gets the response and the lease expires."""
         try:
-            await note
+            await write
         except GraphmemError as error:
             log.warning("an idempotency record could not be written: %s", error.detail)
 
@@ -121,20 +125,20 @@ class IdempotentResponder:
         text = self._cipher.encrypt(body).decode() if self._cipher else body.decode()
         return StoredResponse(response.status_code, text, response.media_type, encrypted=self._cipher is not None)
 
-    def _replay(self, answer: StoredResponse) -> Response:
-        if answer.body is None:
-            raise Gone("What this Idempotency-Key was answered first has been erased since.")
-        body = answer.body.encode()
-        if answer.encrypted:
+    def _replay(self, stored: StoredResponse) -> Response:
+        if stored.body is None:
+            raise Gone("The first response to this Idempotency-Key has been erased since.")
+        body = stored.body.encode()
+        if stored.encrypted:
             with suppress(InvalidToken):
                 if self._cipher is not None:
-                    return _replayed_response(answer, self._cipher.decrypt(body))
-            raise IdempotencyConflict("This Idempotency-Key was used by another key: take a fresh one.")
-        return _replayed_response(answer, body)
+                    return _replayed_response(stored, self._cipher.decrypt(body))
+            raise IdempotencyConflict("This Idempotency-Key was used by another key: use a new one.")
+        return _replayed_response(stored, body)
 
 
-def _replayed_response(answer: StoredResponse, body: bytes) -> Response:
-    headers = {REPLAY_HEADER: "true"}
-    if answer.media_type:
-        headers["Content-Type"] = answer.media_type
-    return Response(body, answer.status, headers=headers)
+def _replayed_response(stored: StoredResponse, body: bytes) -> Response:
+    response_headers = {headers.IDEMPOTENT_REPLAY: "true"}
+    if stored.media_type:
+        response_headers["Content-Type"] = stored.media_type
+    return Response(body, stored.status, headers=response_headers)

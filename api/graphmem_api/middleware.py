@@ -1,4 +1,4 @@
-"""Around every request: its id, its log line, its measures, and the answer when something of ours breaks."""
+"""What surrounds each request: its id, log line, metrics and span, and the response to an unexpected error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import time
 import uuid
 
-from fastapi import Request
 from opentelemetry.trace import Span, SpanKind
 from prometheus_client import Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,56 +15,56 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
 from graphmem.tracing import mark_failed, span
+from graphmem_api import headers
 from graphmem_api.path_encoding import keep_path_encoded
 from graphmem_api.problems import make_problem_response
 
 log = logging.getLogger(__name__)
 
-REQUEST_ID_HEADER = "X-Request-ID"
-REQUESTS = Counter("graphmem_http_requests", "Requests answered.", ["method", "route", "status"])
-SECONDS = Histogram("graphmem_http_request_seconds", "Time to an answer.", ["method", "route"])
+REQUESTS = Counter("graphmem_http_requests", "HTTP requests by route and status.", ["method", "route", "status"])
+SECONDS = Histogram("graphmem_http_request_seconds", "Seconds from a request to its response.", ["method", "route"])
 
-_REQUEST_ID_PATTERN = re.compile(r"^[A-Za-z0-9._:-]{1,128}$")
+_REQUEST_ID_PATTERN = re.compile(headers.REQUEST_ID_PATTERN)
 _KNOWN_METHODS = frozenset({"GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS"})
+"""Methods that metrics name; a caller could make up any number of others."""
 
 
 class RequestMiddleware:
-    """ASGI middleware, the outermost of ours."""
+    """The outermost ASGI middleware."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request under its id."""
+        """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         keep_path_encoded(scope)
-        given = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
-        request_id = given if _REQUEST_ID_PATTERN.match(given) else uuid.uuid4().hex
+        received = Headers(scope=scope)
+        given_id = received.get(headers.REQUEST_ID, "")
+        request_id = given_id if _REQUEST_ID_PATTERN.match(given_id) else uuid.uuid4().hex
         status = 0
 
         async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers[REQUEST_ID_HEADER] = request_id
-                headers.setdefault("Cache-Control", "no-store")
-                headers["X-Content-Type-Options"] = "nosniff"
+                sent = MutableHeaders(scope=message)
+                sent[headers.REQUEST_ID] = request_id
+                sent.setdefault("Cache-Control", "no-store")
+                sent["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
         started = time.perf_counter()
         with (
             bound_contextvars(request_id=request_id),
-            span(
-                "request", kind=SpanKind.SERVER, caller=Headers(scope=scope), graphmem__request_id=request_id
-            ) as current,
+            span("request", kind=SpanKind.SERVER, caller=received, graphmem__request_id=request_id) as current,
         ):
             try:
                 await self._app(scope, receive, send_with_id)
             except ClientDisconnect:
-                log.info("the caller went away")
+                log.info("the client disconnected")
             except Exception:
                 log.exception("a request failed")
                 if status:
@@ -76,8 +75,8 @@ class RequestMiddleware:
 
 
 def _internal_error(scope: Scope) -> ASGIApp:
-    detail = "Something went wrong here; the log has it under this answer's X-Request-ID."
-    return make_problem_response(Request(scope).url.path, 500, "Internal error", detail)
+    detail = f"An unexpected error occurred: the log has it under this response's {headers.REQUEST_ID}."
+    return make_problem_response(scope["path"], 500, "Internal error", detail)
 
 
 def _record_request(scope: Scope, status: int, seconds: float, current: Span) -> None:

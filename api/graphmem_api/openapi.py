@@ -1,4 +1,4 @@
-"""The OpenAPI description: what every guarded route can answer, said once."""
+"""The OpenAPI document: problems and headers that all authenticated routes share."""
 
 from __future__ import annotations
 
@@ -7,55 +7,65 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from graphmem_api.problems import MEDIA_TYPE, FieldProblem, Problem
+from graphmem.domain.problems import PROBLEM_MEDIA_TYPE, FieldProblem, Problem
+from graphmem_api import headers
 
 Responses = dict[int | str, dict[str, Any]]
 """Responses of a route by status, as FastAPI takes them."""
 
+UNAVAILABLE_DESCRIPTION = "A dependency is unavailable."
+RETRYABLE_STATUSES = (429, 503)
+"""Statuses of responses with a `Retry-After` header."""
+
 _COMMON_PROBLEMS = {
     401: "No valid key.",
-    403: "The key's role or users do not reach this.",
-    413: "The body is over the limit.",
+    403: "The key's role or users do not permit this.",
+    413: "The body is larger than the limit.",
     422: "The input cannot be used.",
     429: "Too many requests.",
-    503: "A part the service stands on is away.",
+    503: UNAVAILABLE_DESCRIPTION,
 }
 _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
 _REQUEST_ID = {
-    "name": "X-Request-ID",
+    "name": headers.REQUEST_ID,
     "in": "header",
     "required": False,
-    "description": "Comes back in the answer and stands in every log line; made when absent.",
+    "description": "Returned in the response and written to every log line; generated when absent.",
     "schema": {"type": "string"},
 }
 _IDEMPOTENCY_KEY = {
-    "name": "Idempotency-Key",
+    "name": headers.IDEMPOTENCY_KEY,
     "in": "header",
     "required": False,
-    "description": "The same key and request again returns the first answer.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+    "description": "The same key and request again returns the first response.",
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": headers.IDEMPOTENCY_KEY_MAX_LENGTH,
+        "pattern": headers.IDEMPOTENCY_KEY_PATTERN,
+    },
 }
 
 
-def openapi_problem(description: str, *, retry: bool = False) -> dict[str, Any]:
-    """Return an OpenAPI response that is a problem document."""
+def openapi_problem(status: int, description: str) -> dict[str, Any]:
+    """Return the OpenAPI description of a response that is a problem document."""
     response: dict[str, Any] = {
         "description": description,
-        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    return {**response, "headers": _RETRY_AFTER} if retry else response
+    return {**response, "headers": _RETRY_AFTER} if status in RETRYABLE_STATUSES else response
 
 
 def add_common_docs(path: str, options: dict[str, Any], *, is_write: bool) -> dict[str, Any]:
-    """Return a route's options with the problems it can answer, its key and its headers added."""
+    """Return the options of a route with the shared problems, the security scheme and the shared headers added."""
     problems = dict(_COMMON_PROBLEMS)
     if "{" in path.replace("{user_id", ""):
-        problems[404] = "Nothing of that id is this user's."
+        problems[404] = "The user has nothing with that id."
     if is_write:
-        problems[404] = "Something the request names is not this user's."
-        problems[409] = "The state, or the first use of the idempotency key, forbids it."
+        problems[404] = "The request names something that the user does not have."
+        problems[409] = "The current state, or the first use of the idempotency key, forbids it."
         problems[410] = "Past its retention, or erased."
-    responses = {status: openapi_problem(text, retry=status in (429, 503)) for status, text in problems.items()}
+    responses = {status: openapi_problem(status, text) for status, text in problems.items()}
     extra = dict(options.get("openapi_extra") or {})
     extra["security"] = [{"key": []}]
     extra["parameters"] = [_REQUEST_ID, *([_IDEMPOTENCY_KEY] if is_write else []), *extra.get("parameters", [])]
@@ -63,7 +73,7 @@ def add_common_docs(path: str, options: dict[str, Any], *, is_write: bool) -> di
 
 
 def install_openapi(app: FastAPI) -> None:
-    """Give the app a description with the parts that all routes share."""
+    """Add the shared schemas and the security scheme to the OpenAPI document of an application."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

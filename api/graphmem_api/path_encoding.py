@@ -1,4 +1,4 @@
-"""Paths as they were sent: an id may hold any character, a percent-encoded slash included."""
+"""Percent-encoded ids in paths: an id may hold any character, a slash included."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from starlette.types import Scope
 from graphmem.errors import InvalidInput
 
 SEGMENT_CONVERTOR = "segment"
-"""Name of the convertor for ids in route paths: `/v1/users/{user_id:segment}`."""
+"""Name of the convertor for ids in route paths, as in `/v1/users/{user_id:segment}`."""
 
 
 class EncodedSegmentConvertor(Convertor[str]):
-    """One segment of an undecoded path, decoded only after the path was taken apart."""
+    """A path segment that is decoded after routing."""
 
     regex = "[^/]+"
 
     def convert(self, value: str) -> str:
-        """Return the text of a segment; raise InvalidInput when it is not UTF-8."""
+        """Return the decoded segment; raise InvalidInput when it is not UTF-8."""
         try:
             return unquote_to_bytes(value.encode("latin-1")).decode("utf-8")
         except UnicodeError as error:
@@ -28,7 +28,7 @@ class EncodedSegmentConvertor(Convertor[str]):
             ) from error
 
     def to_string(self, value: str) -> str:
-        """Return a text as a segment."""
+        """Return a text percent-encoded as one segment."""
         return quote(value, safe="")
 
 
@@ -36,6 +36,6 @@ register_url_convertor(SEGMENT_CONVERTOR, EncodedSegmentConvertor())
 
 
 def keep_path_encoded(scope: Scope) -> None:
-    """Let routing see the path as it was sent; the convertor decodes its ids."""
+    """Replace the decoded path of a request by the one that was sent, so that routing splits it correctly."""
     raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
     scope["path"] = raw.split(b"?", 1)[0].decode("latin-1")

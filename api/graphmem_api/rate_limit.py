@@ -1,4 +1,4 @@
-"""How often a key may ask: a moving window a key, shared through Redis where there is one."""
+"""Per-key rate limiting in a moving window; processes share it through Redis where one is configured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphmem.errors import RateLimited
 
 
 class RateLimiter:
-    """At most so many requests of a key in a moving window; without a rate, as many as come."""
+    """Limits the requests of each key; without a rate it limits nothing."""
 
     def __init__(self, rate: str | None, cache_url: str | None) -> None:
         self._rate: RateLimitItem | None = parse(rate) if rate else None
@@ -26,8 +26,8 @@ class RateLimiter:
         """Count a request; raise RateLimited with the seconds to wait when the window is full."""
         if self._rate is None or await self._limiter.hit(self._rate, caller.tenant, caller.id):
             return
-        until = (await self._limiter.get_window_stats(self._rate, caller.tenant, caller.id)).reset_time
+        reset_time = (await self._limiter.get_window_stats(self._rate, caller.tenant, caller.id)).reset_time
         raise RateLimited(
-            f"This key may ask {self._rate}: wait for the seconds that `Retry-After` says.",
-            retry_after=max(1, math.ceil(until - time.time())),
+            f"The limit of this key is {self._rate}: wait for the seconds in `Retry-After`.",
+            retry_after=max(1, math.ceil(reset_time - time.time())),
         )

@@ -1,4 +1,4 @@
-"""Request bodies: read up to a limit, and as JSON that means one thing."""
+"""Request bodies: bounded in size, and strict JSON."""
 
 from __future__ import annotations
 
@@ -11,77 +11,88 @@ from contextlib import suppress
 from typing import Any
 
 from fastapi import Request
+from starlette.types import Receive, Scope
 
 from graphmem.errors import InvalidInput, TooLarge
 from graphmem.text.storable import is_storable
 
 MAX_JSON_DEPTH = 64
-"""Levels a JSON body may be nested."""
-
-_DRAIN_FACTOR = 8
-_DRAIN_SECONDS = 3.0
-"""Bodies up to so many times the limit, and for so many seconds, are read to their end: only then do all senders look
-for the answer."""
+"""Most levels of nesting in a JSON body."""
 
 _MAX_INTEGER = 2**63 - 1
+_MAX_INTEGER_DIGITS = 20
+
+_DRAIN_FACTOR = 8
+"""A body that is too large is read up to this multiple of the limit: many clients send all of it before they read."""
+
+_DRAIN_SECONDS = 3.0
+"""Seconds after which reading a body that is too large stops."""
+
 _THREADED_PARSE_BYTES = 256 * 1024
+"""Bodies from this size on, in bytes, are parsed in a thread, so that other requests go on."""
+
 _UNSTORABLE_ESCAPE = re.compile(rb"\\u(?:0000|d[89a-f])", re.IGNORECASE)
+
+_UNREAD = object()
 
 
 class StrictRequest(Request):
-    """A request whose body is bounded and whose JSON is strict: UTF-8, finite numbers of 64 bits, few levels.
+    """A request whose body has at most `max_bytes` bytes and whose JSON is strict.
 
-    `allow_unstorable_text` lets NUL and lone surrogates through for questions, which are cleaned and never stored.
+    Strict JSON is UTF-8 with finite numbers, integers of 64 bits and few levels. NUL characters and lone surrogates
+    are refused unless `allow_unstorable_text`: search queries may hold them, since they are cleaned and never stored.
     """
 
-    allow_unstorable_text = False
+    def __init__(self, scope: Scope, receive: Receive, *, max_bytes: int, allow_unstorable_text: bool) -> None:
+        super().__init__(scope, receive)
+        self._max_bytes = max_bytes
+        self._allow_unstorable_text = allow_unstorable_text
+        self._bounded_body: bytes | None = None
+        self._strict_json: Any = _UNREAD
 
     async def body(self) -> bytes:
-        """Return the body; raise TooLarge when it is over the limit, whether it says so or not."""
-        if not hasattr(self, "_checked_body"):
-            settings = self.app.state.settings
-            imports = self.url.path.endswith("/import")
-            self._checked_body = await self._read(settings.max_import_bytes if imports else settings.max_body_bytes)
-        return self._checked_body
+        """Return the body; raise TooLarge when it is over the limit, with or without `Content-Length`."""
+        if self._bounded_body is None:
+            self._bounded_body = await self._read()
+        return self._bounded_body
 
     async def json(self) -> Any:
-        """Return the body as JSON; raise InvalidInput when it is none that can be used."""
-        if not hasattr(self, "_checked_json"):
+        """Return the value of the body; raise InvalidInput when it is not strict JSON."""
+        if self._strict_json is _UNREAD:
             body = await self.body()
+            allow = self._allow_unstorable_text
             if len(body) > _THREADED_PARSE_BYTES:
-                self._checked_json = await asyncio.to_thread(
-                    parse_json, body, allow_unstorable_text=self.allow_unstorable_text
-                )
+                self._strict_json = await asyncio.to_thread(parse_json, body, allow_unstorable_text=allow)
             else:
-                self._checked_json = parse_json(body, allow_unstorable_text=self.allow_unstorable_text)
-        return self._checked_json
+                self._strict_json = parse_json(body, allow_unstorable_text=allow)
+        return self._strict_json
 
-    async def _read(self, limit: int) -> bytes:
+    async def _read(self) -> bytes:
         size = int(self.headers.get("content-length") or 0)
-        if size > limit:
+        if size > self._max_bytes:
             if "expect" not in self.headers:
-                await self._drain(self.stream(), size, limit)
-            raise _too_large(limit)
+                await self._drain(self.stream(), size)
+            raise _too_large(self._max_bytes)
         chunks: list[bytes] = []
         size = 0
         stream = self.stream()
         async for chunk in stream:
             size += len(chunk)
-            if size > limit:
-                await self._drain(stream, size, limit)
-                raise _too_large(limit)
+            if size > self._max_bytes:
+                await self._drain(stream, size)
+                raise _too_large(self._max_bytes)
             chunks.append(chunk)
         return b"".join(chunks)
 
-    async def _drain(self, stream: AsyncIterator[bytes], size: int, limit: int) -> None:
+    async def _drain(self, stream: AsyncIterator[bytes], size: int) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_SECONDS):
-                while size <= _DRAIN_FACTOR * limit and (chunk := await anext(stream, b"")):
+                while size <= _DRAIN_FACTOR * self._max_bytes and (chunk := await anext(stream, b"")):
                     size += 0 if "content-length" in self.headers else len(chunk)
 
 
 def parse_json(body: bytes, *, allow_unstorable_text: bool = False) -> Any:
-    """Return the value of a JSON text; raise InvalidInput for what is not JSON or could not be kept as it is."""
+    """Return the value of a JSON text; raise InvalidInput when it is not strict JSON."""
     try:
         value = json.loads(
             body.decode("utf-8"), parse_constant=_reject_constant, parse_int=_parse_integer, parse_float=_parse_float
@@ -95,27 +106,28 @@ def parse_json(body: bytes, *, allow_unstorable_text: bool = False) -> Any:
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH:
         _check_depth(value)
     if not allow_unstorable_text and _UNSTORABLE_ESCAPE.search(body) and _has_unstorable_text(value):
-        raise InvalidInput(
+        raise _invalid_body(
             "The body holds a NUL character or a lone surrogate, which is not text.",
-            errors=[{"loc": ["body"], "msg": "contains a NUL character or a lone surrogate"}],
+            "contains a NUL character or a lone surrogate",
         )
     return value
 
 
 def _child_values(level: list[Any]) -> list[Any]:
-    below: list[Any] = []
+    """Return the values inside the objects and lists of one level of nesting."""
+    children: list[Any] = []
     for value in level:
         if isinstance(value, dict):
-            below.extend(value.values())
+            children.extend(value.values())
         elif isinstance(value, list):
-            below.extend(value)
-    return below
+            children.extend(value)
+    return children
 
 
 def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(MAX_JSON_DEPTH):
-        level = [each for each in _child_values(level) if isinstance(each, dict | list)]
+        level = [child for child in _child_values(level) if isinstance(child, dict | list)]
         if not level:
             return
     raise _too_deep()
@@ -124,8 +136,8 @@ def _check_depth(value: Any) -> None:
 def _has_unstorable_text(value: Any) -> bool:
     level = [value]
     while level:
-        names = (name for each in level if isinstance(each, dict) for name in each)
-        texts = (each for each in level if isinstance(each, str))
+        names = (name for item in level if isinstance(item, dict) for name in item)
+        texts = (item for item in level if isinstance(item, str))
         if not all(is_storable(text) for text in (*names, *texts)):
             return True
         level = _child_values(level)
@@ -133,31 +145,32 @@ def _has_unstorable_text(value: Any) -> bool:
 
 
 def _parse_integer(digits: str) -> int:
-    if len(digits) > 20 or abs(number := int(digits)) > _MAX_INTEGER:
-        raise InvalidInput("A number is too large.", errors=[{"loc": ["body"], "msg": "integers have up to 64 bits"}])
+    if len(digits) > _MAX_INTEGER_DIGITS or abs(number := int(digits)) > _MAX_INTEGER:
+        raise _invalid_body("A number is too large.", "integers have up to 64 bits")
     return number
 
 
 def _parse_float(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise InvalidInput("A number is too large.", errors=[{"loc": ["body"], "msg": "numbers must be finite"}])
+        raise _invalid_body("A number is too large.", "numbers must be finite")
     return number
 
 
 def _reject_constant(_: str) -> float:
-    raise InvalidInput("JSON has no NaN and no Infinity.", errors=[{"loc": ["body"], "msg": "numbers must be finite"}])
+    raise _invalid_body("JSON has no NaN and no Infinity.", "numbers must be finite")
 
 
-def _invalid_json(position: int, what: str) -> InvalidInput:
-    return InvalidInput("The body is not JSON in UTF-8.", errors=[{"loc": ["body", position], "msg": what}])
+def _invalid_body(detail: str, message: str) -> InvalidInput:
+    return InvalidInput(detail, errors=[{"loc": ["body"], "msg": message}])
+
+
+def _invalid_json(position: int, message: str) -> InvalidInput:
+    return InvalidInput("The body is not JSON in UTF-8.", errors=[{"loc": ["body", position], "msg": message}])
 
 
 def _too_deep() -> InvalidInput:
-    return InvalidInput(
-        f"The body is nested deeper than {MAX_JSON_DEPTH} levels.",
-        errors=[{"loc": ["body"], "msg": "is nested too deeply"}],
-    )
+    return _invalid_body(f"The body is nested deeper than {MAX_JSON_DEPTH} levels.", "is nested too deeply")
 
 
 def _too_large(limit: int) -> TooLarge:

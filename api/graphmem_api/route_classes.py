@@ -1,4 +1,4 @@
-"""What happens to a request before its route sees it: admitted, bounded, read strictly, answered once."""
+"""Route classes: authentication, permissions, body limits and idempotency before a route's function runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from graphmem.domain.api_key import ApiKey
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner, group_key
 from graphmem.errors import InvalidInput
+from graphmem.settings import Settings
 from graphmem_api.auth import Permission, authorize
-from graphmem_api.idempotency import IDEMPOTENCY_HEADER, IdempotentResponder, fingerprint, read_key
+from graphmem_api.idempotency import IdempotentResponder, fingerprint, read_idempotency_key
 from graphmem_api.openapi import add_common_docs
 from graphmem_api.problems import respond_to_error
 from graphmem_api.request_body import StrictRequest
@@ -23,34 +24,48 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class AuthenticatedRoute(APIRoute):
-    """A route behind a key. Subclasses say what it demands and whether it is_write."""
+    """A route that requires a key; subclasses set the permission and whether the route writes."""
 
     permission: ClassVar[Permission] = Permission.READ
     is_write: ClassVar[bool] = False
+    """Whether the route takes an idempotency key, and refuses text that cannot be stored."""
+
     encrypted: ClassVar[bool] = False
+    """Whether responses that are stored for replay are encrypted with the caller's key."""
+
     is_tenant_wide: ClassVar[bool] = False
+    """Whether responses are stored for the tenant, so that erasing a user does not erase them."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint, **add_common_docs(path, options, is_write=self.is_write))
 
     def get_route_handler(self) -> Handler:
-        """Return the handler that guards the one FastAPI makes."""
+        """Return FastAPI's handler of the route behind the checks."""
         handle = super().get_route_handler()
 
-        async def handle_authorized(plain: Request) -> Response:
-            request = StrictRequest(plain.scope, plain.receive)
-            request.allow_unstorable_text = not self.is_write
+        async def handle_authorized(received: Request) -> Response:
+            request = StrictRequest(
+                received.scope,
+                received.receive,
+                max_bytes=self.max_body_bytes(received.app.state.settings),
+                allow_unstorable_text=not self.is_write,
+            )
             caller = await authorize(request, self.permission)
-            value = await self._read_body(request)
-            key = read_key(request) if self.is_write else None
+            body = await self._read_body(request)
+            key = read_idempotency_key(request) if self.is_write else None
             if key is None:
                 return await handle(request)
-            return await self._run_idempotently(request, caller, key, value, handle)
+            return await self._run_idempotently(request, caller, key, body, handle)
 
         return handle_authorized
 
+    @staticmethod
+    def max_body_bytes(settings: Settings) -> int:
+        """Return the size limit of request bodies, in bytes."""
+        return settings.max_body_bytes
+
     async def _read_body(self, request: StrictRequest) -> Any:
-        """Return the body's value, where the route takes JSON, else its text."""
+        """Return the JSON value of the body, or its text where the route takes no JSON."""
         body = await request.body()
         if self.body_field is None:
             return body.decode("latin-1")
@@ -65,81 +80,78 @@ class AuthenticatedRoute(APIRoute):
         return await request.json()
 
     async def _run_idempotently(
-        self, request: Request, caller: ApiKey, key: str, value: Any, handle: Handler
+        self, request: Request, caller: ApiKey, key: str, body: Any, handle: Handler
     ) -> Response:
-        user_id = None if self.is_tenant_wide else _requested_user_id(request, value)
+        user_id = None if self.is_tenant_wide else _requested_user_id(request, body)
         owner = Owner(caller.tenant, user_id or "")
-        in_path = request.path_params.get("user_id")
+        path_user_id = request.path_params.get("user_id")
         record = IdempotentRequest(
             owner=owner,
-            route=f"{request.method} {self.path_format}" + (f" {group_key(in_path)}" if in_path else ""),
+            route=f"{request.method} {self.path_format}" + (f" {group_key(path_user_id)}" if path_user_id else ""),
             key=key,
-            fingerprint=fingerprint(request, f"{caller.role.value} {caller.users}", value),
+            fingerprint=fingerprint(request, f"{caller.role.value} {caller.users}", body),
             contains_user_text=not self.is_tenant_wide,
         )
         secret = request.headers["authorization"] if self.encrypted else None
-        responder = IdempotentResponder(request.app.state.memory.idempotency, secret)
+        responder = IdempotentResponder(request.app.state.services.idempotency, secret)
         return await responder.respond(record, lambda: _response_or_problem(request, handle))
 
 
 async def _response_or_problem(request: Request, handle: Handler) -> Response:
-    """Return the answer of a route with its refusals as answers too, since they are replayed as well."""
+    """Return the response of a route, or the problem document of an expected error: both are replayed."""
     try:
         return await handle(request)
     except Exception as error:
         return respond_to_error(request, error)
 
 
-def _requested_user_id(request: Request, value: Any) -> str | None:
-    """Return whose data a request is about: the user in its path, else the one its body names."""
-    in_path: str | None = request.path_params.get("user_id")
-    if in_path is not None or not isinstance(value, dict):
-        return in_path
-    named = value.get("userId", value.get("user_id"))
-    return named if isinstance(named, str) else None
+def _requested_user_id(request: Request, body: Any) -> str | None:
+    """Return the user that a request is about: the one in the path, else the one that the body names."""
+    path_user_id: str | None = request.path_params.get("user_id")
+    if path_user_id is not None or not isinstance(body, dict):
+        return path_user_id
+    user_id = body.get("userId", body.get("user_id"))
+    return user_id if isinstance(user_id, str) else None
 
 
 class ReadRoute(AuthenticatedRoute):
-    """Reads a user's data, by GET or by a POST that asks a question."""
+    """Reads data of a user, by GET or by a POST with a query as its body."""
 
 
 class WriteRoute(AuthenticatedRoute):
-    """Changes a user's data."""
+    """Changes data of a user."""
 
     permission, is_write = Permission.WRITE, True
 
 
+class ImportRoute(WriteRoute):
+    """Imports data of a user, with a size limit of its own."""
+
+    @staticmethod
+    def max_body_bytes(settings: Settings) -> int:
+        """Return the size limit of imports, in bytes."""
+        return settings.max_import_bytes
+
+
 class AdminReadRoute(AuthenticatedRoute):
-    """Reads what only admins see."""
+    """Reads what only admins may read."""
 
     permission = Permission.ADMIN
 
 
 class AdminWriteRoute(AuthenticatedRoute):
-    """Changes what only admins may."""
+    """Changes what only admins may change."""
 
     permission, is_write = Permission.ADMIN, True
 
 
 class ForgetRoute(AdminWriteRoute):
-    """Erases a user; its record is the tenant's own, or it would be erased with the user."""
+    """Erases a user; its stored response belongs to the tenant and outlives the user."""
 
     is_tenant_wide = True
 
 
 class KeyWriteRoute(AdminWriteRoute):
-    """Makes or revokes keys; a secret in the answer is kept only under the seal of its caller's key."""
+    """Creates or revokes keys; stored responses, which may hold a secret, are encrypted."""
 
     encrypted, is_tenant_wide = True, True
-
-
-__all__ = [
-    "IDEMPOTENCY_HEADER",
-    "AdminReadRoute",
-    "AdminWriteRoute",
-    "AuthenticatedRoute",
-    "ForgetRoute",
-    "KeyWriteRoute",
-    "ReadRoute",
-    "WriteRoute",
-]

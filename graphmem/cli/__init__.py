@@ -2,7 +2,7 @@
 
 
 def main() -> None:
-    """Run the command line; it ends the process with 0 (done), 1 (failed) or 2 (wrong use)."""
+    """Run the command line and exit with 0 (done), 1 (failed) or 2 (wrong use)."""
     from graphmem.cli.app import app
 
     app(prog_name="graphmem")

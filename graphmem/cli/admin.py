@@ -1,22 +1,19 @@
-"""Administration: consolidation and its undoing, maintenance."""
+"""Administration: consolidation, rollback and maintenance."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
-from graphmem.cli.command import AnyUser, Output, Tenant, command
-from graphmem.cli.ingest import read_input
-from graphmem.cli.startup import open_memory
+from graphmem.cli.command import EXIT_FAILED, AnyUser, Output, Tenant, command
+from graphmem.cli.files import read_json
+from graphmem.cli.progress import progress_bar
+from graphmem.cli.startup import open_services
+from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.errors import InvalidInput
 
 app = typer.Typer()
-
-MAINTENANCE_TASKS = ("decay", "compress", "prune", "expire")
 
 
 @command(app, "consolidate")
@@ -26,47 +23,33 @@ async def consolidate(
     tenant: Tenant = "default",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would change.")] = False,
     proposals: Annotated[
-        str | None, typer.Option(help="A JSON file of proposals curated by hand, for one user; - reads standard input.")
+        str | None, typer.Option(help="A JSON file of curated proposals for one user; - reads standard input.")
     ] = None,
 ) -> None:
-    """Merge, link and tidy what has been learned, and keep how to undo it."""
+    """Merge and link memories and tidy entities, so that it can be undone."""
     from graphmem.cli import render
     from graphmem.cli.diff import render_changes
     from graphmem.domain.consolidation_models import RunStatus, parse_proposals
 
     curated = parse_proposals(_read_proposal_list(proposals)) if proposals else None
-    async with open_memory(output, worker=True) as memory:
-        consolidations = memory.consolidations
-        run_id = str(await consolidations.start(tenant, user_id=user, dry_run=dry_run, proposals=curated, actor="cli"))
-        with _analysis_progress(output) as show:
-            async for each in consolidations.follow(tenant, run_id):
-                show(each.batches_done, each.batches)
-        run = await consolidations.get(tenant, run_id)
+    async with open_services(output, worker=True) as services:
+        runs = services.consolidations
+        run_id = str(await runs.start(tenant, user_id=user, dry_run=dry_run, proposals=curated, actor="cli"))
+        with progress_bar(output, "Analysing", "batches") as on_progress:
+            async for run in runs.follow(tenant, run_id):
+                on_progress(run.batches_done, run.batches)
+        run = await runs.get(tenant, run_id)
     output.show(run, *render.run(run), *render_changes(run.changes))
     if run.status in (RunStatus.FAILED, RunStatus.ABORTED):
-        raise typer.Exit(1)
-
-
-@contextmanager
-def _analysis_progress(output: Output) -> Iterator[Callable[[int, int], None]]:
-    """Draw a bar of the batches analysed; the callback takes how many are done of how many there are."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("Analysing"), BarColumn(), MofNCompleteColumn(), TextColumn("batches"), TimeElapsedColumn())
-    with Progress(*columns, console=output.stderr) as bar:
-        task = bar.add_task("batches", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _read_proposal_list(file: str) -> list[Any]:
-    try:
-        given = json.loads(read_input(file))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{file} is not JSON.") from error
-    given = given.get("proposals") if isinstance(given, dict) else given
-    if not isinstance(given, list):
+    document = read_json(file)
+    proposals = document.get("proposals") if isinstance(document, dict) else document
+    if not isinstance(proposals, list):
         raise InvalidInput(f"{file} holds no list of proposals.")
-    return given
+    return proposals
 
 
 @command(app, "runs")
@@ -81,12 +64,12 @@ async def runs(
     from graphmem.cli import render
     from graphmem.cli.diff import render_changes
 
-    async with open_memory(output) as memory:
+    async with open_services(output) as services:
         if run_id is not None:
-            run = await memory.consolidations.get(tenant, run_id)
+            run = await services.consolidations.get(tenant, run_id)
             output.show(run, *render.run(run), *render_changes(run.changes))
             return
-        page = await memory.consolidations.page(tenant, user_id=user, limit=limit, cursor=None)
+        page = await services.consolidations.page(tenant, user_id=user, limit=limit, cursor=None)
     output.show(page, render.runs(page.items))
 
 
@@ -95,34 +78,36 @@ async def rollback(
     output: Output,
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run to undo.")],
     tenant: Tenant = "default",
-    force: Annotated[bool, typer.Option("--force", help="Also where later writes touched the same things.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite later writes to the same memories.")] = False,
 ) -> None:
     """Undo a consolidation run: restore exactly what it changed."""
     from graphmem.cli import render
 
-    async with open_memory(output) as memory:
-        undone = await memory.consolidations.rollback(tenant, run_id, force=force, actor="cli")
-    output.show(undone, *render.rollback(undone))
+    async with open_services(output) as services:
+        result = await services.consolidations.rollback(tenant, run_id, force=force, actor="cli")
+    output.show(result, *render.rollback(result))
 
 
 @command(app, "maintain")
 async def maintain(
     output: Output,
-    tasks: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(MAINTENANCE_TASKS)}; absent: all.")] = None,
+    tasks: Annotated[
+        list[str] | None, typer.Argument(help=f"Any of {', '.join(MaintenanceTask)}; absent: all.")
+    ] = None,
     tenant: Tenant = "default",
 ) -> None:
     """Run maintenance now: decay, compress, prune, expire."""
     from graphmem.cli import render
 
-    unknown = [task for task in tasks or () if task not in MAINTENANCE_TASKS]
+    unknown = [task for task in tasks or () if task not in [*MaintenanceTask]]
     if unknown:
-        raise InvalidInput(f"There is no task {unknown[0]!r}: choose of {', '.join(MAINTENANCE_TASKS)}.")
-    async with open_memory(output, worker=True) as memory:
-        done = await memory.maintenance.run(tenant, list(tasks or MAINTENANCE_TASKS))
-    output.show(
-        {"tasks": done}, render.name_value_pairs({task: _format_counts(counts) for task, counts in done.items()})
-    )
+        raise InvalidInput(f"There is no task {unknown[0]!r}: choose from {', '.join(MaintenanceTask)}.")
+    chosen = [MaintenanceTask(task) for task in tasks or MaintenanceTask]
+    async with open_services(output, worker=True) as services:
+        results = await services.maintenance.run(tenant, chosen)
+    shown = {task.value: _format_counts(counts) for task, counts in results.items()}
+    output.show({"tasks": results}, render.name_value_pairs(shown))
 
 
-def _format_counts(counts: dict[str, Any]) -> str:
+def _format_counts(counts: dict[str, int | str]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items()) or "nothing to do"

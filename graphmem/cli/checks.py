@@ -1,11 +1,10 @@
-"""The checks of `graphmem doctor`: they start nothing, write nothing and tell no secret."""
+"""The checks of `graphmem doctor`: they start nothing, write nothing and show no secret."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import shutil
-import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from graphmem import embedded, tracing
 from graphmem.artifacts import Jar
+from graphmem.cli.ports import bind_port
 from graphmem.errors import ConfigurationError, GraphmemError
 from graphmem.settings import Settings
 
@@ -23,7 +23,7 @@ _MODEL_TIMEOUT_SECONDS = 10
 
 
 class CheckStatus(StrEnum):
-    """How a part is: `note` is worth knowing and stops nothing."""
+    """The verdict of a check; a `note` is worth knowing and prevents nothing."""
 
     OK = "ok"
     NOTE = "note"
@@ -32,7 +32,7 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One part: how it is and, where it is not well, how to fix it."""
+    """The result of checking one part of the installation, and how to fix it."""
 
     part: str
     verdict: CheckStatus
@@ -41,7 +41,7 @@ class Check:
 
 
 async def run_checks(settings: Settings) -> AsyncIterator[Check]:
-    """Look at every part, one after the other."""
+    """Check every part of the installation."""
     yield check_python()
     for check in check_extras(settings):
         yield check
@@ -53,7 +53,7 @@ async def run_checks(settings: Settings) -> AsyncIterator[Check]:
         yield check_java()
         yield await check_jars(settings)
         server = await embedded.status(settings.data_dir)
-    for check in check_ports(settings, embedded_runs=server is not None):
+    for check in check_ports(settings, is_neo4j_running=server is not None):
         yield check
     yield await check_embedder(settings)
     async for check in check_database(settings, server):
@@ -63,13 +63,13 @@ async def run_checks(settings: Settings) -> AsyncIterator[Check]:
 
 
 def check_python() -> Check:
-    """Tell which Python this is; an older one could not install graphmem."""
+    """Return the version of Python; graphmem cannot be installed with one that is too old."""
     return Check("Python", CheckStatus.OK, f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}")
 
 
 def check_extras(settings: Settings) -> list[Check]:
-    """Check the optional packages; only those that the settings call for are needed."""
-    wanted = {
+    """Check the optional dependencies; the settings decide which are required."""
+    extras = {
         "sentence-transformers": (
             ("sentence_transformers",),
             settings.embedder == "sentence-transformers" or settings.rerank_model is not None,
@@ -78,34 +78,34 @@ def check_extras(settings: Settings) -> list[Check]:
         "graphiti": (("graphiti_core",), False),
         "otel": (("opentelemetry.sdk",), tracing.is_tracing_enabled()),
     }
-    return [_check_extra(name, modules, needed) for name, (modules, needed) in wanted.items()]
+    return [_check_extra(name, modules, is_required) for name, (modules, is_required) in extras.items()]
 
 
-def _check_extra(name: str, modules: tuple[str, ...], needed: bool) -> Check:
+def _check_extra(name: str, modules: tuple[str, ...], is_required: bool) -> Check:
     missing = [module for module in modules if find_spec(module) is None]
     if not missing:
         return Check(f"extra {name}", CheckStatus.OK, "installed")
-    if not needed:
-        return Check(f"extra {name}", CheckStatus.NOTE, "not installed, and not needed")
+    if not is_required:
+        return Check(f"extra {name}", CheckStatus.NOTE, "not installed, and not required")
     fix = f"pip install 'graphmem[{name}]'"
     return Check(f"extra {name}", CheckStatus.BROKEN, f"{', '.join(missing)} not installed", fix)
 
 
 def check_disk(folder: Path) -> Check:
-    """Check that a folder, or the nearest one above it, can be written and has room."""
-    there = folder.expanduser().absolute()
-    while not there.exists():
-        there = there.parent
+    """Check that a folder, or its nearest existing parent, is writable and has free space."""
+    existing = folder.expanduser().absolute()
+    while not existing.exists():
+        existing = existing.parent
     part = f"disk {folder}"
-    if not os.access(there, os.W_OK | os.X_OK):
-        return Check(
-            part, CheckStatus.BROKEN, f"{there} is not writable", "Set GRAPHMEM_DATA_DIR and GRAPHMEM_CACHE_DIR."
-        )
-    free = shutil.disk_usage(there).free
-    shown = f"{free / 1024**3:.1f} GB free"
-    if free < _MIN_FREE_BYTES:
-        return Check(part, CheckStatus.BROKEN, shown, "Make room, or set GRAPHMEM_DATA_DIR and GRAPHMEM_CACHE_DIR.")
-    return Check(part, CheckStatus.OK, shown)
+    if not os.access(existing, os.W_OK | os.X_OK):
+        fix = "Set GRAPHMEM_DATA_DIR and GRAPHMEM_CACHE_DIR."
+        return Check(part, CheckStatus.BROKEN, f"{existing} is not writable", fix)
+    free_bytes = shutil.disk_usage(existing).free
+    detail = f"{free_bytes / 1024**3:.1f} GB free"
+    if free_bytes < _MIN_FREE_BYTES:
+        fix = "Free disk space, or set GRAPHMEM_DATA_DIR and GRAPHMEM_CACHE_DIR."
+        return Check(part, CheckStatus.BROKEN, detail, fix)
+    return Check(part, CheckStatus.OK, detail)
 
 
 def check_java() -> Check:
@@ -113,14 +113,14 @@ def check_java() -> Check:
     from graphmem.embedded.java import find_java
 
     try:
-        found = find_java()
+        java = find_java()
     except ConfigurationError as error:
         return _broken_check("Java", error)
-    return Check("Java", CheckStatus.OK, f"{found.version} at {found.executable}")
+    return Check("Java", CheckStatus.OK, f"{java.version} at {java.executable}")
 
 
 async def check_jars(settings: Settings) -> Check:
-    """Check that the embedded Neo4j's jars are in the cache and are the locked ones."""
+    """Check that the embedded Neo4j's jars are in the cache and match the lock file."""
     from graphmem.embedded.distribution import neo4j_jars
 
     missing = await asyncio.to_thread(neo4j_jars().find_missing, settings.cache_dir)
@@ -134,27 +134,25 @@ def _total_size(jars: Sequence[Jar]) -> str:
     return f"{sum(jar.size for jar in jars) / 1024**2:.0f} MB"
 
 
-def check_ports(settings: Settings, *, embedded_runs: bool) -> list[Check]:
+def check_ports(settings: Settings, *, is_neo4j_running: bool) -> list[Check]:
     """Check that the ports to listen on are free."""
-    wanted = [("port of the API", settings.host, settings.port, "GRAPHMEM_PORT")]
-    if settings.neo4j_uri is None and not embedded_runs:
-        wanted.append(("Bolt port", "127.0.0.1", settings.bolt_port, "GRAPHMEM_BOLT_PORT"))
-        wanted.append(("Browser port", "127.0.0.1", settings.http_port, "GRAPHMEM_HTTP_PORT"))
-    return [_check_port(part, host, port, setting) for part, host, port, setting in wanted]
+    ports = [("port of the API", settings.host, settings.port, "GRAPHMEM_PORT")]
+    if settings.neo4j_uri is None and not is_neo4j_running:
+        ports.append(("Bolt port", "127.0.0.1", settings.bolt_port, "GRAPHMEM_BOLT_PORT"))
+        ports.append(("Browser port", "127.0.0.1", settings.http_port, "GRAPHMEM_HTTP_PORT"))
+    return [_check_port(part, host, port, setting) for part, host, port, setting in ports]
 
 
 def _check_port(part: str, host: str, port: int, setting: str) -> Check:
     if port == 0:
-        return Check(part, CheckStatus.OK, "any free one")
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            detail = f"{host}:{port} cannot be listened on: {error.strerror or error}"
-            if setting == "GRAPHMEM_PORT":
-                return Check(part, CheckStatus.NOTE, f"{detail} (a running `graphmem serve`?)", f"Else set {setting}.")
-            return Check(part, CheckStatus.BROKEN, detail, f"Free it, or set {setting} to another (0: any free one).")
+        return Check(part, CheckStatus.OK, "any free port")
+    try:
+        bind_port(host, port, f"free it, or set {setting} to another (0: any free port).").close()
+    except ConfigurationError as error:
+        check = _broken_check(part, error)
+        if setting != "GRAPHMEM_PORT":
+            return check
+        return Check(part, CheckStatus.NOTE, f"{check.detail} (a running `graphmem serve`?)", check.fix)
     return Check(part, CheckStatus.OK, f"{host}:{port} is free")
 
 
@@ -164,18 +162,18 @@ async def check_embedder(settings: Settings) -> Check:
     from graphmem.embedding.onnx import OnnxEmbedder
 
     try:
-        made = create_embedder(settings)
+        embedder = create_embedder(settings)
         try:
-            if isinstance(made, OnnxEmbedder) and (missing := await made.find_missing_jars()):
-                detail = f"{made.model} ({_total_size(missing)}) is downloaded at its first use"
+            if isinstance(embedder, OnnxEmbedder) and (missing := await embedder.find_missing_jars()):
+                detail = f"{embedder.model} ({_total_size(missing)}) is downloaded at its first use"
                 return Check("embedder", CheckStatus.NOTE, detail)
-            await made.open()
-            await made.embed(["a sentence"])
+            await embedder.open()
+            await embedder.embed(["a sentence"])
         finally:
-            await made.aclose()
+            await embedder.aclose()
     except GraphmemError as error:
         return _broken_check("embedder", error)
-    return Check("embedder", CheckStatus.OK, f"{made.model}, {made.dimension} dimensions")
+    return Check("embedder", CheckStatus.OK, f"{embedder.model}, {embedder.dimension} dimensions")
 
 
 async def check_database(settings: Settings, server: embedded.ServerInfo | None) -> AsyncIterator[Check]:
@@ -185,38 +183,37 @@ async def check_database(settings: Settings, server: embedded.ServerInfo | None)
 
     if settings.neo4j_uri:
         password = settings.neo4j_password.get_secret_value() if settings.neo4j_password else ""
-        address = (settings.neo4j_uri, settings.neo4j_user, password, settings.neo4j_database)
+        connection = (settings.neo4j_uri, settings.neo4j_user, password, settings.neo4j_database)
     elif server:
-        address = (server.uri, server.user, server.password, "neo4j")
+        connection = (server.uri, server.user, server.password, "neo4j")
     else:
-        yield Check("Neo4j", CheckStatus.OK, "the embedded one is not running; it is started when it is needed")
+        yield Check("Neo4j", CheckStatus.OK, "embedded, not running; it is started at first use")
         return
     try:
-        graph = Graph(*address)
+        graph = Graph(*connection)
         try:
             await graph.verify_connectivity()
-            yield Check("Neo4j", CheckStatus.OK, f"answers at {address[0]}")
+            yield Check("Neo4j", CheckStatus.OK, f"answers at {connection[0]}")
             rows = await graph.fetch("schema.list_applied_migrations")
-            waiting = pending_migrations(load_migrations(), {row["version"]: row["checksum"] for row in rows})
-            held = await graph.fetch("schema.get_embedding_model")
+            pending = pending_migrations(load_migrations(), {row["version"]: row["checksum"] for row in rows})
+            models = await graph.fetch("schema.get_embedding_model")
         finally:
             await graph.close()
     except GraphmemError as error:
         yield _broken_check("Neo4j", error)
         return
-    vectors = f", vectors of {held[0]['model']} ({held[0]['dimension']} dimensions)" if held else ""
-    if waiting:
-        yield Check(
-            "schema", CheckStatus.NOTE, f"{len(waiting)} migrations are to be run{vectors}", "graphmem db migrate"
-        )
+    vectors = f", vectors of {models[0]['model']} ({models[0]['dimension']} dimensions)" if models else ""
+    if pending:
+        detail = f"{len(pending)} migrations are pending{vectors}"
+        yield Check("schema", CheckStatus.NOTE, detail, "graphmem db migrate")
     else:
         yield Check("schema", CheckStatus.OK, f"up to date{vectors}")
 
 
 async def check_job_store(settings: Settings) -> Check:
-    """Check that the job store answers; an SQLite one that is not there yet is made at first use."""
+    """Check that the job store answers; an SQLite file that does not exist is created at first use."""
     if settings.jobs_url is None and not settings.data_dir.expanduser().exists():
-        return Check("job store", CheckStatus.OK, "SQLite in the data folder, made at first use")
+        return Check("job store", CheckStatus.OK, "SQLite in the data folder, created at first use")
     from graphmem.jobs import JobRunner
 
     try:
@@ -224,20 +221,17 @@ async def check_job_store(settings: Settings) -> Check:
             await runner.list(limit=1)
     except GraphmemError as error:
         return _broken_check("job store", error)
-    return Check(
-        "job store", CheckStatus.OK, "SQLite in the data folder" if settings.jobs_url is None else "Postgres answers"
-    )
+    detail = "SQLite in the data folder" if settings.jobs_url is None else "Postgres answers"
+    return Check("job store", CheckStatus.OK, detail)
 
 
 async def check_language_model(settings: Settings) -> Check:
-    """Check that the language model's server can be reached and takes the key."""
+    """Check that the language model's server can be reached and accepts the key."""
+    part = "language model"
     if not settings.has_model:
-        return Check(
-            "language model",
-            CheckStatus.NOTE,
-            "none configured: messages are stored and searched, nothing is extracted from them",
-            "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any compatible server.",
-        )
+        detail = "none configured: messages are stored and searched, but no memories are extracted from them"
+        fix = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any compatible server."
+        return Check(part, CheckStatus.NOTE, detail, fix)
     from openai import APIStatusError, OpenAIError
 
     from graphmem.llm.client import DEFAULT_MODEL
@@ -245,26 +239,24 @@ async def check_language_model(settings: Settings) -> Check:
 
     key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
     base_url = settings.openai_base_url or DEFAULT_BASE_URL
-    name = settings.llm_model or DEFAULT_MODEL
+    model = settings.llm_model or DEFAULT_MODEL
     try:
         async with create_client(base_url, key, _MODEL_TIMEOUT_SECONDS) as client:
-            await client.models.retrieve(name)
+            await client.models.retrieve(model)
     except APIStatusError as error:
         if error.status_code in (401, 403):
-            return Check("language model", CheckStatus.BROKEN, f"{base_url} refuses the key", "Set OPENAI_API_KEY.")
+            return Check(part, CheckStatus.BROKEN, f"{base_url} rejects the key", "Set OPENAI_API_KEY.")
         if error.status_code >= 500:
-            return Check(
-                "language model", CheckStatus.BROKEN, f"{base_url} answers {error.status_code}", "Try again later."
-            )
-        detail = f"{base_url} answers, but does not tell of {name}"
-        return Check("language model", CheckStatus.NOTE, detail, "If extraction fails, set GRAPHMEM_LLM_MODEL.")
+            return Check(part, CheckStatus.BROKEN, f"{base_url} answers {error.status_code}", "Try again later.")
+        detail = f"{base_url} answers, but does not list {model}"
+        return Check(part, CheckStatus.NOTE, detail, "If extraction fails, set GRAPHMEM_LLM_MODEL.")
     except OpenAIError as error:
         reason = f"{base_url} cannot be reached ({type(error).__name__})"
-        return Check("language model", CheckStatus.BROKEN, reason, "See that it runs, or set OPENAI_BASE_URL.")
-    return Check("language model", CheckStatus.OK, f"{name} at {base_url}")
+        return Check(part, CheckStatus.BROKEN, reason, "Check that it runs, or set OPENAI_BASE_URL.")
+    return Check(part, CheckStatus.OK, f"{model} at {base_url}")
 
 
 def _broken_check(part: str, error: GraphmemError) -> Check:
-    """Return the check of a part that failed; errors tell what is wrong and, after a colon, what to do."""
+    """Return the check of a part that failed; errors say what is wrong and, after a colon, how to fix it."""
     detail, _, fix = error.detail.partition(": ")
     return Check(part, CheckStatus.BROKEN, detail, fix)

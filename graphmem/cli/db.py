@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphmem.cli.command import Output, command, read_settings
-from graphmem.cli.startup import download_progress
+from graphmem.cli.embedded_neo4j import browser_access, server_details, start_detached
+from graphmem.cli.progress import download_progress
 from graphmem.errors import ConfigurationError
+from graphmem.resources import cypher_root
 
 if TYPE_CHECKING:
-    from graphmem.embedded import ServerInfo
     from graphmem.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
@@ -20,35 +21,38 @@ app = typer.Typer(no_args_is_help=True)
 @command(app, "start")
 async def start(output: Output) -> None:
     """Start the embedded Neo4j and leave it running until `graphmem db stop`."""
-    info = await _start(output, _embedded_settings())
-    output.show(describe_server(info), f"Neo4j runs at {info.uri}; stop it with `graphmem db stop`.")
+    info = await start_detached(output, _embedded_settings())
+    output.show(server_details(info), f"Neo4j runs at {info.uri}; stop it with `graphmem db stop`.")
 
 
 @command(app, "stop")
 async def stop_server(output: Output) -> None:
-    """Stop the embedded Neo4j, whoever uses it."""
+    """Stop the embedded Neo4j, even while it is used."""
     from graphmem.embedded import stop
 
     stopped = await stop(_embedded_settings().data_dir)
-    output.show({"stopped": stopped}, "Neo4j is stopped." if stopped else "Neo4j did not run.")
+    output.show({"stopped": stopped}, "Neo4j is stopped." if stopped else "Neo4j was not running.")
 
 
 @command(app, "status")
 async def status(output: Output) -> None:
-    """Tell whether Neo4j runs and how to reach it."""
+    """Show whether Neo4j runs and how to reach it."""
     from graphmem import embedded
+    from graphmem.bootstrap import open_graph
     from graphmem.cli import render
 
     settings = read_settings()
     if settings.neo4j_uri:
-        await _check_connection(settings)
+        async with open_graph(settings):
+            pass
         output.show({"running": True, "uri": settings.neo4j_uri}, f"Neo4j answers at {settings.neo4j_uri}.")
         return
     info = await embedded.status(settings.data_dir)
     if info is None:
-        output.show({"running": False}, f"No Neo4j runs in {settings.data_dir}: start it with `graphmem db start`.")
+        sentence = f"Neo4j is not running in {settings.data_dir}: start it with `graphmem db start`."
+        output.show({"running": False}, sentence)
         return
-    output.show(describe_server(info), render.name_value_pairs(describe_server(info)))
+    output.show(server_details(info), render.name_value_pairs(server_details(info)))
 
 
 @command(app, "migrate")
@@ -59,9 +63,9 @@ async def migrate(output: Output) -> None:
     from graphmem.store import migrations
 
     settings = read_settings()
-    with download_progress(output) as progress:
-        embedder = create_embedder(settings, progress)
-        async with open_graph(settings, progress) as graph:
+    with download_progress(output) as on_download:
+        embedder = create_embedder(settings, on_download)
+        async with open_graph(settings, on_download) as graph:
             if not embedder.dimension:
                 await embedder.open()
             try:
@@ -76,33 +80,19 @@ async def migrate(output: Output) -> None:
 async def browser(
     output: Output, open: Annotated[bool, typer.Option(help="Open it in the web browser.")] = True
 ) -> None:
-    """Open Neo4j Browser on the embedded database, and tell how to log in."""
+    """Open Neo4j Browser on the embedded database, and show how to log in."""
     from graphmem.cli import render
 
-    info = await _start(output, _embedded_settings())
+    settings = _embedded_settings()
+    info = await start_detached(output, settings)
     if open and not output.flags.json:
         typer.launch(info.browser_url)
-    output.show(describe_server(info), render.browser_access(info))
-
-
-async def _start(output: Output, settings: Settings) -> ServerInfo:
-    from graphmem.embedded import EmbeddedNeo4j
-
-    with download_progress(output) as progress:
-        server = await EmbeddedNeo4j.start_or_join(
-            settings.data_dir,
-            settings.cache_dir,
-            bolt_port=settings.bolt_port,
-            http_port=settings.http_port,
-            mirror=settings.jar_mirror,
-            progress=progress,
-            detached=True,
-        )
-    await server.stop()
-    return server.info
+    shown = {**browser_access(settings, info), "queries and style in": cypher_root() / "explore"}
+    output.show(server_details(info), render.name_value_pairs(shown))
 
 
 def _embedded_settings() -> Settings:
+    """Return the settings; raise ConfigurationError when they name a Neo4j of their own."""
     settings = read_settings()
     if settings.neo4j_uri:
         raise ConfigurationError(
@@ -110,24 +100,3 @@ def _embedded_settings() -> Settings:
             "unset it, or use that server's own tools."
         )
     return settings
-
-
-async def _check_connection(settings: Settings) -> None:
-    from graphmem.bootstrap import open_graph
-
-    async with open_graph(settings):
-        pass
-
-
-def describe_server(info: ServerInfo) -> dict[str, Any]:
-    """Return what may be told about a running server: everything but its password."""
-    return {
-        "running": True,
-        "uri": info.uri,
-        "user": info.user,
-        "browser_url": info.browser_url,
-        "password_file": str(info.password_file),
-        "home": str(info.home),
-        "pid": info.pid,
-        "detached": info.detached,
-    }

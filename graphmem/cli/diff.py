@@ -1,10 +1,11 @@
-"""What a consolidation run changes, as a table: one row for each field of a memory or an entity."""
+"""The changes of a consolidation run as a table: one row for each changed field of a memory or an entity."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rich.table import Table
 from rich.text import Text
 
 from graphmem.cli.render import Renderable, add_row, make_table
@@ -13,64 +14,67 @@ from graphmem.domain.consolidation_models import GraphChange
 MEMORY_FIELDS = {
     "status": "status",
     "superseded_by": "replaced by",
-    "from": "about",
+    "from": "subject",
     "to": "object",
     "entity_ids": "mentions",
-    "associations": "goes with",
+    "associations": "associated with",
     "confidence": "confidence",
     "importance": "importance",
     "tags": "tags",
-    "valid_at": "since",
-    "invalid_at": "until",
+    "valid_at": "valid from",
+    "invalid_at": "valid until",
 }
+"""The fields of a memory that are shown, and their names in the table; all others follow from these."""
+
 ENTITY_FIELDS = {"type": "type", "aliases": "aliases", "summary": "summary", "attributes": "attributes"}
-"""The fields that are told, under the names they are told by; the others follow from them."""
+"""The fields of an entity that are shown, and their names in the table."""
 
 Properties = Mapping[str, Any]
 
 
 def render_changes(changes: Sequence[GraphChange]) -> list[Renderable]:
-    """Draw what a run changed, or would change; nothing when it changes nothing."""
+    """Return the changes of a run, or of a dry run, as a table; an empty list when there are none."""
     if not changes:
         return []
     names = _display_names(changes)
-    drawn = make_table("", "which", "what", "before", "after")
+    table = make_table("", "which", "field", "before", "after")
     for memory_id, (before, after) in _memory_states(changes).items():
-        _add_rows(drawn, "memory", names.get(memory_id, memory_id), MEMORY_FIELDS, before, after, names)
+        _add_rows(table, "memory", names.get(memory_id, memory_id), MEMORY_FIELDS, before, after, names)
     for change in changes:
         if change.kind == "entity":
-            _add_rows(drawn, "entity", names[change.id], ENTITY_FIELDS, change.before, change.after, names)
-    ties = sum(change.kind in ("episode", "mention") for change in changes)
-    return [drawn, Text(f"and {ties} ties to messages")] if ties else [drawn]
+            _add_rows(table, "entity", names[change.id], ENTITY_FIELDS, change.before, change.after, names)
+    link_count = sum(change.kind in ("episode", "mention") for change in changes)
+    return [table, Text(f"and {link_count} links to messages")] if link_count else [table]
 
 
 def _memory_states(changes: Sequence[GraphChange]) -> dict[str, tuple[Properties | None, Properties | None]]:
-    """Return what is believed of each memory before and after."""
-    found: dict[str, tuple[Properties | None, Properties | None]] = {}
+    """Return the current version of each memory before and after."""
+    states: dict[str, tuple[Properties | None, Properties | None]] = {}
     for change in changes:
         if change.kind == "fact" and change.memory_id:
-            before, after = found.get(change.memory_id, (None, None))
-            found[change.memory_id] = (_known_now(change.before) or before, _known_now(change.after) or after)
-    return found
+            before, after = states.get(change.memory_id, (None, None))
+            states[change.memory_id] = (_if_known(change.before) or before, _if_known(change.after) or after)
+    return states
 
 
-def _known_now(properties: Properties | None) -> Properties | None:
-    return properties if properties and not properties.get("expired_at") else None
+def _if_known(version: Properties | None) -> Properties | None:
+    """Return a version unless its known time has ended."""
+    return version if version and not version.get("expired_at") else None
 
 
 def _display_names(changes: Sequence[GraphChange]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for change in changes:
         properties = change.after or change.before or {}
         if change.kind == "fact" and change.memory_id:
-            found[change.memory_id] = str(properties.get("fact"))
+            names[change.memory_id] = str(properties.get("fact"))
         elif change.kind == "entity":
-            found[change.id] = str(properties.get("name"))
-    return found
+            names[change.id] = str(properties.get("name"))
+    return names
 
 
 def _add_rows(
-    drawn: Any,
+    table: Table,
     kind: str,
     which: str,
     fields: Mapping[str, str],
@@ -79,10 +83,10 @@ def _add_rows(
     names: Mapping[str, str],
 ) -> None:
     if before is None or after is None:
-        add_row(drawn, kind, which, "new" if before is None else "gone")
+        add_row(table, kind, which, "new" if before is None else "removed")
         return
-    for name, was, now in _changed_fields(fields, before, after):
-        add_row(drawn, kind, which, name, _format_value(was, names), _format_value(now, names))
+    for name, old, new in _changed_fields(fields, before, after):
+        add_row(table, kind, which, name, _format_value(old, names), _format_value(new, names))
 
 
 def _changed_fields(fields: Mapping[str, str], before: Properties, after: Properties) -> Iterator[tuple[str, Any, Any]]:
@@ -93,5 +97,5 @@ def _changed_fields(fields: Mapping[str, str], before: Properties, after: Proper
 
 def _format_value(value: object, names: Mapping[str, str]) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(_format_value(each, names) for each in value)
+        return ", ".join(_format_value(item, names) for item in value)
     return "" if value is None else names.get(str(value), str(value))

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import Output, command
-from graphmem.cli.startup import open_memory
+from graphmem.cli.startup import open_services
 
 app = typer.Typer(no_args_is_help=True)
 
-Tenant = Annotated[str, typer.Option("--tenant", help="The tenant the key belongs to.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="The tenant that the key belongs to.")]
 
 
 @command(app, "create")
@@ -22,25 +22,26 @@ async def create(
     user: Annotated[list[str] | None, typer.Option("--user", "-u", help="Only this user; repeat for several.")] = None,
     tenant: Tenant = "default",
 ) -> None:
-    """Make a key; it is shown once."""
+    """Create an API key; it is shown once."""
     from rich.text import Text
 
     from graphmem.cli import render
     from graphmem.domain.api_key import ApiKeyIn
+    from graphmem.domain.validation import validate_input
 
-    wanted = ApiKeyIn.model_validate({"name": name, "role": role, "users": user or None})
-    async with open_memory(output) as memory:
-        key = await memory.keys.create(tenant, wanted)
+    request = validate_input(ApiKeyIn, {"name": name, "role": role, "users": user or None})
+    async with open_services(output) as services:
+        key = await services.keys.create(tenant, request)
     output.show(key, render.keys([key]), Text(f"Key: {key.key}\nIt is not shown again.", no_wrap=True))
 
 
 @command(app, "list")
 async def list_keys(output: Output, tenant: Tenant = "default") -> None:
-    """List a tenant's keys, without their secrets."""
+    """List a tenant's API keys without their secrets."""
     from graphmem.cli import render
 
-    async with open_memory(output) as memory:
-        keys = await memory.keys.list(tenant)
+    async with open_services(output) as services:
+        keys = await services.keys.list(tenant)
     output.show({"items": keys}, render.keys(keys))
 
 
@@ -48,7 +49,7 @@ async def list_keys(output: Output, tenant: Tenant = "default") -> None:
 async def revoke(
     output: Output, key_id: Annotated[str, typer.Argument(help="The key's id.")], tenant: Tenant = "default"
 ) -> None:
-    """Revoke a key at once."""
-    async with open_memory(output) as memory:
-        await memory.keys.revoke(tenant, key_id)
+    """Revoke an API key with immediate effect."""
+    async with open_services(output) as services:
+        await services.keys.revoke(tenant, key_id)
     output.show({}, f"The key {key_id} is revoked.")

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import Output, Tenant, User, command
-from graphmem.cli.startup import open_memory
+from graphmem.cli.startup import open_services
 
 app = typer.Typer()
 
-ValidAsOf = Annotated[str | None, typer.Option(help="What held then: a time such as 2025-06-01T12:00:00Z.")]
-KnownAsOf = Annotated[str | None, typer.Option(help="What was known then.")]
+ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
+KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
 
 
@@ -29,8 +29,8 @@ async def add(
     single_valued: Annotated[
         bool, typer.Option("--single-valued", help="The subject has one such object at a time.")
     ] = False,
-    valid_at: Annotated[str | None, typer.Option(help="Since when it holds.")] = None,
-    invalid_at: Annotated[str | None, typer.Option(help="Since when it no longer holds.")] = None,
+    valid_at: Annotated[str | None, typer.Option(help="When it becomes true.")] = None,
+    invalid_at: Annotated[str | None, typer.Option(help="When it stops being true.")] = None,
     expires_at: Annotated[str | None, typer.Option(help="When it is no longer recalled.")] = None,
     confidence: Annotated[float, typer.Option(help="0 to 1; below 0.5 nothing is stored.")] = 0.9,
     importance: Annotated[float, typer.Option(help="0 to 1.")] = 0.5,
@@ -41,13 +41,13 @@ async def add(
     ] = None,
     immutable: Annotated[bool, typer.Option("--immutable", help="Nobody may change it.")] = False,
 ) -> None:
-    """Save one statement, without a model."""
+    """Save one statement, without a language model."""
     from graphmem.cli import render
     from graphmem.domain.identity import make_owner
-    from graphmem.domain.memory import MemoryIn
+    from graphmem.domain.inputs import parse_memories
 
     owner = make_owner(tenant, user)
-    given = {
+    statement = {
         "content": text,
         "type": type,
         "subject": {"name": subject} if subject else None,
@@ -64,9 +64,9 @@ async def add(
         "supersedes": supersedes or [],
         "immutable": immutable,
     }
-    wanted = MemoryIn.model_validate(given)
-    async with open_memory(output) as memory:
-        results = await memory.memories.save(owner, [wanted], actor="cli", kind="cli")
+    memories = parse_memories(statement).memories
+    async with open_services(output) as services:
+        results = await services.memories.save(owner, memories, actor="cli", kind="cli")
     output.show({"results": results}, render.save_results(results))
 
 
@@ -87,15 +87,16 @@ async def search(
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
     include_superseded: Annotated[
-        bool, typer.Option("--include-superseded", help="Also what no longer holds.")
+        bool, typer.Option("--include-superseded", help="Also memories that are no longer true.")
     ] = False,
     messages: Annotated[bool, typer.Option("--messages", help="Also search the messages themselves.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Show every rank and factor behind a score.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the ranks and factors behind each score.")] = False,
 ) -> None:
-    """Search by meaning, words and neighbourhood."""
+    """Search memories by meaning, keywords and graph."""
     from graphmem.cli import render
     from graphmem.domain.identity import make_owner
     from graphmem.domain.search_models import SearchQuery
+    from graphmem.domain.validation import validate_input
 
     owner = make_owner(tenant, user)
     given = {
@@ -114,12 +115,11 @@ async def search(
         "include_messages": messages,
         "explain": explain,
     }
-    query = SearchQuery.model_validate(given)
-    async with open_memory(output) as memory:
-        answer = await memory.retrieval.search(owner, query)
-    output.show(
-        answer, render.search_hits(answer.results), *([render.message_hits(answer.messages)] if messages else [])
-    )
+    query = validate_input(SearchQuery, given)
+    async with open_services(output) as services:
+        response = await services.retrieval.search(owner, query)
+    message_table = [render.message_hits(response.messages)] if messages else []
+    output.show(response, render.search_hits(response.results), *message_table)
 
 
 @command(app, "entity")
@@ -130,14 +130,14 @@ async def entity(
     tenant: Tenant = "default",
     limit: Annotated[int, typer.Option(help="Most memories of each entity, 1 to 200.")] = 20,
 ) -> None:
-    """Look entities up by name and show what is known about them; no model, no embedding."""
+    """Look up entities by name and show what is known about them; no model, no embedding."""
     from graphmem.cli import render
     from graphmem.domain.identity import make_owner
 
     owner = make_owner(tenant, user)
-    async with open_memory(output) as memory:
-        answer = await memory.retrieval.lookup(owner, text, limit)
-    output.show(answer, *render.lookup_answer(answer))
+    async with open_services(output) as services:
+        response = await services.retrieval.lookup(owner, text, limit)
+    output.show(response, *render.lookup_response(response))
 
 
 @command(app, "history")
@@ -152,9 +152,9 @@ async def history(
     from graphmem.domain.identity import make_owner
 
     owner = make_owner(tenant, user)
-    async with open_memory(output) as memory:
-        rows = await memory.memories.history(owner, memory_id)
-    output.show({"items": rows}, render.history(rows))
+    async with open_services(output) as services:
+        versions = await services.memories.history(owner, memory_id)
+    output.show({"items": versions}, render.history(versions))
 
 
 @command(app, "sessions")
@@ -169,30 +169,31 @@ async def sessions(
     from graphmem.domain.identity import make_owner
 
     owner = make_owner(tenant, user)
-    async with open_memory(output) as memory:
-        page = await memory.messages.list_sessions(owner, limit=limit)
+    async with open_services(output) as services:
+        page = await services.messages.list_sessions(owner, limit=limit)
     output.show(page, render.sessions(page.items))
 
 
 @command(app, "context")
 async def context(
     output: Output,
-    question: Annotated[str, typer.Argument(help="What the user is about to be answered.")],
+    question: Annotated[str, typer.Argument(help="The question that the model is to answer.")],
     user: User,
     tenant: Tenant = "default",
-    session: Annotated[str | None, typer.Option(help="The session it is asked in.")] = None,
-    domain: Annotated[str | None, typer.Option(help="The domain it belongs to.")] = None,
-    token_budget: Annotated[int, typer.Option(help="Most tokens of preamble and question.")] = 2000,
+    session: Annotated[str | None, typer.Option(help="The session of the question.")] = None,
+    domain: Annotated[str | None, typer.Option(help="The domain of the question.")] = None,
+    token_budget: Annotated[int, typer.Option(help="Most tokens of context and question.")] = 2000,
 ) -> None:
-    """Show what to put before the model for a question."""
+    """Show the context for the model's prompt."""
     from rich.text import Text
 
     from graphmem.domain.context_models import ContextRequest
     from graphmem.domain.identity import make_owner
+    from graphmem.domain.validation import validate_input
 
     owner = make_owner(tenant, user)
     given = {"question": question, "session_id": session, "domain": domain, "token_budget": token_budget}
-    asked = ContextRequest.model_validate(given)
-    async with open_memory(output) as memory:
-        answer = await memory.contexts.build(owner, asked)
-    output.show(answer, Text(answer.preamble), Text(f"({answer.token_count} tokens)", style="dim"))
+    request = validate_input(ContextRequest, given)
+    async with open_services(output) as services:
+        response = await services.contexts.build(owner, request)
+    output.show(response, Text(response.preamble), Text(f"({response.token_count} tokens)", style="dim"))

@@ -1,8 +1,8 @@
-"""A bar on standard error for label takes long."""
+"""Progress bars on standard error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,16 +14,41 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(output: Output, label: str, unit: str = "entries") -> Iterator[ProgressCallback]:
-    """Give a callback `(done, in all)` that draws how far a command has come."""
-    from rich import progress as bars
+    """Show a bar while the context lasts; the callback takes the number of units done and in total."""
+    from rich import progress as rich_progress
 
     columns = (
-        bars.TextColumn(label),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TextColumn(unit),
-        bars.TimeElapsedColumn(),
+        rich_progress.TextColumn(label),
+        rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TextColumn(unit),
+        rich_progress.TimeElapsedColumn(),
     )
-    with bars.Progress(*columns, console=output.stderr) as bar:
+    with rich_progress.Progress(*columns, console=output.stderr) as bar:
         task = bar.add_task(unit, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def download_progress(output: Output) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar for each download; the callback takes the bytes downloaded and in total."""
+    from rich import progress as rich_progress
+
+    columns = (
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.DownloadColumn(),
+        rich_progress.TransferSpeedColumn(),
+        rich_progress.TimeRemainingColumn(),
+    )
+    with rich_progress.Progress(*columns, console=output.stderr, disable=True) as bar:
+        task = bar.add_task("Downloading", total=None)
+
+        def advance(downloaded: int, total: int) -> None:
+            bar.disable = False
+            bar.start()
+            bar.update(task, completed=downloaded, total=total)
+            if downloaded >= total:
+                bar.stop()
+
+        yield advance

@@ -1,4 +1,4 @@
-"""The main job from end to end on a sample conversation: read it, keep what matters, answer from it."""
+"""`graphmem quickstart`: extract memories from a sample conversation and answer questions from them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from graphmem.cli.command import Output, Tenant, command, read_settings
-from graphmem.cli.startup import open_memory
+from graphmem.cli.embedded_neo4j import browser_access, start_detached
+from graphmem.cli.startup import open_services
 
 if TYPE_CHECKING:
-    from graphmem.bootstrap import GraphMemory
+    from graphmem.bootstrap import Services
     from graphmem.cli.quickstart_demo import QuickstartReport
     from graphmem.domain.identity import Owner
-    from graphmem.embedded import ServerInfo
     from graphmem.settings import Settings
 
 app = typer.Typer()
@@ -26,7 +26,7 @@ app = typer.Typer()
 
 @dataclass(frozen=True)
 class QuickstartOutput:
-    """What the quickstart tells as JSON."""
+    """The result of the quickstart as JSON."""
 
     completions: str
     report: QuickstartReport
@@ -35,7 +35,7 @@ class QuickstartOutput:
 
 @command(app, "quickstart")
 async def quickstart(output: Output, tenant: Tenant = "default") -> None:
-    """Read a sample conversation, turn it into facts in time, and answer questions from them."""
+    """Extract memories from a sample conversation, and answer questions from them."""
     from graphmem.cli import quickstart_render
     from graphmem.cli.ingest import ingest_batches, read_batches
     from graphmem.cli.progress import progress_bar
@@ -48,22 +48,21 @@ async def quickstart(output: Output, tenant: Tenant = "default") -> None:
     batches = read_batches((SAMPLE_FOLDER / "conversation.jsonl").read_text("utf-8"), "sample")
     with completion_source(read_settings()) as (settings, completions):
         output.note(f"{completions}\nStarting Neo4j and loading the embedding model …")
-        async with open_memory(output, worker=True, settings=settings) as memory:
-            with progress_bar(output, "Reading", "messages") as on_progress:
-                await ingest_batches(memory, owner, batches, on_progress)
-            await _raise_for_failed_jobs(memory, owner)
-            report = await collect_report(memory, owner)
-            info = await _keep_neo4j_running(settings)
-    shown = QuickstartOutput(completions, report, quickstart_render.browser_access(settings, info))
-    output.show(
-        shown, *quickstart_render.render_report(report), *quickstart_render.next_steps(settings, info, owner, report)
-    )
+        async with open_services(output, worker=True, settings=settings) as services:
+            with progress_bar(output, "Extracting", "messages") as on_progress:
+                await ingest_batches(services, owner, batches, on_progress)
+            await _raise_for_failed_jobs(services, owner)
+            report = await collect_report(services, owner)
+            info = None if settings.neo4j_uri else await start_detached(output, settings)
+    access = browser_access(settings, info)
+    next_steps = quickstart_render.next_steps(access, owner, report, is_embedded=info is not None)
+    output.show(QuickstartOutput(completions, report, access), *quickstart_render.render_report(report), *next_steps)
     output.note(f"Done in {time.monotonic() - started:.0f} s.")
 
 
 @contextmanager
 def completion_source(settings: Settings) -> Iterator[tuple[Settings, str]]:
-    """Give the settings to run with and a sentence on where completions come from: a model, or recordings."""
+    """Yield the settings to run with, and a sentence that says whether completions are live or replayed."""
     from pydantic import SecretStr
 
     from graphmem.llm.client import DEFAULT_MODEL
@@ -85,25 +84,15 @@ def completion_source(settings: Settings) -> Iterator[tuple[Settings, str]]:
         )
 
 
-async def _raise_for_failed_jobs(memory: GraphMemory, owner: Owner) -> None:
-    """Raise ModelUnavailable when a part of the conversation could not be read."""
+async def _raise_for_failed_jobs(services: Services, owner: Owner) -> None:
+    """Raise ModelUnavailable when extraction failed for a part of the conversation."""
+    from graphmem.cli.jobs import failed_jobs
     from graphmem.cli.quickstart_demo import extraction_jobs
     from graphmem.errors import ModelUnavailable
 
-    failed = [job for job in await extraction_jobs(memory, owner) if job.status == "failed"]
-    if failed:
+    if failed := failed_jobs(await extraction_jobs(services, owner)):
         raise ModelUnavailable(
-            f"{len(failed)} sessions could not be read ({failed[0].error}). If memories of user {owner.user_id} were "
-            f"changed by hand, start anew with `graphmem forget --user {owner.user_id} --yes`; else run this again."
+            f"Extraction failed for {len(failed)} sessions ({failed[0].error}). If memories of user {owner.user_id} "
+            f"were changed by hand, erase them with `graphmem forget --user {owner.user_id} --yes` first; then run this "
+            "again."
         )
-
-
-async def _keep_neo4j_running(settings: Settings) -> ServerInfo | None:
-    """Let the embedded Neo4j stay up for Neo4j Browser; None where another one is configured."""
-    if settings.neo4j_uri:
-        return None
-    from graphmem.embedded import EmbeddedNeo4j
-
-    server = await EmbeddedNeo4j.start_or_join(settings.data_dir, settings.cache_dir, detached=True)
-    await server.stop()
-    return server.info

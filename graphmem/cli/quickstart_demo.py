@@ -1,4 +1,4 @@
-"""What the quickstart shows of the sample's user: kept, superseded, refused, and answers to questions."""
+"""What the quickstart shows of the sample's user: kept, retired and rejected content, and answers to questions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from graphmem import sample
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.entity import Entity
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job, JobStatus
@@ -21,11 +21,12 @@ from graphmem.sample import SampleQuestion
 _SEARCH_LIMIT = 3
 _LOOKUP_LIMIT = 6
 _MAX_JOBS = 200
+_PAGE_SIZE = 200
 
 
 @dataclass(frozen=True)
 class KeptMemory:
-    """A current memory and what was said that it rests on."""
+    """A current memory and the user's message that it is based on."""
 
     memory: Memory
     quote: str
@@ -33,7 +34,7 @@ class KeptMemory:
 
 @dataclass(frozen=True)
 class RetiredMemory:
-    """A memory that no longer holds: what stands for it now (None: it was taken back) and why."""
+    """A memory that is no longer current, its replacement (None: it was retracted) and the reason."""
 
     memory: Memory
     replaced_by: Memory | None
@@ -42,7 +43,7 @@ class RetiredMemory:
 
 @dataclass(frozen=True)
 class RejectedContent:
-    """What was not kept: a class of secret or a reason, and where it was said."""
+    """A reason for keeping nothing, how often it applied, and in which messages or sessions."""
 
     reason: str
     count: int
@@ -51,7 +52,7 @@ class RejectedContent:
 
 @dataclass(frozen=True)
 class DemoAnswer:
-    """A question, the times it was asked for, and the memories found; `entity` where it was asked by entity."""
+    """A question and the memories found, by entity where it is a lookup (else the entity is None)."""
 
     question: SampleQuestion
     known_as_of: datetime | None
@@ -60,7 +61,7 @@ class DemoAnswer:
 
 @dataclass(frozen=True)
 class QuickstartReport:
-    """All there is to see."""
+    """Everything that the quickstart shows."""
 
     kept: list[KeptMemory]
     retired: list[RetiredMemory]
@@ -68,80 +69,85 @@ class QuickstartReport:
     answers: list[DemoAnswer]
 
 
-async def collect_report(memory: GraphMemory, owner: Owner) -> QuickstartReport:
-    """Look at everything once; nothing is counted as a retrieval."""
-    said = {message["id"]: message for message in sample.load_messages()}
-    everything = await _list_all(memory, owner)
-    jobs = await extraction_jobs(memory, owner)
-    current = await _list_all(memory, owner, current=True)
+async def collect_report(services: Services, owner: Owner) -> QuickstartReport:
+    """Read everything that the quickstart shows, without counting retrievals."""
+    messages = {message["id"]: message for message in sample.load_messages()}
+    everything = await _list_all(services, owner)
+    jobs = await extraction_jobs(services, owner)
+    current = await _list_all(services, owner, current=True)
     return QuickstartReport(
-        kept=[KeptMemory(each, _last_user_quote(each, said)) for each in current],
-        retired=await _retired_memories(memory, owner, everything, jobs),
-        rejected=_rejected_content(said.values(), jobs),
-        answers=[await ask_question(memory, owner, question) for question in sample.load_questions()],
+        kept=[KeptMemory(memory, _last_user_quote(memory, messages)) for memory in current],
+        retired=await _retired_memories(services, owner, everything, jobs),
+        rejected=_rejected_content(messages.values(), jobs),
+        answers=[await ask_question(services, owner, question) for question in sample.load_questions()],
     )
 
 
-async def extraction_jobs(memory: GraphMemory, owner: Owner) -> list[Job]:
-    """Return the jobs that read the user's messages, the newest first."""
-    return [job for job in await memory.jobs.list(owner, limit=_MAX_JOBS) if job.kind == EXTRACTION_JOB]
+async def extraction_jobs(services: Services, owner: Owner) -> list[Job]:
+    """Return the jobs that extracted from the user's messages, the newest first."""
+    return [job for job in await services.jobs.list(owner, limit=_MAX_JOBS) if job.kind == EXTRACTION_JOB]
 
 
-async def _list_all(memory: GraphMemory, owner: Owner, *, current: bool = False) -> list[Memory]:
-    found: list[Memory] = []
+async def _list_all(services: Services, owner: Owner, *, current: bool = False) -> list[Memory]:
+    memories: list[Memory] = []
     cursor = None
     while True:
-        filters = ListFilters(include_superseded=not current, sort=SortOrder.CREATED_AT, limit=200, cursor=cursor)
-        page = await memory.memories.page(owner, filters)
-        found += page.items
+        filters = ListFilters(
+            include_superseded=not current, sort=SortOrder.CREATED_AT, limit=_PAGE_SIZE, cursor=cursor
+        )
+        page = await services.memories.page(owner, filters)
+        memories += page.items
         cursor = page.next_cursor
         if cursor is None:
-            return found
+            return memories
 
 
-def _last_user_quote(memory: Memory, said: Mapping[str, Mapping[str, str]]) -> str:
-    """Return what the user said last of what a memory rests on."""
-    own = [said[each]["content"] for each in memory.source.message_ids if each in said and said[each]["role"] == "user"]
-    return own[-1] if own else ""
+def _last_user_quote(memory: Memory, messages: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the last message of the user that a memory is based on."""
+    sources = [messages[message_id] for message_id in memory.source.message_ids if message_id in messages]
+    quotes = [message["content"] for message in sources if message["role"] == "user"]
+    return quotes[-1] if quotes else ""
 
 
 async def _retired_memories(
-    memory: GraphMemory, owner: Owner, everything: Sequence[Memory], jobs: Sequence[Job]
+    services: Services, owner: Owner, everything: Sequence[Memory], jobs: Sequence[Job]
 ) -> list[RetiredMemory]:
-    by_id = {each.id: each for each in everything}
-    ended = []
-    for each in everything:
-        if each.status is MemoryStatus.SUPERSEDED:
-            rows = await memory.memories.history(owner, each.id)
-            ended.append(RetiredMemory(each, by_id.get(each.superseded_by or ""), rows[-1].ended_reason))
+    by_id = {memory.id: memory for memory in everything}
+    retired = []
+    for memory in everything:
+        if memory.status is MemoryStatus.SUPERSEDED:
+            versions = await services.memories.history(owner, memory.id)
+            replacement = by_id.get(memory.superseded_by or "")
+            retired.append(RetiredMemory(memory, replacement, versions[-1].ended_reason))
     for action in (action for job in jobs for action in job.actions if action.get("action") == "delete"):
-        ended.append(RetiredMemory(await memory.memories.get(owner, action["memory_id"]), None, action.get("reason")))
-    return ended
+        deleted = await services.memories.get(owner, action["memory_id"])
+        retired.append(RetiredMemory(deleted, None, action.get("reason")))
+    return retired
 
 
-def _rejected_content(said: Iterable[Mapping[str, str]], jobs: Sequence[Job]) -> list[RejectedContent]:
-    """Return the secrets that were said, by class, then what was refused or passed over, by reason."""
-    places: dict[str, list[str]] = {}
-    for message in said:
+def _rejected_content(messages: Iterable[Mapping[str, str]], jobs: Sequence[Job]) -> list[RejectedContent]:
+    """Return the secrets in the messages by class, then the reasons of extraction for keeping nothing."""
+    locations: dict[str, list[str]] = {}
+    for message in messages:
         for finding in find_secrets(message["content"]):
-            what = f"a secret ({finding.cls.replace('_', ' ')}): in no memory and no prompt"
-            places.setdefault(what, []).append(message["id"])
+            reason = f"a secret ({finding.cls.replace('_', ' ')}): in no memory and no prompt"
+            locations.setdefault(reason, []).append(message["id"])
     for job in reversed(jobs):
         session = job.session_id or job.id
         if job.status is JobStatus.SKIPPED:
-            places.setdefault(f"nothing worth keeping: {job.reason}", []).append(session)
+            locations.setdefault(f"nothing worth keeping: {job.reason}", []).append(session)
         for action in job.actions:
             if action.get("action") == "refuse":
-                places.setdefault(str(action.get("reason")), []).append(session)
-    return [RejectedContent(what, len(where), list(dict.fromkeys(where))) for what, where in places.items()]
+                locations.setdefault(str(action.get("reason")), []).append(session)
+    return [RejectedContent(reason, len(where), list(dict.fromkeys(where))) for reason, where in locations.items()]
 
 
-async def ask_question(memory: GraphMemory, owner: Owner, question: SampleQuestion) -> DemoAnswer:
-    """Ask one question as it wants to be asked."""
-    known_as_of = await known_time_after(memory, owner, question.known_after) if question.known_after else None
+async def ask_question(services: Services, owner: Owner, question: SampleQuestion) -> DemoAnswer:
+    """Answer one question by lookup or by search, as of the times that it names."""
+    known_as_of = await known_time_after(services, owner, question.known_after) if question.known_after else None
     if question.by == "entity":
-        answer = await memory.retrieval.lookup(owner, question.text, _LOOKUP_LIMIT)
-        return DemoAnswer(question, None, [(each.entity, each.memories) for each in answer.entities])
+        response = await services.retrieval.lookup(owner, question.text, _LOOKUP_LIMIT, reinforce=False)
+        return DemoAnswer(question, None, [(match.entity, match.memories) for match in response.entities])
     query = SearchQuery(
         query=question.text,
         limit=_SEARCH_LIMIT,
@@ -149,16 +155,16 @@ async def ask_question(memory: GraphMemory, owner: Owner, question: SampleQuesti
         known_as_of=known_as_of,
         reinforce=False,
     )
-    hits = (await memory.retrieval.search(owner, query)).results
+    hits = (await services.retrieval.search(owner, query)).results
     return DemoAnswer(question, known_as_of, [(None, [hit.memory for hit in hits])])
 
 
-async def known_time_after(memory: GraphMemory, owner: Owner, session_id: str) -> datetime | None:
-    """Return the last moment at which nothing of the session that follows one was known yet."""
+async def known_time_after(services: Services, owner: Owner, session_id: str) -> datetime | None:
+    """Return the last moment before anything of the next session was extracted; None when there is none."""
     order = list(dict.fromkeys(message["session_id"] for message in sample.load_messages()))
     for following in order[order.index(session_id) + 1 :]:
-        page = await memory.messages.list_messages(owner, following, limit=200)
-        read = [message.extracted_at for message in page.items if message.extracted_at]
-        if read:
-            return min(read) - timedelta(microseconds=1)
+        page = await services.messages.list_messages(owner, following, limit=_PAGE_SIZE)
+        extracted = [message.extracted_at for message in page.items if message.extracted_at]
+        if extracted:
+            return min(extracted) - timedelta(microseconds=1)
     return None

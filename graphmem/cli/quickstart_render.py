@@ -1,4 +1,4 @@
-"""What the quickstart prints: tables, answers, the way into Neo4j Browser and the way on."""
+"""The output of the quickstart: memories, answers, access to Neo4j Browser and next steps."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 from zoneinfo import ZoneInfo
 
 from rich.console import Group
@@ -17,18 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from graphmem.cli.quickstart_demo import DemoAnswer, KeptMemory, QuickstartReport, RejectedContent, RetiredMemory
-from graphmem.cli.render import add_row, format_time, format_validity, make_table
+from graphmem.cli.render import add_row, format_entity, format_time, format_validity, make_table
 from graphmem.domain.identity import Owner
 from graphmem.resources import cypher_root
-
-if TYPE_CHECKING:
-    from graphmem.embedded import ServerInfo
-    from graphmem.settings import Settings
 
 Block = Table | Text | Group | Padding
 
 SAMPLE_TIME_ZONE = ZoneInfo("Europe/Berlin")
-"""The time zone the sample's user lives in."""
+"""The time zone of the sample's user."""
 
 _MAX_QUOTE_CHARS = 90
 _NEXT_STEPS = """\
@@ -42,108 +37,100 @@ export OPENAI_API_KEY=…   # or OPENAI_BASE_URL for any compatible server
 
 
 def render_report(report: QuickstartReport) -> list[Block]:
-    """Draw everything there is to see."""
+    """Return the memories of the sample's user and the answers to the questions."""
     tables = [_kept_table(report.kept), _retired_table(report.retired), _rejected_table(report.rejected)]
-    return [*tables, heading("Answers"), *map(_render_answer, report.answers)]
+    return [*tables, _heading("Answers"), *map(_render_answer, report.answers)]
 
 
-def heading(text: str) -> Text:
-    """Return a line that begins a part."""
-    return Text(f"\n{text}", style="bold")
-
-
-def _kept_table(kept: Sequence[KeptMemory]) -> Table:
-    drawn = make_table("statement", "type", "holds", "because she said", title=f"\nKept: {len(kept)} current memories")
-    for each in kept:
-        quote = textwrap.shorten(each.quote, _MAX_QUOTE_CHARS, placeholder=" …")
-        add_row(drawn, each.memory.content, each.memory.type, format_validity(each.memory, SAMPLE_TIME_ZONE), quote)
-    return drawn
-
-
-def _retired_table(ended: Sequence[RetiredMemory]) -> Table:
-    title = f"\nSuperseded or taken back: {len(ended)}, all still in history"
-    drawn = make_table("statement", "held", "now", "why", title=title)
-    for each in ended:
-        add_row(
-            drawn,
-            each.memory.content,
-            format_validity(each.memory, SAMPLE_TIME_ZONE),
-            each.replaced_by.content if each.replaced_by else "–",
-            each.reason,
-        )
-    return drawn
-
-
-def _rejected_table(refused: Sequence[RejectedContent]) -> Table:
-    drawn = make_table("what", "times", "where", title="\nRefused or passed over")
-    for each in refused:
-        add_row(drawn, each.reason, each.count, ", ".join(each.locations))
-    return drawn
-
-
-def _render_answer(answer: DemoAnswer) -> Padding:
-    question = answer.question
-    asked = Text(question.text, style="bold")
-    if question.valid_as_of:
-        asked.append(f"  as of {format_time(question.valid_as_of, SAMPLE_TIME_ZONE)}")
-    if question.known_after:
-        asked.append(f"  as it was known after the session {question.known_after}")
-    lines: list[Text] = [asked, Text(f"  {question.shows}", style="dim")]
-    for entity, memories in answer.found:
-        if entity:
-            also = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
-            lines.append(Text(f"  {entity.name} ({entity.type}{also})"))
-        for memory in memories:
-            held = (
-                f"  [{format_validity(memory, SAMPLE_TIME_ZONE)}]" if format_validity(memory, SAMPLE_TIME_ZONE) else ""
-            )
-            lines.append(Text(f"  • {memory.content}").append(held, style="dim"))
-    if len(lines) == 2:
-        lines.append(Text("  Nothing is known about that."))
-    return Padding(Group(*lines), (0, 0, 1, 0), expand=False)
-
-
-def browser_access(settings: Settings, info: ServerInfo | None) -> dict[str, object]:
-    """Return how to get into the graph: the embedded one's Browser, or the address of the one configured."""
-    if info is None:
-        return {"bolt": settings.neo4j_uri, "user": settings.neo4j_user}
-    return {"open": info.browser_url, "user": info.user, "password in": str(info.password_file), "bolt": info.uri}
-
-
-def next_steps(settings: Settings, info: ServerInfo | None, owner: Owner, report: QuickstartReport) -> list[Block]:
-    """Draw the way into Neo4j Browser with two ready queries, and how to go on."""
-    example = next(
-        (each.memory.id for each in report.retired if each.replaced_by), report.kept[0].memory.id if report.kept else ""
-    )
-    params = {"group_id": owner.group_id, "memory_id": example}
+def next_steps(
+    access: Mapping[str, object], owner: Owner, report: QuickstartReport, *, is_embedded: bool
+) -> list[Block]:
+    """Return how to open the graph in Neo4j Browser, with two queries to paste, and what to try next."""
+    params = {"group_id": owner.group_id, "memory_id": _example_memory_id(report)}
     return [
-        heading("Look at the graph in Neo4j Browser"),
-        *[Text(f"  {name}: {value}") for name, value in browser_access(settings, info).items()],
+        _heading("Look at the graph in Neo4j Browser"),
+        *[Text(f"  {name}: {value}") for name, value in access.items()],
         Text("  Paste the first line, then a query:"),
         _verbatim(f"\n:params {_cypher_map(params)}\n"),
         _verbatim(read_explore_query("people")),
         _verbatim(read_explore_query("history")),
-        *([] if info is None else [Text(f"  Neo4j stays up until `{_command_name()} db stop`.")]),
-        heading("Go on with your own"),
+        *([Text(f"  Neo4j runs until `{_command_name()} db stop`.")] if is_embedded else []),
+        _heading("Go on with your own data"),
         _verbatim(_NEXT_STEPS.format(graphmem=_command_name())),
     ]
 
 
+def read_explore_query(name: str) -> str:
+    """Return a query of `cypher/explore/` with only the first sentence of its leading comment."""
+    lines = (cypher_root() / "explore" / f"{name}.cypher").read_text("utf-8").splitlines()
+    comment = next(line for line in lines if line.startswith("//"))
+    return "\n".join([comment.split(". Set")[0] + ".", *(line for line in lines if not line.startswith("//")), ""])
+
+
+def _heading(text: str) -> Text:
+    return Text(f"\n{text}", style="bold")
+
+
+def _kept_table(kept: Sequence[KeptMemory]) -> Table:
+    title = f"\nKept: {len(kept)} current memories"
+    table = make_table("statement", "type", "valid", "because she said", title=title)
+    for entry in kept:
+        memory = entry.memory
+        quote = textwrap.shorten(entry.quote, _MAX_QUOTE_CHARS, placeholder=" …")
+        add_row(table, memory.content, memory.type, format_validity(memory, SAMPLE_TIME_ZONE), quote)
+    return table
+
+
+def _retired_table(retired: Sequence[RetiredMemory]) -> Table:
+    title = f"\nSuperseded or retracted: {len(retired)}, all still in history"
+    table = make_table("statement", "valid", "replaced by", "reason", title=title)
+    for entry in retired:
+        replacement = entry.replaced_by.content if entry.replaced_by else "–"
+        validity = format_validity(entry.memory, SAMPLE_TIME_ZONE)
+        add_row(table, entry.memory.content, validity, replacement, entry.reason)
+    return table
+
+
+def _rejected_table(rejected: Sequence[RejectedContent]) -> Table:
+    table = make_table("reason", "times", "where", title="\nRefused or skipped")
+    for entry in rejected:
+        add_row(table, entry.reason, entry.count, ", ".join(entry.locations))
+    return table
+
+
+def _render_answer(answer: DemoAnswer) -> Padding:
+    question = answer.question
+    heading = Text(question.text, style="bold")
+    if question.valid_as_of:
+        heading.append(f"  as of {format_time(question.valid_as_of, SAMPLE_TIME_ZONE)}")
+    if question.known_after:
+        heading.append(f"  as known after the session {question.known_after}")
+    results: list[Text] = []
+    for entity, memories in answer.found:
+        if entity:
+            results.append(Text(f"  {format_entity(entity)}"))
+        for memory in memories:
+            validity = format_validity(memory, SAMPLE_TIME_ZONE)
+            results.append(Text(f"  • {memory.content}").append(f"  [{validity}]" if validity else "", style="dim"))
+    results = results or [Text("  No matching memory.")]
+    lines = [heading, Text(f"  {question.shows}", style="dim"), *results]
+    return Padding(Group(*lines), (0, 0, 1, 0), expand=False)
+
+
+def _example_memory_id(report: QuickstartReport) -> str:
+    """Return the id of a memory with a history worth seeing."""
+    superseded = [entry.memory.id for entry in report.retired if entry.replaced_by]
+    return next(iter([*superseded, *(entry.memory.id for entry in report.kept)]), "")
+
+
 def _verbatim(text: str) -> Text:
-    """Return text that is to be copied: no line of it is broken."""
+    """Return text to copy: its lines are not broken."""
     return Text(textwrap.indent(text, "  "), no_wrap=True, overflow="ignore")
 
 
 def _command_name() -> str:
-    """Return how this command is called from here."""
+    """Return how to call this command from the current folder."""
     return "graphmem" if shutil.which("graphmem") else os.path.relpath(sys.argv[0])
-
-
-def read_explore_query(name: str) -> str:
-    """Return a query of `cypher/explore/` without the comments above it, save the first sentence."""
-    lines = (cypher_root() / "explore" / f"{name}.cypher").read_text("utf-8").splitlines()
-    told = [line for line in lines if line.startswith("//")]
-    return "\n".join([told[0].split(". Set")[0] + ".", *(line for line in lines if not line.startswith("//")), ""])
 
 
 def _cypher_map(values: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Tables for people: what the answers of the service look like on a terminal."""
+"""The services' results as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from graphmem.resources import cypher_root
-
 if TYPE_CHECKING:
     from graphmem.cli.checks import Check
     from graphmem.domain.api_key import ApiKey
     from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
+    from graphmem.domain.entity import Entity
     from graphmem.domain.export import ErasureResult, ImportResult
     from graphmem.domain.job import Job
     from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
     from graphmem.domain.search_models import LookupResponse, MessageHit, SearchHit
     from graphmem.domain.session import Session
-    from graphmem.embedded import ServerInfo
 
 Renderable = Table | Text
 
+UNWRAPPED_COLUMNS = frozenset({"id", "run", "when", "since", "until", "score", "version"})
+"""Columns whose cells are never broken over lines."""
+
 
 def make_table(*columns: str, title: str | None = None) -> Table:
-    """Return an empty table in the house style."""
-    drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold", expand=False)
+    """Return an empty table in the style that all commands share."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", expand=False)
     for column in columns:
-        narrow = column in ("id", "run", "when", "since", "until", "score", "version")
-        drawn.add_column(column, no_wrap=narrow, overflow="fold")
-    return drawn
+        table.add_column(column, no_wrap=column in UNWRAPPED_COLUMNS, overflow="fold")
+    return table
 
 
-def add_row(drawn: Table, *cells: object) -> None:
-    """Add a row of plain values; what users said is never read as markup."""
-    drawn.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in cells))
+def add_row(table: Table, *cells: object) -> None:
+    """Add a row of plain values; markup in them is shown as it is."""
+    table.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in cells))
 
 
 def format_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
-    """Return a time as its day in a zone, with the hour where it has one."""
+    """Return a time in a zone as its date, followed by the time of day unless that is midnight."""
     if moment is None:
         return "–"
     moment = moment.astimezone(zone)
@@ -49,221 +49,186 @@ def format_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
 
 
 def format_validity(memory: Memory, zone: tzinfo = UTC) -> str:
-    """Return when a memory holds in the world."""
+    """Return the valid time of a memory, empty when both ends are open."""
     if memory.valid_at is None and memory.invalid_at is None:
         return ""
     return f"{format_time(memory.valid_at, zone)} → {format_time(memory.invalid_at, zone)}"
 
 
+def format_entity(entity: Entity) -> str:
+    """Return an entity's name with its type and aliases."""
+    aliases = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
+    return f"{entity.name} ({entity.type}{aliases})"
+
+
 def save_results(results: Iterable[SaveResult]) -> Table:
-    """Draw what became of the statements of a save."""
-    drawn = make_table("did", "memory", "statement", "holds", "why")
+    """Return the results of a save."""
+    table = make_table("action", "memory", "statement", "valid", "reason")
     for result in results:
         memory = result.memory
         cells = (memory.id, memory.content, format_validity(memory)) if memory else ("", "", "")
-        add_row(drawn, result.action, *cells, result.reason)
-    return drawn
+        add_row(table, result.action, *cells, result.reason)
+    return table
 
 
-def search_hits(results: Sequence[SearchHit]) -> Renderable:
-    """Draw memories found, the best first."""
-    if not results:
-        return Text("Nothing is known about that.")
-    explained = any(hit.explain for hit in results)
-    drawn = make_table("score", "memory", "statement", "type", "holds", *(["because"] if explained else []))
-    for hit in results:
-        because = [_explain_ranks(hit)] if explained else []
-        add_row(
-            drawn,
-            f"{hit.score:.4f}",
-            hit.memory.id,
-            hit.memory.content,
-            hit.memory.type,
-            format_validity(hit.memory),
-            *because,
-        )
-    return drawn
+def search_hits(hits: Sequence[SearchHit]) -> Renderable:
+    """Return the memories found, best first."""
+    if not hits:
+        return Text("No matching memory.")
+    is_explained = any(hit.explain for hit in hits)
+    table = make_table("score", "memory", "statement", "type", "valid", *(["ranks"] if is_explained else []))
+    for hit in hits:
+        memory = hit.memory
+        ranks = [_format_ranks(hit)] if is_explained else []
+        add_row(table, f"{hit.score:.4f}", memory.id, memory.content, memory.type, format_validity(memory), *ranks)
+    return table
 
 
-def _explain_ranks(hit: SearchHit) -> str:
+def _format_ranks(hit: SearchHit) -> str:
     if hit.explain is None:
         return ""
-    channels = {"meaning": hit.explain.semantic, "words": hit.explain.keyword, "neighbourhood": hit.explain.graph}
-    ranks = [f"{name} #{found.rank}" for name, found in channels.items() if found]
+    channels = {"meaning": hit.explain.semantic, "keywords": hit.explain.keyword, "graph": hit.explain.graph}
+    ranks = [f"{name} #{channel.rank}" for name, channel in channels.items() if channel]
     return ", ".join([*ranks, f"decay {hit.explain.decay:.2f}"])
 
 
-def message_hits(found: Sequence[MessageHit]) -> Renderable:
-    """Draw messages found, the best first."""
-    if not found:
-        return Text("No message matches.")
-    drawn = make_table("score", "when", "who", "message")
-    for hit in found:
-        add_row(
-            drawn,
-            f"{hit.score:.4f}",
-            format_time(hit.message.timestamp),
-            hit.message.name or hit.message.role,
-            hit.message.content,
-        )
-    return drawn
+def message_hits(hits: Sequence[MessageHit]) -> Renderable:
+    """Return the messages found, best first."""
+    if not hits:
+        return Text("No matching message.")
+    table = make_table("score", "when", "who", "message")
+    for hit in hits:
+        message = hit.message
+        sender = message.name or message.role
+        add_row(table, f"{hit.score:.4f}", format_time(message.timestamp), sender, message.content)
+    return table
 
 
-def lookup_answer(answer: LookupResponse) -> list[Renderable]:
-    """Draw each entity named with what is known about it."""
-    if not answer.entities:
-        return [Text("No known entity is named there.")]
-    drawn: list[Renderable] = []
-    for found in answer.entities:
-        aliases = f", also {', '.join(found.entity.aliases)}" if found.entity.aliases else ""
-        one = make_table(
-            "memory", "statement", "type", "holds", title=f"{found.entity.name} ({found.entity.type}{aliases})"
-        )
-        for memory in found.memories:
-            add_row(one, memory.id, memory.content, memory.type, format_validity(memory))
-        drawn.append(one)
-    return drawn
+def lookup_response(response: LookupResponse) -> list[Renderable]:
+    """Return one table for each entity found, with what is known about it."""
+    if not response.entities:
+        return [Text("No matching entity.")]
+    tables: list[Renderable] = []
+    for match in response.entities:
+        table = make_table("memory", "statement", "type", "valid", title=format_entity(match.entity))
+        for memory in match.memories:
+            add_row(table, memory.id, memory.content, memory.type, format_validity(memory))
+        tables.append(table)
+    return tables
 
 
-def history(rows: Iterable[MemoryVersion]) -> Table:
-    """Draw the versions of a memory, oldest first."""
-    drawn = make_table("version", "statement", "holds", "known", "status", "ended because")
-    for each in rows:
-        known = f"{format_time(each.created_at)} → {format_time(each.expired_at)}"
-        because = f"{each.ended_reason or ''}{f' (by {each.ended_by})' if each.ended_by else ''}"
-        add_row(drawn, each.version, each.content, format_validity(each), known, each.status, because)
-    return drawn
+def history(versions: Iterable[MemoryVersion]) -> Table:
+    """Return the versions of a memory, oldest first."""
+    table = make_table("version", "statement", "valid", "known", "status", "why it ended")
+    for version in versions:
+        known = f"{format_time(version.created_at)} → {format_time(version.expired_at)}"
+        ended = f"{version.ended_reason or ''}{f' (by {version.ended_by})' if version.ended_by else ''}"
+        add_row(table, version.version, version.content, format_validity(version), known, version.status, ended)
+    return table
 
 
 def name_value_pairs(values: Mapping[str, object]) -> Table:
-    """Draw names and their values."""
-    drawn = Table(show_header=False, box=None)
+    """Return names and their values."""
+    table = Table(show_header=False, box=None)
     for name, value in values.items():
-        add_row(drawn, name.replace("_", " "), value)
-    return drawn
+        add_row(table, name.replace("_", " "), value)
+    return table
 
 
-def browser_access(info: ServerInfo) -> Table:
-    """Draw how to get into Neo4j Browser."""
-    told = {"open": info.browser_url, "user": info.user, "password in": info.password_file, "bolt": info.uri}
-    return name_value_pairs({**told, "queries and style in": cypher_root() / "explore"})
-
-
-def keys(found: Sequence[ApiKey]) -> Renderable:
-    """Draw keys without their secrets."""
-    if not found:
+def keys(api_keys: Sequence[ApiKey]) -> Renderable:
+    """Return API keys without their secrets."""
+    if not api_keys:
         return Text("There are no keys.")
-    drawn = make_table("id", "name", "role", "users", "created")
-    for key in found:
-        add_row(
-            drawn,
-            key.id,
-            key.name,
-            key.role,
-            "all" if key.users is None else ", ".join(key.users),
-            format_time(key.created_at),
-        )
-    return drawn
+    table = make_table("id", "name", "role", "users", "created")
+    for key in api_keys:
+        users = "all" if key.users is None else ", ".join(key.users)
+        add_row(table, key.id, key.name, key.role, users, format_time(key.created_at))
+    return table
 
 
-def checks(found: Sequence[Check]) -> Table:
-    """Draw the parts that were looked at."""
-    drawn = make_table("part", "", "found", "to fix it")
+def checks(results: Sequence[Check]) -> Table:
+    """Return the results of checks."""
+    table = make_table("check", "", "result", "to fix it")
     colours = {"ok": "green", "note": "yellow", "broken": "red"}
-    for check in found:
-        add_row(drawn, check.part, Text(check.verdict, style=colours[check.verdict]), check.detail, check.fix)
-    return drawn
+    for check in results:
+        add_row(table, check.part, Text(check.verdict, style=colours[check.verdict]), check.detail, check.fix)
+    return table
 
 
-def jobs(found: Sequence[Job]) -> Renderable:
-    """Draw the jobs of an ingestion, one session a row."""
-    if not found:
-        return Text("Every message was known already; nothing was stored or extracted again.")
-    drawn = make_table("session", "job", "status", "did", "model calls", "why")
-    for job in found:
-        did = Counter(str(action.get("action", "")) for action in job.actions)
-        shown = ", ".join(f"{count} {action}" for action, count in did.items())
-        add_row(drawn, job.session_id, job.id, job.status, shown, job.receipt.llm_calls, job.error or job.reason)
-    return drawn
+def jobs(finished: Sequence[Job]) -> Renderable:
+    """Return the extraction jobs of an ingestion."""
+    if not finished:
+        return Text("All messages were known already: nothing was stored or extracted.")
+    table = make_table("session", "job", "status", "actions", "model calls", "reason")
+    for job in finished:
+        counts = Counter(str(action.get("action", "")) for action in job.actions)
+        actions = ", ".join(f"{count} {action}" for action, count in counts.items())
+        add_row(table, job.session_id, job.id, job.status, actions, job.receipt.llm_calls, job.error or job.reason)
+    return table
 
 
-def sessions(found: Sequence[Session]) -> Renderable:
-    """Draw sessions, the latest first."""
-    if not found:
+def sessions(listed: Sequence[Session]) -> Renderable:
+    """Return sessions, the latest first."""
+    if not listed:
         return Text("There are no sessions.")
-    drawn = make_table("session", "title", "messages", "since", "until", "summary")
-    for each in found:
-        add_row(
-            drawn,
-            each.session_id,
-            each.title,
-            each.message_count,
-            format_time(each.created_at),
-            format_time(each.ended_at),
-            each.summary,
-        )
-    return drawn
+    table = make_table("session", "title", "messages", "since", "until", "summary")
+    for session in listed:
+        times = (format_time(session.created_at), format_time(session.ended_at))
+        add_row(table, session.session_id, session.title, session.message_count, *times, session.summary)
+    return table
 
 
-def runs(found: Sequence[ConsolidationRun]) -> Renderable:
-    """Draw consolidation runs, the latest first."""
-    if not found:
+def runs(listed: Sequence[ConsolidationRun]) -> Renderable:
+    """Return consolidation runs, the latest first."""
+    if not listed:
         return Text("There are no consolidation runs.")
-    drawn = make_table("run", "when", "user", "trigger", "status", "done", "refused", "changes", "why")
-    for run in found:
+    table = make_table("run", "when", "user", "trigger", "status", "executed", "refused", "changes", "reason")
+    for run in listed:
+        status = f"{run.status} (dry run)" if run.dry_run else run.status
         numbers = (run.executed, run.refused, run.change_count)
-        add_row(
-            drawn,
-            run.id,
-            format_time(run.created_at),
-            run.user_id or "all",
-            run.trigger,
-            _status(run),
-            *numbers,
-            run.reason,
-        )
-    return drawn
+        user = run.user_id or "all"
+        add_row(table, run.id, format_time(run.created_at), user, run.trigger, status, *numbers, run.reason)
+    return table
 
 
-def _status(run: ConsolidationRun) -> str:
-    return f"{run.status} (dry run)" if run.dry_run else str(run.status)
-
-
-def run(found: ConsolidationRun) -> list[Renderable]:
-    """Draw one run: itself, what was proposed, how many things it changed."""
-    proposed = make_table("proposal", "of", "became", "why")
-    for judged in found.proposals:
-        given = judged.proposal.model_dump(exclude={"action", "reason"}, exclude_defaults=True)
-        of = "; ".join(f"{name} {_join_values(value)}" for name, value in given.items())
-        add_row(proposed, judged.proposal.action, of, judged.verdict, judged.reason or judged.proposal.reason)
-    return [runs([found]), proposed] if found.proposals else [runs([found])]
+def run(shown: ConsolidationRun) -> list[Renderable]:
+    """Return one run with its proposals and their verdicts."""
+    if not shown.proposals:
+        return [runs([shown])]
+    table = make_table("proposal", "of", "verdict", "reason")
+    for reviewed in shown.proposals:
+        proposal = reviewed.proposal
+        fields = proposal.model_dump(exclude={"action", "reason"}, exclude_defaults=True)
+        of = "; ".join(f"{name} {_join_values(value)}" for name, value in fields.items())
+        add_row(table, proposal.action, of, reviewed.verdict, reviewed.reason or proposal.reason)
+    return [runs([shown]), table]
 
 
 def _join_values(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def rollback(done: RollbackResult) -> list[Renderable]:
-    """Draw what a rollback restored, and what it overwrote."""
-    told = Text(f"Run {done.run_id} is {done.status}: {done.restored} things are as they were.")
-    if not done.conflicts:
-        return [told]
-    drawn = make_table("kind", "id", "fields", "detail", title="Written to since")
-    for each in done.conflicts:
-        add_row(drawn, each.kind, each.id, ", ".join(each.fields), each.detail)
-    return [told, drawn]
+def rollback(result: RollbackResult) -> list[Renderable]:
+    """Return what a rollback undid, and which later writes it overwrote."""
+    changes = "1 change" if result.restored == 1 else f"{result.restored} changes"
+    sentence = Text(f"Run {result.run_id} is {result.status}: {changes} undone.")
+    if not result.conflicts:
+        return [sentence]
+    table = make_table("kind", "id", "fields", "detail", title="Later writes that were overwritten")
+    for conflict in result.conflicts:
+        add_row(table, conflict.kind, conflict.id, ", ".join(conflict.fields), conflict.detail)
+    return [sentence, table]
 
 
-def import_result(done: ImportResult) -> Table:
-    """Draw what an import brought in."""
-    counts = {**done.imported, **{f"{kind}, there already": count for kind, count in done.unchanged.items()}}
-    if done.format != "graphmem":
-        return name_value_pairs({**counts, "not taken": len(done.refused)})
-    return name_value_pairs(
-        {**counts, "ids changed": len(done.ids), "vectors": "made anew" if done.vectors_remade else "kept"}
-    )
+def import_result(result: ImportResult) -> Table:
+    """Return what an import stored."""
+    counts = {**result.imported, **{f"{kind}, known already": count for kind, count in result.unchanged.items()}}
+    if result.format != "graphmem":
+        return name_value_pairs({**counts, "not imported": len(result.refused)})
+    vectors = "recomputed" if result.vectors_remade else "imported"
+    return name_value_pairs({**counts, "ids changed": len(result.ids), "vectors": vectors})
 
 
-def forget_result(done: ErasureResult) -> Table:
-    """Draw what was erased of a user."""
-    return name_value_pairs({**done.erased, "residue": done.residue})
+def erasure_result(result: ErasureResult) -> Table:
+    """Return what was erased of a user."""
+    return name_value_pairs({**result.erased, "residue": result.residue})

@@ -1,4 +1,4 @@
-"""Processes that stay: the HTTP API, the MCP server and workers."""
+"""Long-running processes: the HTTP API, the MCP server and workers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphmem.cli.command import Output, Tenant, User, command, read_settings
-from graphmem.cli.startup import open_memory
-from graphmem.errors import ConfigurationError
+from graphmem.cli.ports import bind_port
+from graphmem.cli.startup import open_services
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 app = typer.Typer()
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+"""The signals that end a process."""
 
 
 @command(app, "serve")
@@ -35,15 +38,15 @@ async def serve(
     from graphmem.mcp.http import mount
 
     settings = read_settings(host=host, port=port)
-    with _bind_listener(settings.host, settings.port, "--port or GRAPHMEM_PORT") as listener:
+    with _listen_socket(settings.host, settings.port, "--port or GRAPHMEM_PORT") as listener:
         _log_to_standard_error()
-        async with open_memory(output, worker=worker, settings=settings) as memory:
+        async with open_services(output, worker=worker, settings=settings) as services:
             listener.listen()
             output.note(f"graphmem serves {_base_url(listener)} (documentation at /docs)")
             if settings.api_key is None:
-                output.note("Make a key with `graphmem keys create NAME --role admin`, or set GRAPHMEM_API_KEY.")
-            served = create_app(memory, settings)
-            async with mount(served, memory, settings):
+                output.note("Create a key with `graphmem keys create NAME --role admin`, or set GRAPHMEM_API_KEY.")
+            served = create_app(services, settings)
+            async with mount(served, services, settings):
                 await _serve(served, listener)
 
 
@@ -60,39 +63,44 @@ async def run_worker(
     output: Output,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Also serve /healthz, /readyz and /metrics here, at GRAPHMEM_HOST."),
+        typer.Option(min=0, max=65535, help="Also serve /healthz, /readyz and /metrics on this port of GRAPHMEM_HOST."),
     ] = None,
 ) -> None:
     """Run jobs until interrupted."""
     from graphmem_api.app import create_worker_app
 
     settings = read_settings()
-    with nullcontext() if port is None else _bind_listener(settings.host, port, "--port") as listener:
+    with nullcontext() if port is None else _listen_socket(settings.host, port, "--port") as listener:
         _log_to_standard_error()
-        async with open_memory(output, worker=True, settings=settings) as memory:
+        async with open_services(output, worker=True, settings=settings) as services:
             output.note("graphmem runs jobs; end it with Ctrl-C.")
             if listener is None:
                 await _wait_for_interrupt()
             else:
                 listener.listen()
                 output.note(f"graphmem serves {_base_url(listener)}/readyz")
-                await _serve(create_worker_app(memory, settings), listener)
+                await _serve(create_worker_app(services, settings), listener)
+
+
+def _listen_socket(host: str, port: int, options: str) -> socket.socket:
+    """Return a bound socket, taken before anything is started; `options` name the way to choose another port."""
+    return bind_port(host, port, f"free it, or choose another with {options} (0: any free port).")
 
 
 async def _wait_for_interrupt() -> None:
-    ended = asyncio.Event()
+    interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ended.set)
-    await ended.wait()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, interrupted.set)
+    await interrupted.wait()
 
 
 async def _serve(served: FastAPI, listener: socket.socket) -> None:
     """Serve an application until interrupted."""
-    from graphmem_api.server import make_uvicorn_server
+    from graphmem_api.app import make_uvicorn_server
 
-    # The server raises again what ended it once it has shut down; what is open here is still to be closed.
-    for number in (signal.SIGTERM, signal.SIGINT):
+    # uvicorn raises the signal again once it has shut down; ignore it, so that the services are closed too.
+    for number in _SIGNALS:
         signal.signal(number, lambda *_: None)
     host, port = listener.getsockname()[:2]
     await make_uvicorn_server(served, host, port).serve([listener])
@@ -101,22 +109,6 @@ async def _serve(served: FastAPI, listener: socket.socket) -> None:
 def _base_url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _bind_listener(host: str, port: int, options: str) -> socket.socket:
-    """Take the port before anything is started; raise ConfigurationError when that cannot be."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise ConfigurationError(
-            f"{host}:{port} cannot be listened on ({error.strerror or error}): free it, or give another with "
-            f"{options} (0: any free one)."
-        ) from error
-    return listener
 
 
 def _log_to_standard_error() -> None:

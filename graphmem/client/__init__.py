@@ -1,4 +1,4 @@
-"""The HTTP API as Python: `AsyncClient` and `Client`, with the verbs of `GraphMemory` and the errors of graphmem."""
+"""Clients of the HTTP API: `Client` blocks, `AsyncClient` is for asyncio; both have the methods of `GraphMemory`."""
 
 from graphmem.client.clients import AsyncClient, Client
 

@@ -1,4 +1,4 @@
-"""One request as a value: what is sent, and how its answer is read."""
+"""One HTTP request as a value: what is sent, and how the response is parsed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel
-from pydantic_core import to_json
 
+from graphmem.domain.operations import Request
 from graphmem.errors import InvalidInput
 
 T = TypeVar("T")
@@ -21,10 +21,10 @@ ResponseParser = Callable[[httpx.Response], T]
 
 @dataclass(frozen=True, slots=True)
 class ApiCall(Generic[T]):
-    """A request whose answer is read as `T`.
+    """An HTTP request whose response is parsed as `T`.
 
-    A call that `is_write` is sent under one idempotency key however often it is tried; one that is `waits_for_completion` waits for
-    its answer as long as it takes.
+    Every attempt of an `is_write` call is sent under the same idempotency key. A call that `waits_for_completion`
+    waits for its response without a time limit.
     """
 
     method: str
@@ -38,45 +38,44 @@ class ApiCall(Generic[T]):
     waits_for_completion: bool = False
 
 
-def join_path(*segments: str) -> str:
-    """Return a path of segments; an id among them may hold any character."""
-    return "".join(f"/{_escape_segment(each)}" for each in segments)
+def fill_path(template: str, request: Request[Any, Any]) -> str:
+    """Return a path with the ids of a request in the places of `{user_id}` and `{resource_id}`.
+
+    Raises InvalidInput for an id that no path can hold.
+    """
+    ids = {"user_id": request.user_id, "resource_id": request.resource_id}
+    return "/".join(_escape_id(ids[part[1:-1]]) if part.startswith("{") else part for part in template.split("/"))
 
 
-def user_path(user_id: str, *segments: str) -> str:
-    """Return a path below a user."""
-    return join_path("v1", "users", user_id, *segments)
+def to_query(parameters: BaseModel | None) -> dict[str, Any]:
+    """Return the parameters that were given as query parameters."""
+    if parameters is None:
+        return {}
+    return parameters.model_dump(mode="json", exclude_unset=True, exclude_none=True)
 
 
-def without_none(**params: Any) -> dict[str, Any]:
-    """Return query parameters without those that are None."""
-    return {name: value for name, value in params.items() if value is not None}
-
-
-def to_json_body(value: BaseModel | Mapping[str, Any]) -> bytes:
-    """Return a model, as far as it was filled in, or plain data as JSON."""
-    if isinstance(value, BaseModel):
-        return value.model_dump_json(exclude_unset=True).encode()
-    return to_json(value)
+def to_body(parameters: BaseModel | None) -> bytes | None:
+    """Return the parameters that were given as JSON."""
+    return None if parameters is None else parameters.model_dump_json(exclude_unset=True).encode()
 
 
 def parse_model(model: type[M], **hidden: Any) -> ResponseParser[M]:
-    """Return a reader of an answer that is a model; `hidden` are its fields that never leave the server."""
-    return lambda answer: model.model_validate({**answer.json(), **hidden})
+    """Return a parser of a response that is a model; `hidden` are values for its fields that the server never sends."""
+    return lambda response: model.model_validate({**response.json(), **hidden})
 
 
-def parse_list(model: type[M], under: str = "items", **hidden: Any) -> ResponseParser[list[M]]:
-    """Return a reader of the models listed under a name of the answer."""
-    return lambda answer: [model.model_validate({**each, **hidden}) for each in answer.json()[under]]
+def parse_items(model: type[M], **hidden: Any) -> ResponseParser[list[M]]:
+    """Return a parser of the models listed under `items`; `hidden` as in `parse_model`."""
+    return lambda response: [model.model_validate({**item, **hidden}) for item in response.json()["items"]]
 
 
-def _escape_segment(segment: str) -> str:
-    """Return a segment percent-encoded, dots that would lead elsewhere included."""
-    if not segment:
+def _escape_id(text: str) -> str:
+    """Return an id percent-encoded as one segment; `.` and `..` too, which would change the path."""
+    if not text:
         raise InvalidInput("An id must not be empty.")
-    if not segment.strip("."):
-        return segment.replace(".", "%2E")
+    if not text.strip("."):
+        return text.replace(".", "%2E")
     try:
-        return quote(segment, safe="")
+        return quote(text, safe="")
     except UnicodeEncodeError as error:
-        raise InvalidInput("An id must be text that UTF-8 can carry.") from error
+        raise InvalidInput("An id must be text that UTF-8 can encode.") from error

@@ -1,4 +1,4 @@
-"""Answers that are errors, as errors of graphmem."""
+"""Error responses of the HTTP API as the errors of graphmem."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ import httpx
 from graphmem.errors import GraphmemError, Unavailable
 
 UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
-"""Statuses of a service, or of a proxy before it, that cannot answer just now."""
+"""Statuses of a service, or of a proxy before it, that may succeed later."""
 
 
-def error_from_response(answer: httpx.Response) -> GraphmemError:
-    """Return the error an answer stands for, by its title and status; of several alike the most general."""
-    problem = _problem_document(answer)
-    kinds = list(_error_classes(GraphmemError))
-    alike = [kind for kind in kinds if kind.status == answer.status_code]
-    titled = [kind for kind in alike if kind.title == problem.get("title")]
-    general = Unavailable if answer.status_code in UNAVAILABLE_STATUSES else GraphmemError
-    kind = next(iter([*titled, *alike, general]))
-    error = kind(str(problem.get("detail") or f"The server answered {answer.status_code} {answer.reason_phrase}."))
-    error.retry_after = _parse_retry_after(answer.headers.get("Retry-After"))
-    listed = problem.get("errors")
-    error.errors = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+def error_from_response(response: httpx.Response) -> GraphmemError:
+    """Return the error that a response stands for: of the classes with its status the one with its title."""
+    problem = _problem_document(response)
+    matching = [kind for kind in _error_classes(GraphmemError) if kind.status == response.status_code]
+    titled = [kind for kind in matching if kind.title == problem.get("title")]
+    fallback = Unavailable if response.status_code in UNAVAILABLE_STATUSES else GraphmemError
+    kind = [*titled, *matching, fallback][0]
+    detail = problem.get("detail") or f"The server answered {response.status_code} {response.reason_phrase}."
+    error = kind(str(detail))
+    error.retry_after = _parse_retry_after(response.headers.get("Retry-After"))
+    errors = problem.get("errors")
+    error.errors = [item for item in errors if isinstance(item, dict)] if isinstance(errors, list) else []
     return error
 
 
-def _problem_document(answer: httpx.Response) -> dict[str, Any]:
+def _problem_document(response: httpx.Response) -> dict[str, Any]:
     try:
-        read = answer.json()
+        document = response.json()
     except ValueError:
         return {}
-    return read if isinstance(read, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _error_classes(kind: type[GraphmemError]) -> Iterator[type[GraphmemError]]:
-    """Yield an error and those below it, the general before the special."""
+    """Yield an error class and its subclasses, the general ones first."""
     yield kind
-    for below in kind.__subclasses__():
-        yield from _error_classes(below)
+    for subclass in kind.__subclasses__():
+        yield from _error_classes(subclass)
 
 
 def _parse_retry_after(header: str | None) -> int | None:

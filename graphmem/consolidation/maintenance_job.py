@@ -10,10 +10,10 @@ from typing import Any
 from graphmem.consolidation.maintenance_tasks import MaintenanceTasks, OldSession
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome
+from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.jobs import Steps
 
 MAINTENANCE_JOB = "maintain"
-TASKS = ("decay", "compress", "prune", "expire")
 COMPRESSION_WITHOUT_MODEL_REASON = "no language model is configured: old sessions keep their messages"
 
 Enqueue = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
@@ -53,7 +53,7 @@ class MaintenanceJob:
         tenant, at = payload.get("tenant"), str(payload.get("scheduled_at") or steps.job_id)
         doing = {"decay": self._decay, "expire": self._expire, "prune": self._prune}
         done = []
-        for task in payload.get("tasks") or TASKS:
+        for task in payload.get("tasks") or MaintenanceTask:
             act = partial(self._compress, tenant, at) if task == "compress" else partial(doing[task], tenant)
             done.append({"task": task, **await steps.run(task, act)})
         return JobOutcome(actions=done)

@@ -23,7 +23,7 @@ from graphmem.domain.job import Receipt
 from graphmem.domain.memory import MAX_CONTENT_LENGTH
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.types import EntityName, Id, Metadata, deduplicate
-from graphmem.errors import InvalidInput
+from graphmem.domain.validation import invalid_input_from
 
 MAX_PROPOSALS = 2000
 
@@ -124,11 +124,8 @@ def parse_proposals(values: Sequence[object]) -> list[Proposal]:
     try:
         return _PROPOSALS.validate_python(list(values))
     except ValidationError as error:
-        errors: list[dict[str, object]] = [
-            {"loc": ["proposals", *detail["loc"]], "msg": detail["msg"]}
-            for detail in error.errors(include_url=False, include_context=False, include_input=False)
-        ]
-        raise InvalidInput("A proposal cannot be used: see the list of errors.", errors=errors) from None
+        detail = "A proposal cannot be used: see the list of errors."
+        raise invalid_input_from(error, detail, path=["proposals"]) from None
 
 
 class ProposalVerdict(StrEnum):

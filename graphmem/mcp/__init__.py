@@ -1,8 +1,7 @@
-"""The memory as tools for a language model, by the Model Context Protocol.
+"""The memory as tools for language models, over the Model Context Protocol.
 
-`run_stdio` serves one user to the program that started this process; `mount` serves every user of the HTTP API under
-`/mcp`, each by their own key; `make_app` is an application of the tools alone; `open_tool_client` is for agents in the same
-process.
+`run_stdio` serves one user over standard input and output, `mount` serves every user of the HTTP API under `/mcp`, and
+`make_app` returns an application of the tools alone. `open_tool_client` is for agents in the same process.
 """
 
 from graphmem.mcp.connection import Connection

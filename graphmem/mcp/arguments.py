@@ -1,4 +1,4 @@
-"""What tools take, described for a model."""
+"""The arguments of tools, with the descriptions that a model reads."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class SearchFilters(BaseModel):
 
 
 def predicate_from_key(key: str) -> str:
-    """Return the name of a relation for the key of an attribute; raise InvalidInput when it cannot be one."""
+    """Return the predicate for the key of an attribute; raise InvalidInput for an unusable key."""
     words = "_".join(word for word in _NON_ALPHANUMERIC.split(key) if word).upper()[:64]
     if not words or not words[0].isalpha():
         raise InvalidInput("key must begin with a Latin letter, as in server_os.")

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection: decided when it is made, never by what a model says."""
+"""The user of a connection: fixed when the connection is made, never by a model's arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphmem.errors import Forbidden
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Whose memory it is, under which name writes are noted, and whether there may be any."""
+    """The user whose memory the tools read and write, the actor recorded with writes, and whether writes are allowed."""
 
     owner: Owner
     actor: str | None = None
@@ -19,20 +19,21 @@ class Connection:
 
     @property
     def writable_owner(self) -> Owner:
-        """The owner, for a write; raise Forbidden on a connection that only reads."""
+        """The owner, for a write; raises Forbidden on a connection that only reads."""
         if not self.can_write:
-            raise Forbidden("This connection's key is an analyst's: it reads and does not write.")
+            raise Forbidden("The key of this connection is an analyst's: it reads and does not write.")
         return self.owner
 
 
 def resolve_connection(key: ApiKey, user_id: str | None) -> Connection:
-    """Return what a key opens: the user named in the address, else the only one it is bound to; raise Forbidden."""
+    """Return the connection of a key to the user in the path, or to the only user that the key is bound to.
+
+    Raises Forbidden when the key has no access to the user, or is bound to no single user and the path names none.
+    """
     if user_id is None:
         if key.users is None or len(key.users) != 1:
-            raise Forbidden(
-                "The key is not bound to exactly one user: name the user in the address, as in /mcp/<user>."
-            )
+            raise Forbidden("The key is not bound to exactly one user: name the user in the path, as in /mcp/<user>.")
         user_id = key.users[0]
     if not key.can_access(user_id):
-        raise Forbidden("The user is out of this key's reach.")
+        raise Forbidden("This key has no access to that user.")
     return Connection(make_owner(key.tenant, user_id), actor=key.id, can_write=key.can_write)

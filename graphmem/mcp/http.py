@@ -1,4 +1,4 @@
-"""Serving users by streamable HTTP: `/mcp` for a key that is bound to one user, `/mcp/<user>` for any other."""
+"""MCP over streamable HTTP: `/mcp` for a key that is bound to one user, `/mcp/<user>` for any other."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from graphmem.bootstrap import GraphMemory
-from graphmem.errors import GraphmemError, InvalidInput, Unauthenticated
+from graphmem.bootstrap import Services
+from graphmem.domain.bearer_token import parse_bearer_token
+from graphmem.domain.problems import PROBLEM_MEDIA_TYPE, problem_document, problem_headers
+from graphmem.errors import GraphmemError, InvalidInput
 from graphmem.mcp.connection import Connection, resolve_connection
 from graphmem.mcp.server import make_server
 from graphmem.settings import Settings
@@ -25,18 +27,18 @@ _CONNECTION_KEY = "graphmem.connection"
 
 
 @asynccontextmanager
-async def mount(app: Starlette, memory: GraphMemory, settings: Settings) -> AsyncIterator[None]:
-    """Serve the tools under `/mcp` of an application for as long as the context lasts.
+async def mount(app: Starlette, services: Services, settings: Settings) -> AsyncIterator[None]:
+    """Serve the tools under `/mcp` of an application while the context lasts.
 
-    Each request stands for itself, so that any process can answer it and a revoked key is out at once. The application
-    must answer errors of graphmem, as the HTTP API does.
+    Requests share no state, so that any process can answer any of them and a revoked key is refused at once. The
+    application must handle GraphmemError, as the HTTP API does.
     """
 
-    async def get_memory() -> GraphMemory:
-        return memory
+    async def get_services() -> Services:
+        return services
 
-    server = make_server(get_memory, _request_connection)
-    # Every request carries a key, which a page in a browser does not have: no list of hosts is needed.
+    server = make_server(get_services, _request_connection)
+    # Web pages cannot send a key, which every request needs: the protection against DNS rebinding is not needed.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     server.streamable_http_app(
         stateless_http=True,
@@ -44,7 +46,7 @@ async def mount(app: Starlette, memory: GraphMemory, settings: Settings) -> Asyn
         max_request_body_size=settings.max_body_bytes,
         transport_security=security,
     )
-    authenticated = McpAuthMiddleware(memory, server.session_manager.handle_request)
+    authenticated = McpAuthMiddleware(services, server.session_manager.handle_request)
     routes = [Route(path, authenticated, methods=["POST"]) for path in (MCP_PATH, MCP_PATH + "/{user_id:path}")]
     async with server.session_manager.run():
         app.router.routes.extend(routes)
@@ -55,25 +57,26 @@ async def mount(app: Starlette, memory: GraphMemory, settings: Settings) -> Asyn
                 app.router.routes.remove(route)
 
 
-def make_app(memory: GraphMemory, settings: Settings) -> Starlette:
-    """Return an application that serves the tools alone; it neither opens nor closes the memory."""
+def make_app(services: Services, settings: Settings) -> Starlette:
+    """Return an application that serves the tools alone; it neither opens nor closes the services."""
 
     def lifespan(app: Starlette) -> AbstractAsyncContextManager[None]:
-        return mount(app, memory, settings)
+        return mount(app, services, settings)
 
-    return Starlette(exception_handlers={GraphmemError: _problem_response}, lifespan=lifespan)
+    return Starlette(exception_handlers={GraphmemError: _respond_to_error}, lifespan=lifespan)
 
 
 class McpAuthMiddleware:
-    """Lets a request in when its key opens the user it is for."""
+    """Accepts requests whose key has access to the user in their path."""
 
-    def __init__(self, memory: GraphMemory, inner: ASGIApp) -> None:
-        self._memory = memory
+    def __init__(self, services: Services, inner: ASGIApp) -> None:
+        self._services = services
         self._inner = inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; raise Unauthenticated or Forbidden."""
-        key = await self._memory.keys.authenticate(_read_bearer_token(Request(scope)))
+        token = parse_bearer_token(Request(scope).headers.get("authorization"))
+        key = await self._services.keys.authenticate(token)
         scope.setdefault("state", {})["caller"] = key
         scope[_CONNECTION_KEY] = resolve_connection(key, _user_id_in_path(scope))
         await self._inner(scope, receive, send)
@@ -82,34 +85,24 @@ class McpAuthMiddleware:
 def _request_connection(call: ToolCall) -> Connection:
     request = call.request_context.request
     assert request is not None
-    found: Connection = request.scope[_CONNECTION_KEY]
-    return found
-
-
-def _read_bearer_token(request: Request) -> str:
-    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not secret.strip():
-        raise Unauthenticated("Send a key as `Authorization: Bearer <key>`.")
-    return secret.strip()
+    connection: Connection = request.scope[_CONNECTION_KEY]
+    return connection
 
 
 def _user_id_in_path(scope: Scope) -> str | None:
-    """Return the user named behind `/mcp/`, from the address as it was sent: a user id may hold a slash."""
-    sent = scope["raw_path"].split(b"?", 1)[0].removesuffix(b"/")
-    before, _, last = sent.rpartition(b"/")
+    """Return the user named after `/mcp/`, from the undecoded path: a user id may hold a slash."""
+    path = scope["raw_path"].split(b"?", 1)[0].removesuffix(b"/")
+    before, _, last = path.rpartition(b"/")
     if last == b"mcp" and not before.endswith(b"/mcp"):
         return None
     try:
         return unquote_to_bytes(last).decode()
     except UnicodeDecodeError as error:
-        raise InvalidInput("The user in the address is not percent-encoded UTF-8.") from error
+        raise InvalidInput("The user in the path is not percent-encoded UTF-8.") from error
 
 
-async def _problem_response(_: Request, error: Exception) -> Response:
+async def _respond_to_error(request: Request, error: Exception) -> Response:
     """Return an error as a problem document."""
     assert isinstance(error, GraphmemError)
-    headers = {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthenticated) else {}
-    if error.retry_after is not None:
-        headers["Retry-After"] = str(error.retry_after)
-    document = {"title": error.title, "status": error.status, "detail": error.detail}
-    return JSONResponse(document, error.status, headers=headers, media_type="application/problem+json")
+    document = problem_document(request.scope["path"], error.status, error.title, error.detail, error.errors)
+    return JSONResponse(document, error.status, headers=problem_headers(error), media_type=PROBLEM_MEDIA_TYPE)

@@ -1,22 +1,22 @@
-"""The server: the tools under their names, and a hint when to use them."""
+"""The MCP server: the tools, and instructions on when to use them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver import Context as ToolCall
 from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
 
+import graphmem
 from graphmem.mcp.connection import Connection
 from graphmem.mcp.tools import MemoryTools
 
 if TYPE_CHECKING:
-    from graphmem.bootstrap import GraphMemory
+    from graphmem.bootstrap import Services
 
 SERVER_NAME = "graphmem"
 
@@ -36,15 +36,15 @@ _DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idem
 
 
 def make_server(
-    get_memory: Callable[[], Awaitable[GraphMemory]],
+    get_services: Callable[[], Awaitable[Services]],
     get_connection: Callable[[ToolCall], Connection],
     lifespan: Callable[[MCPServer[Any]], AbstractAsyncContextManager[Any]] | None = None,
 ) -> MCPServer[Any]:
-    """Return a server over a memory; `get_connection` tells for each call of a tool whose memory it is."""
+    """Return a server of the tools; `get_connection` names the user of each tool call."""
     server = MCPServer(
-        SERVER_NAME, version=version(SERVER_NAME), instructions=INSTRUCTIONS, lifespan=lifespan, subscriptions=False
+        SERVER_NAME, version=graphmem.__version__, instructions=INSTRUCTIONS, lifespan=lifespan, subscriptions=False
     )
-    tools = MemoryTools(get_memory, get_connection)
+    tools = MemoryTools(get_services, get_connection)
     for tool, hints in (
         (tools.search_memory, _READ_ONLY),
         (tools.get_context, _READ_ONLY),

@@ -1,4 +1,4 @@
-"""Serving one user over standard input and output, to the program that started this process."""
+"""MCP over standard input and output, for one user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp.server.mcpserver import MCPServer
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import DEFAULT_TENANT, make_owner
 from graphmem.mcp.connection import Connection
 from graphmem.mcp.server import SERVER_NAME, make_server
@@ -17,57 +17,77 @@ from graphmem.settings import Settings
 
 
 async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENANT) -> None:
-    """Serve the tools for one user until standard input ends; nothing else is written to standard output.
+    """Serve the tools for one user until standard input ends; only the protocol is written to standard output.
 
-    The memory is opened in the background, since clients do not wait long for a server to greet them. What keeps it
-    from being opened is told to whoever calls a tool, and tried again at the next call. Raises InvalidInput for a user
-    id that cannot be one.
+    The services are opened in the background, because clients wait only briefly for a server to start. When opening
+    fails, tool calls report the error and the next call tries again. Raises InvalidInput for an unusable user id.
     """
     connection = Connection(make_owner(tenant, user_id), actor=SERVER_NAME)
-    lazy_memory = LazyMemory(settings)
-    await make_server(lazy_memory.get_memory, lambda _: connection, lazy_memory.lifespan).run_stdio_async()
+    lazy_services = LazyServices(settings)
+    await make_server(lazy_services.get, lambda _: connection, lazy_services.lifespan).run_stdio_async()
 
 
-class LazyMemory:
-    """A memory that is being opened, is open or could not be opened."""
+class LazyServices:
+    """Services that are opened in the background."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._closing = asyncio.Event()
-        self._opening_task: asyncio.Task[None]
-        self._memory_future: asyncio.Future[GraphMemory]
+        self._opening: _Opening | None = None
 
     @asynccontextmanager
     async def lifespan(self, _: MCPServer[Any]) -> AsyncIterator[None]:
-        """Open the memory while a server runs and close it after."""
-        self._start()
+        """Open the services while a server runs, and close them after it."""
+        self._opening = self._start()
         try:
             yield
         finally:
             self._closing.set()
-            if not self._memory_future.done():
-                self._opening_task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._opening_task
+            await self._opening.stop()
 
-    async def get_memory(self) -> GraphMemory:
-        """Return the memory once it is open; raise the error that kept it from being opened."""
-        if self._opening_task.done():
-            self._start()
-        return await asyncio.shield(self._memory_future)
+    async def get(self) -> Services:
+        """Return the services once they are open; raise the error that prevented it."""
+        if self._opening is None or self._opening.has_failed:
+            self._opening = self._start()
+        return await self._opening.wait()
 
-    def _start(self) -> None:
-        self._memory_future = asyncio.get_running_loop().create_future()
-        self._opening_task = asyncio.create_task(self._hold_open(self._memory_future))
+    def _start(self) -> _Opening:
+        return _Opening(self._settings, self._closing)
 
-    async def _hold_open(self, future: asyncio.Future[GraphMemory]) -> None:
-        """Keep the memory open until the end, opened and closed by this one task."""
+
+class _Opening:
+    """One attempt to open the services; one task opens them and, when `closing` is set, closes them."""
+
+    def __init__(self, settings: Settings, closing: asyncio.Event) -> None:
+        self._settings = settings
+        self._closing = closing
+        self._services: asyncio.Future[Services] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._hold_open())
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the task has ended, which it does before `closing` only on an error."""
+        return self._task.done()
+
+    async def wait(self) -> Services:
+        """Return the services once they are open; raise the error that prevented it."""
+        return await asyncio.shield(self._services)
+
+    async def stop(self) -> None:
+        """Wait until the services are closed, or cancel opening them."""
+        if not self._services.done():
+            self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _hold_open(self) -> None:
         try:
-            async with GraphMemory.open(self._settings, worker=False) as memory:
-                future.set_result(memory)
+            async with Services.open(self._settings, worker=False) as services:
+                self._services.set_result(services)
                 await self._closing.wait()
         except Exception as error:
-            if future.done():
+            if self._services.done():
                 raise
-            future.set_exception(error)
-            future.exception()
+            self._services.set_exception(error)
+            # Mark the error as retrieved: without a tool call nobody would.
+            self._services.exception()

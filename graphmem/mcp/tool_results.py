@@ -1,4 +1,4 @@
-"""What tools answer: as much of a memory as a model needs, and no more, since it pays for every word."""
+"""What tools return: no more of a memory than a model needs, since it pays for every token."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
+from graphmem.domain.search_models import EntityMemories
 
 
 class _CompactModel(BaseModel):
-    """A model that is written without what is absent."""
+    """A model that is serialised without empty fields."""
 
     @model_serializer(mode="wrap")
     def _drop_empty(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -28,17 +29,15 @@ class MemoryResult(_CompactModel):
     tags: list[str] = Field(default_factory=list)
     domain: str | None = None
     confidence: float
-    valid_at: datetime | None = Field(None, description="since when it holds")
-    invalid_at: datetime | None = Field(None, description="until when it held")
+    valid_at: datetime | None = Field(None, description="when it became true")
+    invalid_at: datetime | None = Field(None, description="when it stopped being true")
     told_at: datetime = Field(description="when it was learned")
-    metadata: dict[str, Any] = Field(
-        default_factory=dict, description="may point to further knowledge, e.g. an article"
-    )
+    metadata: dict[str, Any] = Field(default_factory=dict, description="may point to other sources, such as an article")
     score: float | None = None
 
     @classmethod
     def from_memory(cls, memory: Memory, score: float | None = None) -> Self:
-        """Return a memory as a model reads it."""
+        """Return the result for a memory."""
         return cls(**_shared_fields(memory), domain=memory.domain, metadata=memory.metadata, score=score)
 
 
@@ -55,19 +54,19 @@ class MemoryVersionResult(_CompactModel):
     valid_at: datetime | None = None
     invalid_at: datetime | None = None
     told_at: datetime
-    ended_at: datetime | None = Field(None, description="when it was no longer believed")
+    ended_at: datetime | None = Field(None, description="when graphmem stopped believing it")
     ended_reason: str | None = None
     ended_by: str | None = Field(None, description="id of what replaced it")
 
     @classmethod
-    def from_version(cls, row: MemoryVersion) -> Self:
-        """Return a version as a model reads it."""
-        ended = {"ended_at": row.expired_at, "ended_reason": row.ended_reason, "ended_by": row.ended_by}
-        return cls(**_shared_fields(row), **ended, version=row.version)
+    def from_version(cls, version: MemoryVersion) -> Self:
+        """Return the result for a version."""
+        ended = {"ended_at": version.expired_at, "ended_reason": version.ended_reason, "ended_by": version.ended_by}
+        return cls(**_shared_fields(version), **ended, version=version.version)
 
 
 class SaveMemoryResult(_CompactModel):
-    """What became of a statement."""
+    """The result of saving or updating a statement."""
 
     action: Literal["insert", "reinforce", "supersede", "skip", "update"]
     memory_id: str | None = None
@@ -77,7 +76,7 @@ class SaveMemoryResult(_CompactModel):
 
     @classmethod
     def from_result(cls, result: SaveResult, confirmation: str | None = None) -> Self:
-        """Return the outcome; the confirmation is given only when the statement is remembered now."""
+        """Return the result of a save; it has the confirmation only when the statement was saved."""
         memory = result.memory
         return cls(
             action=result.action.value,
@@ -104,21 +103,33 @@ class EntityResult(_CompactModel):
     aliases: list[str] = Field(default_factory=list)
     memories: list[MemoryResult] = Field(default_factory=list)
 
+    @classmethod
+    def from_match(cls, match: EntityMemories) -> Self:
+        """Return the result for an entity and its memories."""
+        entity = match.entity
+        return cls(
+            id=entity.id,
+            name=entity.name,
+            type=entity.type,
+            aliases=entity.aliases,
+            memories=[MemoryResult.from_memory(memory) for memory in match.memories],
+        )
+
 
 class EntityLookupResult(_CompactModel):
-    """The entities a text names."""
+    """The entities that a text names."""
 
     entities: list[EntityResult] = Field(default_factory=list)
     hint: str | None = None
 
 
 class ContextResult(_CompactModel):
-    """What to know before answering."""
+    """Context for a reply."""
 
-    preamble: str = Field(description="what is known that bears on the question")
+    preamble: str = Field(description="what is known that is relevant to the question")
     token_count: int
     sufficient: bool = Field(description="whether memory clearly has something on the question")
-    pointers: list[str] = Field(default_factory=list, description="where memories point to outside of memory")
+    pointers: list[str] = Field(default_factory=list, description="other sources that memories point to")
 
 
 class MemoryHistoryResult(BaseModel):

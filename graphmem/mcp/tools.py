@@ -1,4 +1,4 @@
-"""The tools: their names and descriptions are what a model goes by when it decides what to do."""
+"""The tools; a model chooses between them by their names and docstrings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pydantic import Field
 from graphmem.domain.context_models import DEFAULT_TOKEN_BUDGET, ContextRequest
 from graphmem.domain.memory import MemoryIn, MemoryPatch, MemoryType, Scope
 from graphmem.domain.search_models import SearchQuery
+from graphmem.domain.validation import validate_input
 from graphmem.errors import Forbidden, GraphmemError, InvalidInput
 from graphmem.mcp import arguments
 from graphmem.mcp.connection import Connection
@@ -26,17 +27,16 @@ from graphmem.mcp.tool_results import (
     MemoryVersionResult,
     SaveMemoryResult,
 )
-from graphmem.service.memory_api import validate_input
 from graphmem.tracing import span
 
 if TYPE_CHECKING:
-    from graphmem.bootstrap import GraphMemory
+    from graphmem.bootstrap import Services
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 MCP_SOURCE_KIND = "mcp"
-"""How the source of what is saved here is named."""
+"""The `source.kind` of memories that are saved by tools."""
 
 NOTHING_FOUND_HINT = "Nothing is remembered about this: ask the user, or look in other sources."
 
@@ -44,7 +44,7 @@ NOTHING_FOUND_HINT = "Nothing is remembered about this: ask the user, or look in
 def _raise_tool_errors(
     tool: Callable[Concatenate[MemoryTools, P], Awaitable[T]],
 ) -> Callable[Concatenate[MemoryTools, P], Coroutine[Any, Any, T]]:
-    """Make the errors of graphmem what the model reads: what is wrong, and the next step where there is one."""
+    """Turn the errors of graphmem into tool errors, whose text the model reads."""
 
     @functools.wraps(tool)
     async def run(self: MemoryTools, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -59,12 +59,12 @@ def _raise_tool_errors(
 
 
 class MemoryTools:
-    """The tools of one server; `get_connection` tells for each call whose memory it is."""
+    """The tools of one server; `get_connection` names the user of each call."""
 
     def __init__(
-        self, get_memory: Callable[[], Awaitable[GraphMemory]], get_connection: Callable[[ToolCall], Connection]
+        self, get_services: Callable[[], Awaitable[Services]], get_connection: Callable[[ToolCall], Connection]
     ) -> None:
-        self._get_memory = get_memory
+        self._get_services = get_services
         self._get_connection = get_connection
 
     @_raise_tool_errors
@@ -112,11 +112,11 @@ class MemoryTools:
         invalid_at: arguments.InvalidAt = None,
         supersedes: arguments.SupersededIds = [],  # noqa: B006 - a schema's default, never changed
     ) -> SaveMemoryResult:
-        """Keep one thing worth knowing in later conversations that you learned on your own in this one.
+        """Save one statement from this conversation that is worth knowing in later ones.
 
-        Call it once for each statement, as often as needed; what is known already is strengthened, not doubled. When a
-        statement makes an earlier one outdated, give that one's id in `supersedes`. Not for small talk, passing states
-        or secrets.
+        Call it once for each statement; one that is known already is strengthened, not stored twice. When a statement
+        makes an earlier one outdated, give that one's id in `supersedes`. Not for small talk, temporary states or
+        secrets.
         """
         statement = {
             "type": type,
@@ -147,13 +147,14 @@ class MemoryTools:
         nothing fits; `metadata` of a memory may point to one.
         """
         connection = self._get_connection(call)
-        wanted = filters.model_dump(exclude_unset=True) if filters else {}
-        asked = validate_input(
-            SearchQuery, {**wanted, "query": query, "limit": limit, "reinforce": connection.can_write}
+        given = filters.model_dump(exclude_unset=True) if filters else {}
+        search_query = validate_input(
+            SearchQuery, {**given, "query": query, "limit": limit, "reinforce": connection.can_write}
         )
-        answer = await (await self._get_memory()).retrieval.search(connection.owner, asked)
-        found = [MemoryResult.from_memory(hit.memory, round(hit.score, 4)) for hit in answer.results]
-        return MemorySearchResult(memories=found, hint=None if found else NOTHING_FOUND_HINT)
+        services = await self._get_services()
+        response = await services.retrieval.search(connection.owner, search_query)
+        memories = [MemoryResult.from_memory(hit.memory, round(hit.score, 4)) for hit in response.results]
+        return MemorySearchResult(memories=memories, hint=None if memories else NOTHING_FOUND_HINT)
 
     @_raise_tool_errors
     async def update_memory(
@@ -172,9 +173,8 @@ class MemoryTools:
     ) -> SaveMemoryResult:
         """Correct a memory that is wrong or incomplete, by its id; the earlier version stays in its history.
 
-        With `key` and `value` instead, set an attribute of the user that has one value at a time; what it was before
-        becomes history. When something has changed in the world, rather than been wrong, use upsert_memories with
-        `supersedes`.
+        With `key` and `value` instead, set an attribute of the user that has one value at a time; its earlier value
+        stays in history. When a statement was correct but the world has changed, use upsert_memories with `supersedes`.
         """
         changes = {
             "content": content,
@@ -188,25 +188,24 @@ class MemoryTools:
         changes = {name: change for name, change in changes.items() if change is not None}
         if memory_id is None:
             if not key or not value or changes:
-                raise InvalidInput("Give memory_id and what to change, or key and value alone.")
+                raise InvalidInput("Give memory_id and the fields to change, or only key and value.")
             return await self._save(call, _attribute_statement(key, value))
         if key or value:
-            raise InvalidInput("Give memory_id and what to change, or key and value alone, not both.")
+            raise InvalidInput("Give memory_id and the fields to change, or only key and value, not both.")
         patch = validate_input(MemoryPatch, changes)
-        memory, connection = await self._require_changeable(call, memory_id)
-        changed = await memory.memories.patch(connection.writable_owner, memory_id, patch, actor=connection.actor)
+        services, connection = await self._require_changeable(call, memory_id)
+        changed = await services.memories.patch(connection.writable_owner, memory_id, patch, actor=connection.actor)
         return SaveMemoryResult(action="update", memory_id=changed.id, confirmation=f"Noted: {changed.content}")
 
     @_raise_tool_errors
     async def delete_memory(self, call: ToolCall, memory_id: arguments.MemoryId) -> MemoryResult:
-        """End a memory when the user takes it back or asks you to forget it; it is not recalled any more.
+        """End a memory when the user retracts it or asks you to forget it; it is no longer recalled.
 
         Find its id with search_memory first. Its history stays; only an administrator can erase it.
         """
-        memory, connection = await self._require_changeable(call, memory_id)
-        return MemoryResult.from_memory(
-            await memory.memories.delete(connection.writable_owner, memory_id, actor=connection.actor)
-        )
+        services, connection = await self._require_changeable(call, memory_id)
+        deleted = await services.memories.delete(connection.writable_owner, memory_id, actor=connection.actor)
+        return MemoryResult.from_memory(deleted)
 
     @_raise_tool_errors
     async def lookup_entity(
@@ -215,48 +214,38 @@ class MemoryTools:
         text: Annotated[str, Field(description="A name, or any text that names people, places or things.")],
         limit: arguments.Limit = 10,
     ) -> EntityLookupResult:
-        """Look up what is known about the people, places and things a text names; the fastest way to recall.
+        """Look up what is known about the people, places and things that a text names; the fastest tool.
 
         Use it when a name comes up. It matches names and nicknames, not meanings: for those use search_memory.
         """
         connection = self._get_connection(call)
-        answer = await (await self._get_memory()).retrieval.lookup(
-            connection.owner, text, limit, reinforce=connection.can_write
-        )
-        known = [
-            EntityResult(
-                id=each.entity.id,
-                name=each.entity.name,
-                type=each.entity.type,
-                aliases=each.entity.aliases,
-                memories=[MemoryResult.from_memory(memory) for memory in each.memories],
-            )
-            for each in answer.entities
-        ]
-        return EntityLookupResult(entities=known, hint=None if known else NOTHING_FOUND_HINT)
+        services = await self._get_services()
+        response = await services.retrieval.lookup(connection.owner, text, limit, reinforce=connection.can_write)
+        entities = [EntityResult.from_match(match) for match in response.entities]
+        return EntityLookupResult(entities=entities, hint=None if entities else NOTHING_FOUND_HINT)
 
     @_raise_tool_errors
     async def get_context(
         self,
         call: ToolCall,
-        question: Annotated[str, Field(description="What the user has just asked, in their words.")],
+        question: Annotated[str, Field(description="The question that the user has just asked, in their words.")],
         session_id: Annotated[str | None, Field(description="Id of this conversation, if it is stored.")] = None,
         domain: arguments.DomainArgument = None,
         token_budget: Annotated[int, Field(ge=1, le=100_000, description="Most tokens.")] = DEFAULT_TOKEN_BUDGET,
     ) -> ContextResult:
-        """Get in one text what to know before answering: profile, preferences, what was said before, what fits.
+        """Get the context for a reply as one text: profile, preferences, recent messages and relevant memories.
 
         Use it once at the start of a conversation or when the subject changes; for a single question use search_memory.
         """
         connection = self._get_connection(call)
-        asked = {"question": question, "session_id": session_id, "domain": domain, "token_budget": token_budget}
-        request = validate_input(ContextRequest, asked)
-        memory = await self._get_memory()
-        built = await memory.contexts.build(connection.owner, request, reinforce=connection.can_write)
-        knowledge = built.personalization_hints.knowledge
+        given = {"question": question, "session_id": session_id, "domain": domain, "token_budget": token_budget}
+        request = validate_input(ContextRequest, given)
+        services = await self._get_services()
+        response = await services.contexts.build(connection.owner, request, reinforce=connection.can_write)
+        knowledge = response.personalization_hints.knowledge
         return ContextResult(
-            preamble=built.preamble,
-            token_count=built.token_count,
+            preamble=response.preamble,
+            token_count=response.token_count,
             sufficient=knowledge.sufficient,
             pointers=knowledge.pointers,
         )
@@ -265,28 +254,30 @@ class MemoryTools:
     async def memory_history(self, call: ToolCall, memory_id: arguments.MemoryId) -> MemoryHistoryResult:
         """Read every version of a memory, oldest first: what was believed when, why it ended, what replaced it.
 
-        Use it when the user asks what was true before, or since when, or why you think so.
+        Use it when the user asks what was true before, since when something is true, or why you believe it.
         """
-        rows = await (await self._get_memory()).memories.history(self._get_connection(call).owner, memory_id)
-        return MemoryHistoryResult(versions=[MemoryVersionResult.from_version(row) for row in rows])
+        services = await self._get_services()
+        versions = await services.memories.history(self._get_connection(call).owner, memory_id)
+        return MemoryHistoryResult(versions=[MemoryVersionResult.from_version(version) for version in versions])
 
     async def _save(
         self, call: ToolCall, statement: dict[str, Any], confirmation: str | None = None
     ) -> SaveMemoryResult:
         connection = self._get_connection(call)
         memories = [validate_input(MemoryIn, statement)]
-        [result] = await (await self._get_memory()).memories.save(
+        services = await self._get_services()
+        [result] = await services.memories.save(
             connection.writable_owner, memories, actor=connection.actor, kind=MCP_SOURCE_KIND
         )
         return SaveMemoryResult.from_result(result, confirmation)
 
-    async def _require_changeable(self, call: ToolCall, memory_id: str) -> tuple[GraphMemory, Connection]:
-        """Return the memory service and the connection for a change of a memory; raise Forbidden for a global one."""
+    async def _require_changeable(self, call: ToolCall, memory_id: str) -> tuple[Services, Connection]:
+        """Return the services and the connection for changing a memory; raise Forbidden for a global memory."""
         connection = self._get_connection(call)
-        memory = await self._get_memory()
-        if (await memory.memories.get(connection.writable_owner, memory_id)).scope is Scope.GLOBAL:
+        services = await self._get_services()
+        if (await services.memories.get(connection.writable_owner, memory_id)).scope is Scope.GLOBAL:
             raise Forbidden("All users read this memory: only an administrator can change it.")
-        return memory, connection
+        return services, connection
 
 
 def _attribute_statement(key: str, value: str) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB
 from graphmem.domain.job import JobStatus
+from graphmem.domain.maintenance import MaintenanceResults, MaintenanceTask
 from graphmem.errors import GraphmemError, JobStoreUnavailable
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
@@ -22,7 +22,7 @@ class MaintenanceService:
     def __init__(self, jobs: JobRunner) -> None:
         self._jobs = jobs
 
-    async def run(self, tenant: str, tasks: Sequence[str]) -> dict[str, Any]:
+    async def run(self, tenant: str, tasks: Sequence[MaintenanceTask]) -> MaintenanceResults:
         """Do the tasks for a tenant now and return what each did; raise JobStoreUnavailable when no worker does them."""
         payload = {"tenant": tenant, "tasks": list(tasks)}
         job_id = await self._jobs.enqueue(MAINTENANCE_JOB, f"maintenance:{tenant}", payload, str(uuid.uuid4()))
@@ -34,7 +34,8 @@ class MaintenanceService:
                 f"Maintenance is not done yet: see that a worker runs, then look at the job {job_id}."
             )
         return {
-            action["task"]: {name: told for name, told in action.items() if name != "task"} for action in job.actions
+            MaintenanceTask(action["task"]): {name: value for name, value in action.items() if name != "task"}
+            for action in job.actions
         }
 
 

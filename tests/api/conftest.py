@@ -1,4 +1,4 @@
-"""The application served by uvicorn on a free port, over a real memory."""
+"""The HTTP API served by uvicorn on a free port, over real services."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import httpx
 import pytest
 from fastapi import FastAPI
-from graphmem_api.app import create_app
-from graphmem_api.server import make_uvicorn_server
+from graphmem_api.app import create_app, make_uvicorn_server
 from pydantic import SecretStr
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
@@ -44,15 +43,15 @@ async def settings(database: Settings) -> Settings:
 
 
 @pytest.fixture(scope="package")
-async def service(settings: Settings, graph: Graph) -> AsyncIterator[GraphMemory]:
-    """A memory of the API tests' own, with a first key."""
-    async with GraphMemory.open(settings) as memory:
-        yield memory
+async def services(settings: Settings, graph: Graph) -> AsyncIterator[Services]:
+    """The services of these tests, with a first key."""
+    async with Services.open(settings) as services:
+        yield services
 
 
 @pytest.fixture(scope="package")
-async def app(service: GraphMemory, settings: Settings) -> FastAPI:
-    return create_app(service, settings)
+async def app(services: Services, settings: Settings) -> FastAPI:
+    return create_app(services, settings)
 
 
 @pytest.fixture(scope="package")
@@ -69,12 +68,12 @@ async def anonymous(address: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-async def caller(address: str, service: GraphMemory, tenant: str) -> AsyncIterator[Caller]:
+async def caller(address: str, services: Services, tenant: str) -> AsyncIterator[Caller]:
     """Make a client with a fresh key: `await caller("agent", users=["mara"])`."""
     async with AsyncExitStack() as stack:
 
         async def make(role: str = "agent", users: list[str] | None = None, of: str = tenant) -> httpx.AsyncClient:
-            key = await service.keys.create(of, ApiKeyIn(name=role, role=KeyRole(role), users=users))
+            key = await services.keys.create(of, ApiKeyIn(name=role, role=KeyRole(role), users=users))
             return await stack.enter_async_context(
                 httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {key.key}"}, timeout=60)
             )

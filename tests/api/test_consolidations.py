@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.consolidation_models import RunTrigger
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import utc_now
@@ -23,20 +23,20 @@ MERGED_STATEMENT = "Mara is vegetarian and eats no dairy"
 async def save_memories(client: httpx.AsyncClient, *contents: str) -> list[str]:
     body = {"memories": [{"content": content} for content in contents]}
     results = (await client.post("/v1/users/mara/memories", json=body)).json()["results"]
-    return [each["memory"]["id"] for each in results]
+    return [result["memory"]["id"] for result in results]
 
 
 async def current_contents(client: httpx.AsyncClient) -> set[str]:
     return {each["content"] for each in (await client.get("/v1/users/mara/memories")).json()["items"]}
 
 
-async def run_merge(client: httpx.AsyncClient, ids: list[str] | None = None, **more: Any) -> dict[str, Any]:
+async def run_merge(client: httpx.AsyncClient, ids: list[str] | None = None, **options: Any) -> dict[str, Any]:
     merge = {
         "action": "MERGE",
         "memory_ids": ids or await save_memories(client, *SOURCE_STATEMENTS),
         "content": MERGED_STATEMENT,
     }
-    body = {"user_id": "mara", "proposals": [merge], "wait": True, **more}
+    body = {"user_id": "mara", "proposals": [merge], "wait": True, **options}
     answer = await client.post(RUNS, json=body)
     assert answer.status_code == 200, answer.text
     run: dict[str, Any] = answer.json()
@@ -52,7 +52,7 @@ async def test_rollback_restores_the_export_from_before_the_run(admin: httpx.Asy
     ids = await save_memories(admin, *SOURCE_STATEMENTS)
     before = await exported()
     run = await run_merge(admin, ids)
-    assert (run["status"], run["user_id"], [each["verdict"] for each in run["proposals"]]) == (
+    assert (run["status"], run["user_id"], [proposal["verdict"] for proposal in run["proposals"]]) == (
         "succeeded", "mara", ["executed"],
     )  # fmt: skip
     assert {"kind", "id", "before", "after"} <= run["changes"][0].keys()
@@ -76,19 +76,22 @@ async def test_rollback_lists_conflicting_writes_with_409_unless_forced(admin: h
     refused = await admin.post(f"{RUNS}/{run['id']}/rollback", json={"force": False})
     assert refused.status_code == 409
     assert refused.headers["content-type"] == "application/problem+json"
-    assert {each["memory_id"] for each in refused.json()["errors"]} == {merged_id}
+    assert {error["memory_id"] for error in refused.json()["errors"]} == {merged_id}
     assert await current_contents(admin) == {MERGED_STATEMENT}
     forced = await admin.post(f"{RUNS}/{run['id']}/rollback", json={"force": True})
-    assert (forced.status_code, {each["memory_id"] for each in forced.json()["conflicts"]}) == (200, {merged_id})
+    assert (forced.status_code, {conflict["memory_id"] for conflict in forced.json()["conflicts"]}) == (
+        200,
+        {merged_id},
+    )
     assert await current_contents(admin) == set(SOURCE_STATEMENTS)
 
 
 @pytest.mark.req("UMB-13")
-async def test_rollback_after_retention_is_410(admin: httpx.AsyncClient, service: GraphMemory, tenant: str) -> None:
+async def test_rollback_after_retention_is_410(admin: httpx.AsyncClient, services: Services, tenant: str) -> None:
     run = await run_merge(admin)
     for days, status in ((31, 410), (29, 200)):
         ended = utc_now() - timedelta(days=days)
-        await service.components.graph.execute(
+        await services.components.graph.execute(
             "consolidation.update_run", run_id=run["id"], properties={"finished_at": ended, "created_at": ended}
         )
         assert (await admin.post(f"{RUNS}/{run['id']}/rollback")).status_code == status
@@ -99,8 +102,8 @@ async def test_manual_proposals_are_validated_and_guarded(admin: httpx.AsyncClie
     ids = await save_memories(admin, "Bob prefers coffee", "Alice prefers tea")
     bad = {"action": "MERGE", "memory_ids": ids, "content": "Bob and Alice prefer coffee and tea"}
     run = await admin.post(RUNS, json={"user_id": "mara", "proposals": [bad], "wait": True})
-    (judged,) = run.json()["proposals"]
-    assert (judged["verdict"], "Alice" in judged["reason"]) == ("refused", True)
+    (reviewed,) = run.json()["proposals"]
+    assert (reviewed["verdict"], "Alice" in reviewed["reason"]) == ("refused", True)
     assert await current_contents(admin) == {"Bob prefers coffee", "Alice prefers tea"}
     for wrong in (
         {"proposals": [{**bad, "action": "DELETE"}], "user_id": "mara"},
@@ -115,7 +118,7 @@ async def test_manual_proposals_are_validated_and_guarded(admin: httpx.AsyncClie
 async def test_run_is_accepted_with_202_and_dry_run_changes_nothing(admin: httpx.AsyncClient) -> None:
     run = await run_merge(admin, dry_run=True)
     assert (run["status"], run["proposals"][0]["verdict"]) == ("succeeded", "planned")
-    assert MERGED_STATEMENT in {(each["after"] or {}).get("fact") for each in run["changes"]}
+    assert MERGED_STATEMENT in {(change["after"] or {}).get("fact") for change in run["changes"]}
     assert await current_contents(admin) == set(SOURCE_STATEMENTS)
     refused = await admin.post(f"{RUNS}/{run['id']}/rollback")
     assert refused.status_code == 409
@@ -124,16 +127,16 @@ async def test_run_is_accepted_with_202_and_dry_run_changes_nothing(admin: httpx
 
 
 async def test_runs_are_tenant_scoped_and_listed_latest_first(
-    admin: httpx.AsyncClient, caller: Caller, service: GraphMemory, tenant: str
+    admin: httpx.AsyncClient, caller: Caller, services: Services, tenant: str
 ) -> None:
     for number in range(3):
-        await service.consolidations._runs.create(
+        await services.consolidations._runs.create(
             f"{tenant}-{number}", tenant, Owner(tenant, "mara"), RunTrigger.ON_DEMAND, utc_now()
         )
     listed = (await admin.get(RUNS, params={"user_id": "mara", "limit": 2})).json()
-    assert [each["id"] for each in listed["items"]] == [f"{tenant}-2", f"{tenant}-1"]
+    assert [run["id"] for run in listed["items"]] == [f"{tenant}-2", f"{tenant}-1"]
     rest = (await admin.get(RUNS, params={"limit": 2, "cursor": listed["next_cursor"]})).json()
-    assert [each["id"] for each in rest["items"]] == [f"{tenant}-0"]
+    assert [run["id"] for run in rest["items"]] == [f"{tenant}-0"]
     stranger = await caller("admin", of="t" + uuid.uuid4().hex[:12])
     assert (await stranger.get(RUNS)).json()["items"] == []
     for answer in (

@@ -1,8 +1,10 @@
-"""What is put before the model and what it is made of, over HTTP."""
+"""The context for the model's prompt and what it is made of, over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -31,7 +33,7 @@ CONTEXT_ITEM_FIELDS = {
 
 
 async def wait_for_items(client: httpx.AsyncClient, what: str) -> list[dict[str, Any]]:
-    """What is learned, once the worker has learned something: it does so behind the reply."""
+    """What the worker has learned; it learns after the response to the messages."""
     for _ in range(100):
         items: list[dict[str, Any]] = (await client.get(f"{USER}/{what}")).json()["items"]
         if items:
@@ -52,8 +54,8 @@ async def test_preferences_and_patterns_are_learned_and_used_in_context(agent: h
     ]  # fmt: skip
     turns.append({"role": "user", "content": "Please answer in Spanish. My budget is $400."})
     await agent.post(f"{USER}/memories", json={"memories": [{"content": "Mara is vegetarian"}]})
-    told = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
-    assert (told.status_code, told.json()["job_id"]) == (202, None)
+    stored = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
+    assert (stored.status_code, stored.json()["job_id"]) == (202, None)
 
     (preference,) = await wait_for_items(agent, "preferences")
     assert preference.keys() == PREFERENCE_FIELDS
@@ -62,7 +64,7 @@ async def test_preferences_and_patterns_are_learned_and_used_in_context(agent: h
     assert "query_frequency" in patterns
     assert all(pattern.keys() == PATTERN_FIELDS for pattern in patterns.values())
     items = await wait_for_items(agent, "contexts")
-    assert all(each.keys() == CONTEXT_ITEM_FIELDS for each in items)
+    assert all(item.keys() == CONTEXT_ITEM_FIELDS for item in items)
     assert (await agent.get(f"{USER}/contexts", params={"session_id": "another"})).json()["items"] == []
 
     asked = {"question": "What shall we cook?", "session_id": "s", "token_budget": 300, "top": 3, "sources": True}
@@ -74,9 +76,11 @@ async def test_preferences_and_patterns_are_learned_and_used_in_context(agent: h
         "## Information about this user from past conversations:\n- Mara is vegetarian"
     )
     assert "Answer in Spanish." in context["preamble"]
-    assert [each["content"] for each in context["recent_messages"]] == [each["content"] for each in turns[-5:]]
+    assert [message["content"] for message in context["recent_messages"]] == [
+        message["content"] for message in turns[-5:]
+    ]
     assert context["conversation_summary"]["message_count"] == 7
-    assert {each["id"] for each in context["active_contexts"]} == {each["id"] for each in items}
+    assert {item["id"] for item in context["active_contexts"]} == {item["id"] for item in items}
 
 
 @pytest.mark.req("TRUE-12")
@@ -98,27 +102,48 @@ async def test_feedback_updates_preferences(agent: httpx.AsyncClient) -> None:
         {"role": "user", "content": "Could you please chart it?", "intent": "trend"},
         {"role": "assistant", "content": "Done."},
     ]
-    told = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
-    rated = f"{USER}/messages/{told.json()['message_ids'][1]}/feedback"
+    stored = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
+    rated = f"{USER}/messages/{stored.json()['message_ids'][1]}/feedback"
     for score, status in ((0, 422), (6, 422), (5, 200)):
         assert (await agent.post(rated, json={"score": score})).status_code == status
-    learned = {each["preference_type"] for each in await wait_for_items(agent, "preferences")}
+    learned = {preference["preference_type"] for preference in await wait_for_items(agent, "preferences")}
     assert learned == {"communication", "visualization", "topics"}
 
 
+METRIC_TYPES = {
+    "message_storage_time_seconds": "histogram",
+    "context_extraction_time_seconds": "histogram",
+    "semantic_search_latency_seconds": "histogram",
+    "pattern_detection_count_total": "counter",
+    "preference_updates_total": "counter",
+    "cache_hit_rate": "gauge",
+    "memory_size_bytes": "gauge",
+    "compression_ratio": "gauge",
+}
+
+
+async def read_metrics(admin: httpx.AsyncClient) -> dict[str, float]:
+    """The value of each metric, over all its labels."""
+    values: Counter[str] = Counter()
+    for line in (await admin.get("/metrics")).text.splitlines():
+        if sample := re.match(r"graphmem_(\w+)(?:\{[^}]*\})? (\S+)$", line):
+            values[sample[1]] += float(sample[2])
+    return values
+
+
 @pytest.mark.req("TRUE-26")
-async def test_memory_metrics_are_exposed(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
-    await agent.post(f"{USER}/messages", json={"messages": [{"role": "user", "content": "Hi"}], "extract": False})
-    await agent.post(f"{USER}/search", json={"query": "tea"})
+async def test_memory_metrics_count_what_happens(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     text = (await admin.get("/metrics")).text
-    for name, kind in {
-        "message_storage_time_seconds": "histogram",
-        "context_extraction_time_seconds": "histogram",
-        "semantic_search_latency_seconds": "histogram",
-        "pattern_detection_count_total": "counter",
-        "preference_updates_total": "counter",
-        "cache_hit_rate": "gauge",
-        "memory_size_bytes": "gauge",
-        "compression_ratio": "gauge",
-    }.items():
-        assert f"# TYPE graphmem_{name} {kind}" in text, name
+    assert [name for name, kind in METRIC_TYPES.items() if f"# TYPE graphmem_{name} {kind}" not in text] == []
+    before = await read_metrics(admin)
+    turns = [{"role": "user", "content": "Please answer in Spanish."}]
+    await agent.post(f"{USER}/messages", json={"messages": turns, "extract": False})
+    await agent.post(f"{USER}/search", json={"query": "tea"})
+    await wait_for_items(agent, "preferences")
+    after = await read_metrics(admin)
+    for name in ("message_storage_time_seconds_count", "semantic_search_latency_seconds_count"):
+        assert after[name] >= before[name] + 1, name
+    for name in ("context_extraction_time_seconds_count", "preference_updates_total"):
+        assert after[name] >= before[name] + 1, name
+    assert after["memory_size_bytes"] > 0
+    assert 0 <= after["cache_hit_rate"] <= 1

@@ -7,7 +7,7 @@ import uuid
 import httpx
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.store.driver import Graph
 from tests.api.conftest import FIRST_KEY, Caller
 
@@ -105,7 +105,7 @@ async def test_bound_key_has_access_to_its_users_only(caller: Caller) -> None:
 
 
 async def test_analyst_reads_do_not_strengthen_memories(
-    service: GraphMemory, agent: httpx.AsyncClient, caller: Caller
+    services: Services, agent: httpx.AsyncClient, caller: Caller
 ) -> None:
     saved = await agent.post("/v1/users/mara/memories", json=SAVE_BODY)
     one = f"/v1/users/mara/memories/{saved.json()['results'][0]['memory']['id']}"
@@ -115,7 +115,7 @@ async def test_analyst_reads_do_not_strengthen_memories(
             assert (await client.post("/v1/users/mara/search", json=question)).json()["results"]
         assert (await client.get("/v1/users/mara/entities/lookup", params={"q": "mara"})).json()["entities"]
         assert (await client.post("/v1/users/mara/context", json={"question": "Which tea?"})).json()["memories"]
-        await service.retrieval.flush()
+        await services.retrieval.flush()
         count: int = (await agent.get(one)).json()["access_count"]
         return count
 

@@ -39,7 +39,7 @@ async def current_contents(client: httpx.AsyncClient, **filters: Any) -> set[str
 
 @pytest.mark.req("UMB-04", "QUINN-13", "CASH-09")
 async def test_every_type_is_stored_and_every_alias_resolved(agent: httpx.AsyncClient) -> None:
-    for word, stored in {**{each: each for each in TYPES}, **ALIASES}.items():
+    for word, stored in {**{name: name for name in TYPES}, **ALIASES}.items():
         kind = "alias" if word in ALIASES else "type"
         (result,) = await save(agent, {"content": f"a statement of the {kind} {word}", "type": word})
         assert result["action"] == "insert"
@@ -50,7 +50,7 @@ async def test_every_type_is_stored_and_every_alias_resolved(agent: httpx.AsyncC
 
 @pytest.mark.req("QUINN-12", "QUINN-14", "QUINN-16", "QUINN-20", "UMB-03", "QUINN-01")
 async def test_saved_memory_is_returned_with_every_field(agent: httpx.AsyncClient) -> None:
-    given = {
+    statement = {
         "content": "Mara rows on Sundays",
         "type": "behavioral_pattern",
         "predicate": "ROWS_ON",
@@ -66,15 +66,15 @@ async def test_saved_memory_is_returned_with_every_field(agent: httpx.AsyncClien
         "metadata": {"notes": ["a", {"b": 1}], "ö": None},
         "source": {"session_id": "s1", "message_ids": ["m1", "m2"]},
     }
-    (result,) = await save(agent, given)
+    (result,) = await save(agent, statement)
     read = (await agent.get(f"{MEMORIES}/{result['memory']['id']}")).json()
     assert read == result["memory"]
     for name in ("content", "type", "predicate", "confidence", "importance", "metadata"):
-        assert read[name] == given[name]
+        assert read[name] == statement[name]
     assert read["tags"] == ["sport", "CASHFLOW_AND_SPENDING"]
     assert (read["domain"], read["scope"], read["version"], read["status"]) == ("sport", "domain", 1, "active")
     assert read["valid_at"] == "2026-01-03T23:00:00Z"
-    assert [each["name"] for each in read["entities"]] == ["mara", "Sunday", "Elin"]
+    assert [entity["name"] for entity in read["entities"]] == ["mara", "Sunday", "Elin"]
     assert read["source"] == {"kind": "api", "session_id": "s1", "message_ids": ["m1", "m2"]}
     assert (read["schema_version"], read["user_id"], read["decay_rate"]) == ("1.0", "mara", 0.02)
     assert len(read["content_hash"]) == 64
@@ -90,7 +90,7 @@ async def test_forbidden_content_is_skipped_with_its_class_and_never_echoed(agen
         {"content": "maybe likes jazz", "confidence": 0.49},
         {"content": "likes jazz", "confidence": 0.5},
     )
-    assert [each["action"] for each in results] == ["skip"] * 4 + ["insert"]
+    assert [result["action"] for result in results] == ["skip"] * 4 + ["insert"]
     assert "card" in results[0]["reason"]
     assert "4111" not in str(results)
     assert await current_contents(agent) == {"likes jazz"}
@@ -121,11 +121,11 @@ async def test_lists_are_filtered_by_every_attribute(agent: httpx.AsyncClient) -
 
 @pytest.mark.parametrize("sort", ["created_at", "-created_at", "importance", "-importance", "valid_at", "-valid_at"])
 async def test_pagination_has_no_gap_or_repeat(agent: httpx.AsyncClient, sort: str) -> None:
-    given = [
+    statements = [
         {"content": f"fact {i}", "importance": (i % 3) / 10, "valid_at": f"20{10 + i % 4}-01-01T00:00:00Z"}
         for i in range(11)
     ]
-    await save(agent, *given)
+    await save(agent, *statements)
     seen: list[dict[str, Any]] = []
     cursor = None
     while True:
@@ -135,8 +135,8 @@ async def test_pagination_has_no_gap_or_repeat(agent: httpx.AsyncClient, sort: s
         cursor = page["next_cursor"]
         if cursor is None:
             break
-    assert len({each["id"] for each in seen}) == len(seen) == 11
-    keys = [each[sort.removeprefix("-")] for each in seen]
+    assert len({memory["id"] for memory in seen}) == len(seen) == 11
+    keys = [memory[sort.removeprefix("-")] for memory in seen]
     assert keys == sorted(keys, reverse=sort.startswith("-"))
     other = await agent.get(
         MEMORIES, params={"sort": "importance" if sort != "importance" else "valid_at", "cursor": "AAAA"}

@@ -26,7 +26,7 @@ async def test_messages_are_stored_immediately_and_extracted_in_background(agent
     assert len(accepted["message_ids"]) == 2
 
     listed = (await agent.get(f"{SESSIONS}/s%2F1/messages")).json()["items"]
-    assert [(each["id"], each["role"]) for each in listed] == list(
+    assert [(message["id"], message["role"]) for message in listed] == list(
         zip(accepted["message_ids"], ["user", "assistant"], strict=True)
     )
     job = await agent.get(f"/v1/jobs/{accepted['job_id']}")
@@ -72,7 +72,7 @@ async def test_messages_with_a_known_id_are_not_stored_twice(agent: httpx.AsyncC
     for _ in range(2):
         await agent.post(MESSAGES, json={"session_id": "s", "messages": turns, "extract": False})
     listed = (await agent.get(f"{SESSIONS}/s/messages")).json()["items"]
-    assert [each["id"] for each in listed] == ["m0", "m1"]
+    assert [message["id"] for message in listed] == ["m0", "m1"]
 
 
 @pytest.mark.req("QUINN-41")
@@ -100,7 +100,7 @@ async def test_sessions_are_opened_listed_paged_and_closed(agent: httpx.AsyncCli
     assert (await agent.post(SESSIONS, json={"session_id": "a"})).status_code == 409
     first = (await agent.get(SESSIONS, params={"limit": 2})).json()
     rest = (await agent.get(SESSIONS, params={"limit": 2, "cursor": first["next_cursor"]})).json()
-    assert {each["session_id"] for each in first["items"] + rest["items"]} == {"a", "b", "c"}
+    assert {session["session_id"] for session in first["items"] + rest["items"]} == {"a", "b", "c"}
     assert rest["next_cursor"] is None
     closed = await agent.post(f"{SESSIONS}/a/close")
     assert (closed.status_code, closed.json()["is_active"]) == (200, False)

@@ -92,7 +92,9 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[TraceCollector]:
 
 
 def span_attributes(span: Any) -> dict[str, Any]:
-    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in span.attributes}
+    return {
+        attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value")) for attribute in span.attributes
+    }
 
 
 async def test_trace_links_request_to_query_without_user_text(
@@ -165,11 +167,11 @@ def _dashboard_expressions(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("expr"), str):
             yield value["expr"]
-        for each in value.values():
-            yield from _dashboard_expressions(each)
+        for child in value.values():
+            yield from _dashboard_expressions(child)
     elif isinstance(value, list):
-        for each in value:
-            yield from _dashboard_expressions(each)
+        for child in value:
+            yield from _dashboard_expressions(child)
 
 
 async def test_dashboard_uses_exactly_the_exposed_metrics(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
@@ -178,7 +180,9 @@ async def test_dashboard_uses_exactly_the_exposed_metrics(agent: httpx.AsyncClie
     families = set(re.findall(r"^# TYPE (graphmem_\w+) ", scraped, re.MULTILINE))
     exposed = families | set(re.findall(r"^(graphmem_\w+)[{ ]", scraped, re.MULTILINE))
     dashboard = json.loads(DASHBOARD.read_text("utf-8"))
-    drawn = {name for each in _dashboard_expressions(dashboard) for name in re.findall(r"graphmem_\w+", each)}
+    drawn = {
+        name for expression in _dashboard_expressions(dashboard) for name in re.findall(r"graphmem_\w+", expression)
+    }
     assert drawn - exposed == set()
     measured = {name for name in families if not name.endswith("_created")}
-    assert {name for name in measured if not any(each.startswith(name) for each in drawn)} == set()
+    assert {name for name in measured if not any(metric.startswith(name) for metric in drawn)} == set()

@@ -53,7 +53,7 @@ def test_every_operation_documents_responses_and_errors() -> None:
 def test_every_write_takes_an_idempotency_key() -> None:
     reads = {"/v1/users/{user_id}/search", "/v1/users/{user_id}/messages/search", "/v1/users/{user_id}/context"}
     for path, method in OPERATIONS:
-        names = {each["name"] for each in OPENAPI["paths"][path][method].get("parameters", [])}
+        names = {parameter["name"] for parameter in OPENAPI["paths"][path][method].get("parameters", [])}
         assert ("Idempotency-Key" in names) == (method != "get" and path not in reads), (method, path)
 
 

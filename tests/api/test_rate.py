@@ -7,23 +7,23 @@ import pytest
 from graphmem_api.app import create_app
 from pydantic import ValidationError
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.settings import Settings
 from tests.api.conftest import serve_app
 
 
 async def test_request_over_the_rate_limit_gets_429_with_retry_after(
-    service: GraphMemory, settings: Settings, tenant: str
+    services: Services, settings: Settings, tenant: str
 ) -> None:
     keys = [
-        (await service.keys.create(tenant, ApiKeyIn(name=name, role=KeyRole.AGENT))).key for name in ("busy", "calm")
+        (await services.keys.create(tenant, ApiKeyIn(name=name, role=KeyRole.AGENT))).key for name in ("busy", "calm")
     ]
-    limited = create_app(service, settings.model_copy(update={"rate_limit": "3/minute"}))
+    limited = create_app(services, settings.model_copy(update={"rate_limit": "3/minute"}))
     async with serve_app(limited) as address, httpx.AsyncClient(base_url=address) as client:
         busy = [await client.get("/v1/users/mara/memories", headers=_bearer(keys[0])) for _ in range(4)]
         calm = await client.get("/v1/users/mara/memories", headers=_bearer(keys[1]))
-    assert [each.status_code for each in busy] == [200, 200, 200, 429]
+    assert [response.status_code for response in busy] == [200, 200, 200, 429]
     assert 1 <= int(busy[3].headers["Retry-After"]) <= 60
     assert busy[3].headers["content-type"] == "application/problem+json"
     assert busy[3].json()["title"] == "Too many requests"

@@ -56,10 +56,10 @@ async def test_foreign_export_is_imported_with_its_times(
     assert answer.status_code == 200, answer.text
     done = answer.json()
     assert (done["format"], done["imported"], done["refused"]) == (form, {"memories": 1}, [])
-    [kept] = (await agent.get(MEMORIES)).json()["items"]
-    assert kept["id"] in done["ids"].values()
-    assert (kept["content"], kept["created_at"]) == ("Mara lives in Lisbon", "2025-01-01T00:00:00Z")
-    assert kept["source"]["kind"] == form
+    [memory] = (await agent.get(MEMORIES)).json()["items"]
+    assert memory["id"] in done["ids"].values()
+    assert (memory["content"], memory["created_at"]) == ("Mara lives in Lisbon", "2025-01-01T00:00:00Z")
+    assert memory["source"]["kind"] == form
 
 
 LOG = [{"role": "user", "content": "I live in Lisbon."}, {"role": "assistant", "content": "Noted."}]
@@ -102,7 +102,7 @@ async def test_malformed_import_is_422_and_stores_nothing(
 ) -> None:
     answer = await agent.post("/v1/users/mara/import", json=document, params={"format": form})
     assert answer.status_code == 422
-    assert place in [each["loc"] for each in answer.json()["errors"]]
+    assert place in [error["loc"] for error in answer.json()["errors"]]
     assert (await agent.get("/v1/users/mara/export")).json()["entities"] == []
     assert (await agent.post("/v1/users/mara/import", json=document, params={"format": "zep"})).status_code == 422
 
@@ -112,13 +112,18 @@ async def test_export_matches_the_published_schema(agent: httpx.AsyncClient) -> 
     schema = (await agent.get("/v1/schema/export")).json()
     jsonschema.Draft202012Validator.check_schema(schema)
     valid = jsonschema.Draft202012Validator(schema)
-    told = {"content": "Mara lives in Lisbon", "valid_at": "2025-01-01T00:00:00Z", "tags": ["home"], "domain": "home"}
-    [saved] = (await agent.post(MEMORIES, json={"memories": [told]})).json()["results"]
+    statement = {
+        "content": "Mara lives in Lisbon",
+        "valid_at": "2025-01-01T00:00:00Z",
+        "tags": ["home"],
+        "domain": "home",
+    }
+    [saved] = (await agent.post(MEMORIES, json={"memories": [statement]})).json()["results"]
     await agent.patch(f"{MEMORIES}/{saved['memory']['id']}", json={"content": "Mara lives in Porto"})
     await agent.post("/v1/users/mara/messages", json={"messages": LOG, "extract": False})
     export = (await agent.get("/v1/users/mara/export")).json()
     assert len(export["memories"]) == 2
-    assert [each.json_path for each in valid.iter_errors(export)] == []
+    assert [error.json_path for error in valid.iter_errors(export)] == []
     as_yaml = yaml.safe_load((await agent.get("/v1/users/mara/export?format=yaml")).text)
     assert as_yaml == export
 

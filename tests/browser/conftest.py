@@ -21,7 +21,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
@@ -51,7 +51,7 @@ class Service:
     """A served memory; `run_coroutine` runs a coroutine where it lives."""
 
     address: str
-    memory: GraphMemory
+    memory: Services
     loop: asyncio.AbstractEventLoop
 
     def run_coroutine(self, work: Coroutine[Any, Any, T]) -> T:
@@ -75,7 +75,7 @@ def service(database: Settings, graph: Graph, tmp_path_factory: pytest.TempPathF
         done = asyncio.Event()
         loop = asyncio.get_running_loop()
         over.append(lambda: loop.call_soon_threadsafe(done.set))
-        async with GraphMemory.open(settings) as memory, serve_app(create_app(memory, settings)) as address:
+        async with Services.open(settings) as memory, serve_app(create_app(memory, settings)) as address:
             ready.set_result(Service(address, memory, loop))
             await done.wait()
 
@@ -129,14 +129,14 @@ class Page:
     def wait_for(self, css: str, text: str = "") -> WebElement:
         """Wait until an element is shown that has the text."""
         return self.wait_until(
-            lambda: next(each for each in self.find_all(css) if each.is_displayed() and text in each.text),
+            lambda: next(found for found in self.find_all(css) if found.is_displayed() and text in found.text),
             f"waited for {css} with {text!r}",
         )
 
     def wait_until_gone(self, css: str, text: str = "") -> None:
         """Wait until no element is shown that has the text."""
         self.wait_until(
-            lambda: not [each for each in self.find_all(css) if each.is_displayed() and text in each.text],
+            lambda: not [found for found in self.find_all(css) if found.is_displayed() and text in found.text],
             f"waited for the end of {css} with {text!r}",
         )
 
@@ -144,7 +144,7 @@ class Page:
         """Click what is shown, again where the page has just been drawn anew under the pointer."""
 
         def clicked() -> bool:
-            next(each for each in self.find_all(css) if each.is_displayed() and text in each.text).click()
+            next(found for found in self.find_all(css) if found.is_displayed() and text in found.text).click()
             return True
 
         self.wait_until(clicked, f"waited to click {css} with {text!r}")
@@ -173,7 +173,7 @@ class Page:
     def console_errors(self) -> list[str]:
         """What the browser's console holds against the page; refused requests are the page's own business."""
         logged = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
-        return [each["message"] for each in logged if each["level"] == "SEVERE" and each["source"] != "network"]
+        return [entry["message"] for entry in logged if entry["level"] == "SEVERE" and entry["source"] != "network"]
 
 
 @pytest.fixture(scope="package")
@@ -223,7 +223,7 @@ class ExplorerUser:
     def save(self, *memories: dict[str, Any]) -> list[dict[str, Any]]:
         answer = self.http.post(f"/v1/users/{self.user}/memories", json={"memories": memories})
         assert answer.status_code == 200, answer.text
-        return [each["memory"] for each in answer.json()["results"]]
+        return [result["memory"] for result in answer.json()["results"]]
 
     def consolidate(self, *proposals: dict[str, Any]) -> dict[str, Any]:
         body = {"user_id": self.user, "wait": True, "proposals": proposals}
@@ -241,8 +241,8 @@ def explorer_user(service: Service, tenant: str) -> Iterator[ExplorerUser]:
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=service.address, headers=headers, timeout=60) as http:
         explorer_user = ExplorerUser(service.address, key, tenant, http)
-        said = {"id": "m1", "role": "user", "name": "Mara", "content": "I have moved to Porto, at last!"}
-        sent = {"session_id": "s1", "messages": [said], "extract": False}
+        message = {"id": "m1", "role": "user", "name": "Mara", "content": "I have moved to Porto, at last!"}
+        sent = {"session_id": "s1", "messages": [message], "extract": False}
         assert http.post("/v1/users/u-7/messages", json=sent).status_code in (200, 202)
         explorer_user.save(*MEMORIES)
         yield explorer_user

@@ -38,7 +38,7 @@ def run_merge(explorer_user: ExplorerUser) -> dict[str, Any]:
     return explorer_user.consolidate(
         {
             "action": "MERGE",
-            "memory_ids": [each["id"] for each in items],
+            "memory_ids": [memory["id"] for memory in items],
             "content": "Mara drinks green tea every morning",
             "reason": "both say what she drinks",
         }
@@ -47,7 +47,7 @@ def run_merge(explorer_user: ExplorerUser) -> dict[str, Any]:
 
 def current_contents(explorer_user: ExplorerUser) -> set[str]:
     items = explorer_user.http.get("/v1/users/u-7/memories", params={"limit": 200}).json()["items"]
-    return {each["content"] for each in items}
+    return {memory["content"] for memory in items}
 
 
 @pytest.mark.req("QUINN-38")
@@ -57,10 +57,10 @@ def test_analyst_signs_in_finds_an_entity_and_sees_its_neighbours(
     sign_in(page, explorer_user, service.key(explorer_user.tenant, "analyst"))
     find(page, "mar", "Mara")
     page.wait_for("#memories button", "Mara lives in Porto")
-    assert not [each for each in page.find_all("#memories button") if "Lisbon" in each.text]
-    drawn = {each.get_attribute("textContent") for each in page.find_all("#drawing .node > text:not(.count)")}
+    assert not [button for button in page.find_all("#memories button") if "Lisbon" in button.text]
+    drawn = {label.get_attribute("textContent") for label in page.find_all("#drawing .node > text:not(.count)")}
     assert {"Mara", "Porto", "Arbor", "Ilse"} <= drawn
-    listed = {each.text for each in page.find_all("#neighbours button")}
+    listed = {button.text for button in page.find_all("#neighbours button")}
     assert {"Porto (Place)", "Arbor (Organization)", "Ilse (Person)"} <= listed
     assert "Graz orchestra" not in page.text()
     page.set("#depth", "2")
@@ -129,9 +129,9 @@ def test_moving_valid_time_back_shows_the_older_fact(page: Page, explorer_user: 
 def test_moving_known_time_back_shows_the_earlier_version(page: Page, explorer_user: ExplorerUser) -> None:
     before = datetime.now(UTC)
     memory = next(
-        each
-        for each in explorer_user.http.get("/v1/users/u-7/memories").json()["items"]
-        if "peanuts" in each["content"]
+        memory
+        for memory in explorer_user.http.get("/v1/users/u-7/memories").json()["items"]
+        if "peanuts" in memory["content"]
     )
     corrected = {"content": "Mara is allergic to hazelnuts"}
     assert explorer_user.http.patch(f"/v1/users/u-7/memories/{memory['id']}", json=corrected).status_code == 200

@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
 from graphmem import embedded
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
 from graphmem.embedded import EmbeddedNeo4j, ServerInfo
@@ -30,7 +30,7 @@ for (const kind of ["dragenter", "dragover", "drop"]) {
 """
 
 
-STORED_MEMORIES = [MemoryIn.model_validate(each) for each in MEMORIES]
+STORED_MEMORIES = [MemoryIn.model_validate(memory) for memory in MEMORIES]
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ async def server(neo4j_folder: Path, service: Service, owner: Owner, tmp_path: P
         return
     settings = Settings()
     async with await EmbeddedNeo4j.start_or_join(tmp_path, settings.cache_dir, mirror=settings.jar_mirror) as own:
-        given = {"neo4j_uri": own.info.uri, "neo4j_user": own.info.user, "neo4j_password": own.info.password}
-        async with GraphMemory.open(Settings(**given, data_dir=tmp_path / "data"), worker=False) as memory:
+        connection = {"neo4j_uri": own.info.uri, "neo4j_user": own.info.user, "neo4j_password": own.info.password}
+        async with Services.open(Settings(**connection, data_dir=tmp_path / "data"), worker=False) as memory:
             await memory.memories.save(owner, STORED_MEMORIES)
         yield own.info
 
@@ -70,7 +70,7 @@ def check_browser(page: Page, server: ServerInfo, owner: Owner) -> None:
     run_query(page, one_line_query("people"))
     page.wait_for("svg .node", "Porto")
     page.wait_for("svg .relationship", "LIVES_IN")
-    assert not [each for each in page.find_all("svg .node") if "Lisbon" in each.text]
+    assert not [node for node in page.find_all("svg .node") if "Lisbon" in node.text]
     assert colour_of(page, "Ilse") == PERSON_COLOUR
     page.screenshot("neo4j-browser")
 

@@ -44,12 +44,12 @@ class Cli:
 
     async def start(self, *arguments: str, **environment: str) -> Process:
         """Start a command."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
         return await asyncio.create_subprocess_exec(
             GRAPHMEM,
             *arguments,
             cwd=self.folder,
-            env={**kept, "COLUMNS": "200", **self.environment, **environment},
+            env={**inherited, "COLUMNS": "200", **self.environment, **environment},
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import DEFAULT_TENANT, Owner
 from graphmem.domain.listing import ListFilters
 from tests.cli.conftest import Cli
@@ -17,10 +17,10 @@ MERGED_STATEMENT = "Mara is vegetarian and eats no dairy"
 
 @pytest.mark.req("UMB-13", "UMB-14")
 async def test_merge_dry_run_execution_inspection_and_rollback(
-    cli_with_models: Cli, memory: GraphMemory, user: str
+    cli_with_models: Cli, memory: Services, user: str
 ) -> None:
     saved = await memory.add(user, list(SOURCE_STATEMENTS))
-    ids = [each.memory.id for each in saved if each.memory]
+    ids = [result.memory.id for result in saved if result.memory]
     merge = {"action": "MERGE", "memory_ids": ids, "content": MERGED_STATEMENT, "reason": "one diet"}
     consolidate = ("consolidate", "--user", user, "--proposals", "-")
 
@@ -44,14 +44,14 @@ async def test_merge_dry_run_execution_inspection_and_rollback(
     assert await current_contents(memory, user) == set(SOURCE_STATEMENTS)
 
 
-async def current_contents(memory: GraphMemory, user: str) -> set[str]:
+async def current_contents(memory: Services, user: str) -> set[str]:
     page = await memory.memories.page(Owner(DEFAULT_TENANT, user), ListFilters())
-    return {each.content for each in page.items}
+    return {memory.content for memory in page.items}
 
 
 async def test_unreadable_proposals_exit_with_2(cli_with_models: Cli, user: str) -> None:
-    for given in ("{", '{"proposals": 3}', '[{"action": "DELETE", "memory_ids": ["a", "b"]}]'):
-        done = await cli_with_models("consolidate", "--user", user, "--proposals", "-", stdin=given)
+    for text in ("{", '{"proposals": 3}', '[{"action": "DELETE", "memory_ids": ["a", "b"]}]'):
+        done = await cli_with_models("consolidate", "--user", user, "--proposals", "-", stdin=text)
         assert (done.code, done.out) == (2, "")
 
 

@@ -15,6 +15,6 @@ async def test_explore_query_runs_and_has_a_description(graph: Graph, owner: Own
     text = read_explore_query(path.stem)  # type: ignore[attr-defined]
     assert text.startswith("// ")
     noon = "2026-06-01T12:00:00Z"
-    given = {"group_id": owner.group_id, "tenant": owner.tenant, "memory_id": "none", "run_id": "none"}
-    given |= {"days": 7, "known_as_of": noon, "valid_as_of": noon}
-    assert await graph.read(lambda transaction: transaction.run_text(text, given)) == []
+    params = {"group_id": owner.group_id, "tenant": owner.tenant, "memory_id": "none", "run_id": "none"}
+    params |= {"days": 7, "known_as_of": noon, "valid_as_of": noon}
+    assert await graph.read(lambda transaction: transaction.run_text(text, params)) == []

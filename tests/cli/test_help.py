@@ -58,7 +58,7 @@ def _commands(group: object, path: str = "graphmem") -> list[tuple[str, object]]
 @pytest.mark.parametrize(("path", "command"), _commands(get_command(app)))
 def test_every_command_and_option_is_documented(path: str, command: object) -> None:
     assert getattr(command, "help", None), path
-    undocumented = [each.name for each in command.params if not getattr(each, "help", None)]  # type: ignore[attr-defined]
+    undocumented = [option.name for option in command.params if not getattr(option, "help", None)]  # type: ignore[attr-defined]
     assert undocumented == []
 
 

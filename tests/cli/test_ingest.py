@@ -48,11 +48,11 @@ def test_consecutive_messages_of_one_session_form_one_batch() -> None:
 
 
 def test_derived_message_ids_are_stable_and_unique() -> None:
-    said = json.dumps({"role": "user", "content": "Yes."})
-    ids = [message.id for message in read_batches(f"{said}\n{said}", "s")[0].messages]
-    assert ids == [message.id for message in read_batches(f"{said}\n{said}", "s")[0].messages]
+    line = json.dumps({"role": "user", "content": "Yes."})
+    ids = [message.id for message in read_batches(f"{line}\n{line}", "s")[0].messages]
+    assert ids == [message.id for message in read_batches(f"{line}\n{line}", "s")[0].messages]
     assert len(set(ids)) == 2
-    assert read_batches(said, "other")[0].messages[0].id not in ids
+    assert read_batches(line, "other")[0].messages[0].id not in ids
 
 
 async def test_failed_ingestion_resumes_where_it_stopped(cli_with_models: Cli, models: ModelServer, user: str) -> None:
@@ -71,4 +71,4 @@ async def test_failed_ingestion_resumes_where_it_stopped(cli_with_models: Cli, m
     again = await cli_with_models("ingest", "--user", user, "-", stdin=LINES)
     assert "known already" in again.out
     sessions = (await cli_with_models("sessions", "--user", user, "--json")).json["items"]
-    assert {each["session_id"]: each["message_count"] for each in sessions} == {"monday": 2, "tuesday": 1}
+    assert {session["session_id"]: session["message_count"] for session in sessions} == {"monday": 2, "tuesday": 1}

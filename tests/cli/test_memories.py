@@ -41,8 +41,8 @@ async def test_unknown_memory_id_fails_with_1(cli_with_models: Cli, user: str) -
 
 
 async def test_key_is_shown_once_listed_without_secret_and_revoked(cli_with_models: Cli, tenant: str) -> None:
-    wanted = ("reader", "--role", "analyst", "--user", "mara", "--tenant", tenant)
-    made = (await cli_with_models("keys", "create", *wanted, "--json")).json
+    arguments = ("reader", "--role", "analyst", "--user", "mara", "--tenant", tenant)
+    made = (await cli_with_models("keys", "create", *arguments, "--json")).json
     assert made["key"].startswith("gm_")
     listed = await cli_with_models("keys", "list", "--tenant", tenant, "--json")
     assert [(key["id"], key["users"]) for key in listed.json["items"]] == [(made["id"], ["mara"])]
@@ -63,10 +63,10 @@ async def test_export_forget_and_import_round_trip(cli_with_models: Cli, user: s
 
 
 async def test_mem0_import_reports_rejected_items(cli_with_models: Cli, user: str) -> None:
-    kept = {"id": "m1", "memory": "Mara plays the cello.", "created_at": "2025-01-01T00:00:00Z"}
+    statement = {"id": "m1", "memory": "Mara plays the cello.", "created_at": "2025-01-01T00:00:00Z"}
     secret = {"id": "m2", "memory": "Mara's card is 4111 1111 1111 1111"}
     done = await cli_with_models(
-        "import", "--user", user, "--format", "mem0", "--json", stdin=json.dumps([kept, secret])
+        "import", "--user", user, "--format", "mem0", "--json", stdin=json.dumps([statement, secret])
     )
     assert done.code == 0
     assert (done.json["format"], done.json["imported"]) == ("mem0", {"memories": 1})

@@ -21,11 +21,11 @@ async def test_quickstart_answers_from_the_sample_and_is_idempotent(cli: Cli, te
     assert "recorded completions of a large language model" in first.err
     assert "4242" not in first.out.replace('"4242"', "")
     report = first.json["report"]
-    assert {each["reason"].partition(":")[0] for each in report["rejected"]} >= {
+    assert {entry["reason"].partition(":")[0] for entry in report["rejected"]} >= {
         "a secret (card)",
         "nothing worth keeping",
     }
-    assert any("Klangwerft" in each["memory"]["content"] for each in report["retired"])
+    assert any("Klangwerft" in entry["memory"]["content"] for entry in report["retired"])
     for answer in report["answers"]:
         question, found = answer["question"], _texts(answer)
         assert [text for text in question["expects"] if text not in found] == [], question["id"]

@@ -16,8 +16,8 @@ from tests.cli.conftest import Cli
 async def _served_address(server: Process) -> str:
     assert server.stderr
     while line := await server.stderr.readline():
-        if told := re.search(r"serves (http://\S+)", line.decode()):
-            return told[1]
+        if match := re.search(r"serves (http://\S+)", line.decode()):
+            return match[1]
     raise AssertionError("the server ended without serving")
 
 

@@ -1,3 +1,5 @@
+"""Retries, idempotency keys and errors of the clients, over a connection that fails."""
+
 from __future__ import annotations
 
 import asyncio
@@ -7,8 +9,10 @@ import httpx
 import pytest
 from graphmem_api.problems import make_problem_response
 
+from graphmem.bootstrap import Services
 from graphmem.client import AsyncClient, Client
 from graphmem.client.error_responses import error_from_response
+from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.domain.memory import SaveAction
 from graphmem.errors import (
     Forbidden,
@@ -67,14 +71,14 @@ async def test_transient_failures_are_retried(
 
 
 async def test_the_blocking_client_retries_too(
-    make_client: ClientFactory, faulty_proxy: tuple[FaultyProxy, str]
+    services: Services, tenant: str, faulty_proxy: tuple[FaultyProxy, str]
 ) -> None:
     proxy, address = faulty_proxy
     proxy.faults = ["cut", error_response("503 Service Unavailable", Retry_After="0")]
-    key = (await make_client())._http.headers["authorization"].removeprefix("Bearer ")
+    key = await services.keys.create(tenant, ApiKeyIn(name="agent", role=KeyRole.AGENT))
 
     def save() -> SaveAction:
-        with Client(key, address) as client:
+        with Client(key.key, address) as client:
             return client.add("mara", "Mara likes oolong tea")[0].action
 
     assert await asyncio.to_thread(save) is SaveAction.INSERT
@@ -162,7 +166,7 @@ async def test_invalid_input_is_rejected_before_it_is_sent(
 
 
 def _error_classes(kind: type[GraphmemError]) -> list[type[GraphmemError]]:
-    return [kind, *(each for below in kind.__subclasses__() for each in _error_classes(below))]
+    return [kind, *(error for subclass in kind.__subclasses__() for error in _error_classes(subclass))]
 
 
 @pytest.mark.parametrize("kind", _error_classes(GraphmemError))

@@ -15,8 +15,8 @@ import pytest
 from graphmem.bootstrap import (
     ConsolidationComponents,
     DeferredJobQueue,
-    GraphMemory,
     RetrievalComponents,
+    Services,
     build_maintenance_job,
 )
 from graphmem.consolidation.discovery import Discovery
@@ -25,6 +25,7 @@ from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.decay import RetrievalCount, decayed_importance
 from graphmem.domain.identity import Owner
+from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.domain.memory import MemoryStatus
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
@@ -272,7 +273,7 @@ async def test_without_a_model_old_sessions_keep_their_messages_with_a_reason(
     await harness.save("User likes jazz")
     harness.clock.advance(31 * DAY)
     async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path, None) as maintenance:
-        done = await maintenance.run(harness.owner.tenant, ["decay", "compress", "prune", "expire"])
+        done = await maintenance.run(harness.owner.tenant, [*MaintenanceTask])
     assert done["compress"] == {"without_summary": 1, "reason": COMPRESSION_WITHOUT_MODEL_REASON}
     assert done["decay"] == {"faded": 1}
     assert done["prune"]["notes"] == len("mara")
@@ -289,9 +290,9 @@ async def test_compression_summarizes_then_archives_messages(
     with ScriptedServer(replies(json.dumps(told))) as server:
         async with LanguageModel(base_url=server.base_url, attempts=1) as model:
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "1", model) as maintenance:
-                done = await maintenance.run(harness.owner.tenant, ["compress"])
+                done = await maintenance.run(harness.owner.tenant, [MaintenanceTask.COMPRESS])
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "2", model) as maintenance:
-                again = await maintenance.run(harness.owner.tenant, ["compress"])
+                again = await maintenance.run(harness.owner.tenant, [MaintenanceTask.COMPRESS])
     assert (done["compress"], again["compress"]) == ({"sessions": 1}, {})
     assert await message_texts(harness, episodes) == []
     assert (await episodes.get_session(harness.owner, "s")).summary == "Mara collects maps."
@@ -311,7 +312,7 @@ async def test_before_images_past_their_retention_are_pruned(
     assert (await harness.runs.get(harness.owner.tenant, run.id)).changes == []
 
 
-async def test_maintenance_prunes_jobs_that_finished_long_ago(memory: GraphMemory, clock: FakeClock) -> None:
+async def test_maintenance_prunes_jobs_that_finished_long_ago(memory: Services, clock: FakeClock) -> None:
     asked: list[datetime] = []
 
     class Old(JobRunner):

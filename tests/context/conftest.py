@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.context.learning import ContextLearner
 from graphmem.domain.context_models import ContextRequest, ContextResponse
 from graphmem.domain.conversation import PreparedMessage
@@ -146,7 +146,7 @@ async def finance_harness(
 
 
 @pytest.fixture(scope="package")
-async def memory(database: Settings, graph: Graph) -> AsyncIterator[GraphMemory]:
-    """The wired service with a worker, which learns from messages after the reply."""
-    async with GraphMemory.open(database) as memory:
+async def memory(database: Settings, graph: Graph) -> AsyncIterator[Services]:
+    """The wired service with a worker, which learns from messages behind the reply."""
+    async with Services.open(database) as memory:
         yield memory

@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.context_models import ContextItem, ContextRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.session import MessageIn, MessagesIn
 
 
-async def wait_for_context_items(memory: GraphMemory, owner: Owner, count: int) -> list[ContextItem]:
+async def wait_for_context_items(memory: Services, owner: Owner, count: int) -> list[ContextItem]:
     """Return the context items as soon as there are `count`, or those there are after 30 seconds."""
     items: list[ContextItem] = []
     for _ in range(300):
@@ -26,7 +26,7 @@ async def wait_for_context_items(memory: GraphMemory, owner: Owner, count: int) 
 
 @pytest.mark.req("TRUE-01", "TRUE-07", "QUINN-36")
 async def test_a_message_is_observed_in_the_background_and_used_in_the_next_context(
-    memory: GraphMemory, owner: Owner
+    memory: Services, owner: Owner
 ) -> None:
     said = MessageIn(role="user", content="My budget is $400", entities={"city": "Porto"})
     await memory.messages.add(owner, MessagesIn(session_id="s", messages=[said], extract=False))
@@ -37,7 +37,7 @@ async def test_a_message_is_observed_in_the_background_and_used_in_the_next_cont
     assert "[USER]: My budget is $400" in context.preamble
 
 
-async def test_a_forgotten_user_starts_with_an_empty_context(memory: GraphMemory, owner: Owner) -> None:
+async def test_a_forgotten_user_starts_with_an_empty_context(memory: Services, owner: Owner) -> None:
     asked = ContextRequest(question="Who am I?", session_id="s")
     await memory.memories.save(owner, [MemoryIn(content="Mara is vegetarian")])
     assert "vegetarian" in (await memory.contexts.build(owner, asked)).preamble

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.settings import Settings
 
 
 @pytest.fixture
-async def readme_environment(memory: GraphMemory, database: Settings, tmp_path: Path) -> AsyncIterator[dict[str, str]]:
+async def readme_environment(memory: Services, database: Settings, tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     """The environment of a process that uses the database of the run; its user `ada` is forgotten before and after."""
     ada = Owner("default", "ada")
     await memory.transfer.forget(ada)

@@ -13,7 +13,7 @@ import yaml
 from graphmem_api.app import create_app
 from typer.main import get_command
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.cli.app import app
 from graphmem.domain.export_schema import export_json_schema
 from graphmem.domain.formats.chat import parse_chat_log
@@ -55,7 +55,7 @@ def check_command(words: list[str]) -> None:
             assert word in children, f"graphmem has no command {word!r} in: {' '.join(words)}"
             command = children[word]
         elif word.startswith("-") and word != "-":
-            known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+            known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
             assert word.partition("=")[0] in {*known, "--help"}, f"no option {word} in: graphmem {' '.join(words)}"
 
 
@@ -74,7 +74,7 @@ def test_unknown_commands_fail_the_check() -> None:
 def servers() -> list[dict[str, Any]]:
     """The servers in the snippets of the README, whatever a client calls the list."""
     shown = [json.loads(block) for block in code_blocks("README.md", "json")]
-    return [server for each in shown for listed in each.values() for server in listed.values()]
+    return [server for snippet in shown for listed in snippet.values() for server in listed.values()]
 
 
 def test_mcp_client_snippets_are_valid() -> None:
@@ -93,10 +93,12 @@ def test_mcp_client_snippets_are_valid() -> None:
 
 
 def test_documented_exports_import_completely() -> None:
-    documents = {detect_format(each): each for each in map(json.loads, code_blocks("docs/moving.md", "json"))}
+    documents = {
+        detect_format(document): document for document in map(json.loads, code_blocks("docs/moving.md", "json"))
+    }
     assert documents.keys() == {ImportFormat.MEM0, ImportFormat.GRAPHITI, ImportFormat.OPENAI}
     taken = [parse_mem0(documents[ImportFormat.MEM0], "ada"), parse_graphiti(documents[ImportFormat.GRAPHITI])]
-    assert [(len(each.accepted), each.rejected) for each in taken] == [(1, []), (1, [])]
+    assert [(len(parsed.accepted), parsed.rejected) for parsed in taken] == [(1, []), (1, [])]
     chat_log = parse_chat_log(documents[ImportFormat.OPENAI])
     assert ([len(batch.messages) for batch in chat_log.batches], chat_log.rejected) == ([2], [])
 
@@ -108,8 +110,8 @@ def test_published_export_schema_is_current() -> None:
 
 
 def test_documented_explore_queries_match_the_files() -> None:
-    told = set(re.findall(r"`(\w+\.(?:cypher|grass))`", read_page("docs/neo4j-browser.md")))
-    assert told == {path.name for path in (ROOT / "cypher/explore").iterdir()}
+    named = set(re.findall(r"`(\w+\.(?:cypher|grass))`", read_page("docs/neo4j-browser.md")))
+    assert named == {path.name for path in (ROOT / "cypher/explore").iterdir()}
 
 
 def test_compose_file_uses_existing_settings_and_declared_resources() -> None:
@@ -122,7 +124,7 @@ def test_compose_file_uses_existing_settings_and_declared_resources() -> None:
             assert f"`{plain}`" in reference or plain.startswith("OTEL_"), setting
         CLI_GROUP.commands[service["command"][0]].make_context(service["command"][0], service["command"][1:])
         assert {*service["depends_on"]} <= {
-            other for other, each in composed["services"].items() if "healthcheck" in each
+            other for other, service in composed["services"].items() if "healthcheck" in service
         }
     for service in composed["services"].values():
         assert {*service.get("secrets", [])} <= composed["secrets"].keys()
@@ -133,7 +135,7 @@ def test_compose_file_uses_existing_settings_and_declared_resources() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/moving.md"])
 def test_every_documented_request_has_a_route_and_a_valid_body(page: str) -> None:
-    routes = create_app(cast(GraphMemory, None), Settings()).openapi()["paths"]
+    routes = create_app(cast(Services, None), Settings()).openapi()["paths"]
     patterns = {re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path)): methods for path, methods in routes.items()}
     shown = [line for block in code_blocks(page, "sh") for line in block.replace("\\\n", " ").splitlines()]
     requests = [shlex.split(line) for line in shown if line.startswith("curl ")]

@@ -12,34 +12,34 @@ from graphmem_api.app import create_app
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.domain.identity import Owner
 from graphmem.mcp import Connection, make_server, mount
 from graphmem.settings import Settings
-from tests.api.conftest import serve_app, service, settings
+from tests.api.conftest import serve_app, services, settings
 
-__all__ = ["service", "settings"]
+__all__ = ["services", "settings"]
 
 Keys = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
-async def keys(service: GraphMemory, tenant: str) -> Keys:
+async def keys(services: Services, tenant: str) -> Keys:
     """Make a key: `await keys(users=["mara"])`."""
 
     async def make(role: str = "agent", users: list[str] | None = None) -> str:
-        return (await service.keys.create(tenant, ApiKeyIn(name=role, role=KeyRole(role), users=users))).key
+        return (await services.keys.create(tenant, ApiKeyIn(name=role, role=KeyRole(role), users=users))).key
 
     return make
 
 
 @asynccontextmanager
-async def in_process_client(service: GraphMemory, owner: Owner, *, can_write: bool = True) -> AsyncIterator[Client]:
+async def in_process_client(services: Services, owner: Owner, *, can_write: bool = True) -> AsyncIterator[Client]:
     """A session with a server in this process."""
 
-    async def get_memory() -> GraphMemory:
-        return service
+    async def get_memory() -> Services:
+        return services
 
     connection = Connection(owner, actor="agent-7", can_write=can_write)
     async with Client(make_server(get_memory, lambda _: connection)) as client:
@@ -47,10 +47,10 @@ async def in_process_client(service: GraphMemory, owner: Owner, *, can_write: bo
 
 
 @asynccontextmanager
-async def serve_tools(service: GraphMemory, settings: Settings) -> AsyncIterator[str]:
+async def serve_tools(services: Services, settings: Settings) -> AsyncIterator[str]:
     """The HTTP API with the tools under /mcp, and its address."""
-    app = create_app(service, settings)
-    async with mount(app, service, settings), serve_app(app) as address:
+    app = create_app(services, settings)
+    async with mount(app, services, settings), serve_app(app) as address:
         yield address
 
 
@@ -84,13 +84,16 @@ async def run_memory_lifecycle(client: Client) -> None:
     """Save, find, update, look back and end, as a model would."""
     saved = await call_tool(client, "save_memory", content="Mara is allergic to peanuts")
     found = await call_tool(client, "search_memory", query="what must she not eat?")
-    assert [each["content"] for each in found["memories"]] == ["Mara is allergic to peanuts"]
+    assert [memory["content"] for memory in found["memories"]] == ["Mara is allergic to peanuts"]
     memory_id = found["memories"][0]["id"]
     assert memory_id == saved["memory_id"]
     await call_tool(client, "update_memory", memory_id=memory_id, content="Mara is allergic to all nuts")
     found = await call_tool(client, "search_memory", query="what must she not eat?")
-    assert [each["content"] for each in found["memories"]] == ["Mara is allergic to all nuts"]
+    assert [memory["content"] for memory in found["memories"]] == ["Mara is allergic to all nuts"]
     versions = (await call_tool(client, "memory_history", memory_id=memory_id))["versions"]
-    assert [each["content"] for each in versions] == ["Mara is allergic to peanuts", "Mara is allergic to all nuts"]
+    assert [version["content"] for version in versions] == [
+        "Mara is allergic to peanuts",
+        "Mara is allergic to all nuts",
+    ]
     await call_tool(client, "delete_memory", memory_id=memory_id)
     assert (await call_tool(client, "search_memory", query="what must she not eat?")).get("memories", []) == []

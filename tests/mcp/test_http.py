@@ -7,7 +7,7 @@ import httpx
 import pytest
 import uvicorn
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn
@@ -21,30 +21,30 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_session_saves_searches_updates_reads_history_and_deletes(
-    service: GraphMemory, settings: Settings, keys: Keys, mode: str
+    services: Services, settings: Settings, keys: Keys, mode: str
 ) -> None:
     key = await keys(users=["mara"])
-    async with serve_tools(service, settings) as address, http_client(f"{address}/mcp", key, mode) as client:
+    async with serve_tools(services, settings) as address, http_client(f"{address}/mcp", key, mode) as client:
         await run_memory_lifecycle(client)
 
 
 async def test_a_key_of_many_users_names_the_user_in_the_path(
-    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
+    services: Services, settings: Settings, keys: Keys, tenant: str
 ) -> None:
     key = await keys()
-    async with serve_tools(service, settings) as address:
+    async with serve_tools(services, settings) as address:
         for user in ("anna", "mcp", "a/b", "100%", "日本"):
             async with http_client(f"{address}/mcp/{quote(user, safe='')}", key) as client:
                 await call_tool(client, "save_memory", content="Likes oolong tea")
-            listed = await service.memories.page(Owner(tenant, user), ListFilters())
-            assert [each.content for each in listed.items] == ["Likes oolong tea"]
+            listed = await services.memories.page(Owner(tenant, user), ListFilters())
+            assert [memory.content for memory in listed.items] == ["Likes oolong tea"]
 
 
 async def test_a_request_without_a_user_or_an_authorized_key_is_rejected(
-    service: GraphMemory, settings: Settings, keys: Keys
+    services: Services, settings: Settings, keys: Keys
 ) -> None:
     bound, wide, two = await keys(users=["mara"]), await keys(), await keys(users=["mara", "anna"])
-    async with serve_tools(service, settings) as address, httpx.AsyncClient(base_url=address) as http:
+    async with serve_tools(services, settings) as address, httpx.AsyncClient(base_url=address) as http:
         for key, path, status in (
             ("", "/mcp", 401),
             ("gm_nothing", "/mcp", 401),
@@ -59,71 +59,69 @@ async def test_a_request_without_a_user_or_an_authorized_key_is_rejected(
             (wide, "/mcp/%20", 422),
         ):
             headers = ACCEPT | ({"Authorization": f"Bearer {key}"} if key else {})
-            given = await http.post(path, json=PING, headers=headers)
-            assert given.status_code == status, (path, given.text)
+            response = await http.post(path, json=PING, headers=headers)
+            assert response.status_code == status, (path, response.text)
             if status != 200:
-                assert given.headers["content-type"] == "application/problem+json"
+                assert response.headers["content-type"] == "application/problem+json"
             if status == 401:
-                assert given.headers["www-authenticate"] == "Bearer"
+                assert response.headers["www-authenticate"] == "Bearer"
         assert (await http.get("/mcp", headers=ACCEPT)).status_code == 405
 
 
 async def test_an_analyst_reads_but_cannot_write(
-    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
+    services: Services, settings: Settings, keys: Keys, tenant: str
 ) -> None:
     key = await keys("analyst", ["mara"])
-    async with serve_tools(service, settings) as address, http_client(f"{address}/mcp", key) as client:
+    async with serve_tools(services, settings) as address, http_client(f"{address}/mcp", key) as client:
         assert "hint" in await call_tool(client, "search_memory", query="tea")
         owner = Owner(tenant, "mara")
-        [saved] = await service.memories.save(owner, [MemoryIn(content="Mara likes tea")])
+        [saved] = await services.memories.save(owner, [MemoryIn(content="Mara likes tea")])
         assert (await call_tool(client, "search_memory", query="tea"))["memories"]
         assert (await call_tool(client, "lookup_entity", text="mara"))["entities"]
         assert "likes tea" in (await call_tool(client, "get_context", question="Which tea?"))["preamble"]
-        await service.retrieval.flush()
+        await services.retrieval.flush()
         assert saved.memory
-        assert (await service.memories.get(owner, saved.memory.id)).access_count == 0
+        assert (await services.memories.get(owner, saved.memory.id)).access_count == 0
         assert "analyst" in await call_tool_error(client, "save_memory", content="Mara likes tea")
 
 
 async def test_a_revoked_key_is_rejected_at_once(
-    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
+    services: Services, settings: Settings, keys: Keys, tenant: str
 ) -> None:
     key = await keys(users=["mara"])
-    async with serve_tools(service, settings) as address, httpx.AsyncClient(base_url=address) as http:
+    async with serve_tools(services, settings) as address, httpx.AsyncClient(base_url=address) as http:
         headers = ACCEPT | {"Authorization": f"Bearer {key}"}
         assert (await http.post("/mcp", json=PING, headers=headers)).status_code == 200
-        [made] = await service.keys.list(tenant)
-        await service.keys.revoke(tenant, made.id)
+        [made] = await services.keys.list(tenant)
+        await services.keys.revoke(tenant, made.id)
         assert (await http.post("/mcp", json=PING, headers=headers)).status_code == 401
 
 
-async def test_writes_record_the_key_as_actor(
-    service: GraphMemory, settings: Settings, keys: Keys, tenant: str
-) -> None:
+async def test_writes_record_the_key_as_actor(services: Services, settings: Settings, keys: Keys, tenant: str) -> None:
     key = await keys(users=["mara"])
-    async with serve_tools(service, settings) as address, http_client(f"{address}/mcp", key) as client:
+    async with serve_tools(services, settings) as address, http_client(f"{address}/mcp", key) as client:
         saved = await call_tool(client, "save_memory", content="Mara likes oolong tea")
-    [made] = await service.keys.list(tenant)
-    rows = await service.memories.history(Owner(tenant, "mara"), saved["memory_id"])
+    [made] = await services.keys.list(tenant)
+    rows = await services.memories.history(Owner(tenant, "mara"), saved["memory_id"])
     assert [row.actor for row in rows] == [made.id]
 
 
-async def test_leaving_the_mount_removes_its_routes(service: GraphMemory, settings: Settings) -> None:
+async def test_leaving_the_mount_removes_its_routes(services: Services, settings: Settings) -> None:
     from graphmem_api.app import create_app
 
     from graphmem.mcp import mount
 
-    app = create_app(service, settings)
+    app = create_app(services, settings)
     before = list(app.router.routes)
-    async with mount(app, service, settings):
+    async with mount(app, services, settings):
         assert len(app.router.routes) == len(before) + 2
     assert app.router.routes == before
 
 
 async def test_the_tools_are_served_as_a_standalone_application(
-    service: GraphMemory, settings: Settings, keys: Keys
+    services: Services, settings: Settings, keys: Keys
 ) -> None:
-    app = make_app(service, settings)
+    app = make_app(services, settings)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, lifespan="on", log_config=None))
     task = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - a flag is all uvicorn offers

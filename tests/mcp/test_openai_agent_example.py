@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.llm.replay import ReplayServer, load_recordings
@@ -28,8 +28,8 @@ def agent() -> ModuleType:
     return module
 
 
-async def run_conversation(agent: ModuleType, service: GraphMemory, owner: Owner) -> list[str]:
-    return [await agent.reply(service, owner.user_id, asked, owner.tenant) for asked in (REMEMBER_REQUEST, QUESTION)]
+async def run_conversation(agent: ModuleType, services: Services, owner: Owner) -> list[str]:
+    return [await agent.reply(services, owner.user_id, asked, owner.tenant) for asked in (REMEMBER_REQUEST, QUESTION)]
 
 
 @pytest.fixture
@@ -43,31 +43,33 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReplayServer]:
 
 @pytest.mark.req("QUINN-09", "QUINN-35")
 async def test_the_agent_remembers_from_one_conversation_to_the_next(
-    agent: ModuleType, service: GraphMemory, owner: Owner, model: ReplayServer
+    agent: ModuleType, services: Services, owner: Owner, model: ReplayServer
 ) -> None:
-    confirmed, answered = await run_conversation(agent, service, owner)
+    confirmed, answered = await run_conversation(agent, services, owner)
     assert confirmed.startswith("Noted, I'll remember")
     assert "peanuts" in answered
-    [kept] = (await service.memories.page(owner, ListFilters())).items
-    assert kept.content == "The user is allergic to peanuts."
+    [memory] = (await services.memories.page(owner, ListFilters())).items
+    assert memory.content == "The user is allergic to peanuts."
     assert (model.missing, sum(model.calls.values())) == ([], 4)
 
 
 def test_the_recordings_hold_the_expected_prompts() -> None:
-    requests = [each["request"] for each in load_recordings(RECORDINGS).values()]
-    asked, asked_again = (each for each in requests if len(each["messages"]) == 2)
+    requests = [recording["request"] for recording in load_recordings(RECORDINGS).values()]
+    asked, asked_again = (request for request in requests if len(request["messages"]) == 2)
     for request in (asked, asked_again):
         assert {tool["function"]["name"] for tool in request["tools"]} == {"save_memory", "search_memory"}
-        assert [each["role"] for each in request["messages"]] == ["system", "user"]
+        assert [message["role"] for message in request["messages"]] == ["system", "user"]
         assert "search_memory" in request["messages"][0]["content"]
-    told = {each["messages"][-1]["content"] for each in requests if each["messages"][-1]["role"] == "tool"}
-    assert told == {"Noted, I'll remember: The user is allergic to peanuts.", "The user is allergic to peanuts."}
+    tool_texts = {
+        request["messages"][-1]["content"] for request in requests if request["messages"][-1]["role"] == "tool"
+    }
+    assert tool_texts == {"Noted, I'll remember: The user is allergic to peanuts.", "The user is allergic to peanuts."}
 
 
 async def test_the_agent_sends_identical_requests_each_time(
-    agent: ModuleType, service: GraphMemory, owner: Owner, model: ReplayServer
+    agent: ModuleType, services: Services, owner: Owner, model: ReplayServer
 ) -> None:
     for tenant in (owner.tenant, f"{owner.tenant}-2"):
-        await run_conversation(agent, service, Owner(tenant, owner.user_id))
+        await run_conversation(agent, services, Owner(tenant, owner.user_id))
     assert {*model.calls.values()} == {2}
     assert model.missing == []

@@ -25,9 +25,9 @@ asyncio.run(run_stdio(Settings(), sys.argv[1], sys.argv[2]))
 NOISY_SCRIPT = """
 import graphmem.bootstrap
 quiet = graphmem.bootstrap.open_components
-def noisy(*given, **options):
+def noisy(*args, **options):
     print("noise", flush=True)
-    return quiet(*given, **options)
+    return quiet(*args, **options)
 graphmem.bootstrap.open_components = noisy
 """
 
@@ -62,7 +62,7 @@ async def test_a_memory_saved_in_one_session_is_found_in_the_next(
         await call_tool(client, "save_memory", content="Mara is allergic to peanuts")
     async with Client(server_parameters(tenant, env, tmp_path)) as client:
         found = await call_tool(client, "search_memory", query="what must she not eat?")
-    assert [each["content"] for each in found["memories"]] == ["Mara is allergic to peanuts"]
+    assert [memory["content"] for memory in found["memories"]] == ["Mara is allergic to peanuts"]
 
 
 async def test_standard_output_carries_only_the_protocol(
@@ -95,7 +95,7 @@ async def test_standard_output_carries_only_the_protocol(
     lines += (await process.stdout.read()).splitlines()
     await process.wait()
     answers = [json.loads(line) for line in lines]
-    assert [each["id"] for each in answers] == [1, 2]
+    assert [answer["id"] for answer in answers] == [1, 2]
     assert answers[1]["result"]["structuredContent"]["action"] == "insert"
     assert process.returncode == 0
 

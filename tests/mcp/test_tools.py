@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn, Scope
@@ -20,14 +20,14 @@ TOOLS = {
 }
 
 
-async def test_a_session_saves_searches_updates_reads_history_and_deletes(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_a_session_saves_searches_updates_reads_history_and_deletes(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         await run_memory_lifecycle(client)
 
 
 @pytest.mark.req("QUINN-35")
-async def test_tool_descriptions_say_when_to_use_them(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_tool_descriptions_say_when_to_use_them(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == TOOLS
         assert client.instructions is not None
@@ -39,18 +39,18 @@ async def test_tool_descriptions_say_when_to_use_them(service: GraphMemory, owne
     assert reads == {"search_memory", "get_context", "lookup_entity", "memory_history"}
 
 
-async def test_no_tool_takes_a_user(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_no_tool_takes_a_user(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         for tool in (await client.list_tools()).tools:
             assert not {"user", "user_id", "tenant", "owner"} & set(tool.input_schema["properties"])
         await call_tool(client, "save_memory", content="Mara likes tea", user_id="anna", tenant="other")
-    assert (await service.memories.page(owner, ListFilters())).items
-    assert not (await service.memories.page(Owner(owner.tenant, "anna"), ListFilters())).items
+    assert (await services.memories.page(owner, ListFilters())).items
+    assert not (await services.memories.page(Owner(owner.tenant, "anna"), ListFilters())).items
 
 
 @pytest.mark.req("CASH-08")
-async def test_two_calls_of_upsert_memories_make_two_memories(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_two_calls_of_upsert_memories_make_two_memories(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         first = {"type": "USER_PREFERENCE", "content": "Mara prefers index funds", "confidence": 0.9}
         await call_tool(client, "upsert_memories", **first, topic_tags=["RISK_TOLERANCE"])
         await call_tool(
@@ -64,15 +64,15 @@ async def test_two_calls_of_upsert_memories_make_two_memories(service: GraphMemo
         )
         again = await call_tool(client, "upsert_memories", **first, topic_tags=["RISK_TOLERANCE"])
     assert again["action"] == "reinforce"
-    rows = {each.content: each for each in (await service.memories.page(owner, ListFilters())).items}
+    rows = {memory.content: memory for memory in (await services.memories.page(owner, ListFilters())).items}
     assert set(rows) == {"Mara prefers index funds", "Mara and Tom have two children"}
     assert rows["Mara prefers index funds"].tags == ["RISK_TOLERANCE"]
     assert {entity.name for entity in rows["Mara and Tom have two children"].entities} >= {"Tom"}
-    assert {each.source.kind for each in rows.values()} == {"mcp"}
+    assert {memory.source.kind for memory in rows.values()} == {"mcp"}
 
 
-async def test_a_memory_supersedes_the_one_it_names(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_a_memory_supersedes_the_one_it_names(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         old = await call_tool(client, "upsert_memories", type="plan", content="Mara wants a cat", confidence=0.9)
         new = await call_tool(
             client,
@@ -84,17 +84,17 @@ async def test_a_memory_supersedes_the_one_it_names(service: GraphMemory, owner:
         )
         assert (new["action"], new["superseded"]) == ("supersede", [old["memory_id"]])
         found = await call_tool(client, "search_memory", query="pet", filters={"types": ["plan"]})
-        assert [each["id"] for each in found["memories"]] == [new["memory_id"]]
+        assert [memory["id"] for memory in found["memories"]] == [new["memory_id"]]
         past = await call_tool(client, "search_memory", query="pet", filters={"include_superseded": True})
-        assert {each["id"] for each in past["memories"]} == {old["memory_id"], new["memory_id"]}
+        assert {memory["id"] for memory in past["memories"]} == {old["memory_id"], new["memory_id"]}
 
 
 @pytest.mark.req("QUINN-09")
-async def test_remember_is_saved_in_its_scope_and_confirmed(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_remember_is_saved_in_its_scope_and_confirmed(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         saved = await call_tool(client, "save_memory", content="Mara cooks without garlic", domain="Cooking")
         assert saved["confirmation"].startswith("Noted, I'll remember")
-        stored = await service.memories.get(owner, saved["memory_id"])
+        stored = await services.memories.get(owner, saved["memory_id"])
         assert (stored.scope, stored.domain, stored.importance, stored.confidence) == (
             Scope.DOMAIN,
             "cooking",
@@ -102,12 +102,12 @@ async def test_remember_is_saved_in_its_scope_and_confirmed(service: GraphMemory
             1.0,
         )
         profile = await call_tool(client, "save_memory", content="Mara is called Mimi by friends", scope="profile")
-        assert (await service.memories.get(owner, profile["memory_id"])).scope is Scope.PROFILE
+        assert (await services.memories.get(owner, profile["memory_id"])).scope is Scope.PROFILE
 
 
 @pytest.mark.req("QUINN-09")
-async def test_a_skipped_memory_is_not_confirmed(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_a_skipped_memory_is_not_confirmed(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         skipped = await call_tool(client, "save_memory", content="Mara's card is 4111 1111 1111 1111")
     assert skipped["action"] == "skip"
     assert skipped["reason"]
@@ -115,48 +115,48 @@ async def test_a_skipped_memory_is_not_confirmed(service: GraphMemory, owner: Ow
 
 
 @pytest.mark.req("QUINN-36")
-async def test_an_attribute_has_one_value_at_a_time(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_an_attribute_has_one_value_at_a_time(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         old = await call_tool(client, "update_memory", key="server_os", value="Ubuntu 20")
         new = await call_tool(client, "update_memory", key="server_os", value="Ubuntu 22")
         assert new["superseded"] == [old["memory_id"]]
         found = await call_tool(client, "search_memory", query="which operating system runs on the server?")
-        assert [each["content"] for each in found["memories"]] == ["server os: Ubuntu 22"]
+        assert [memory["content"] for memory in found["memories"]] == ["server os: Ubuntu 22"]
 
 
 @pytest.mark.req("QUINN-38")
-async def test_empty_results_give_a_hint_and_metadata_is_returned(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_empty_results_give_a_hint_and_metadata_is_returned(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         assert "other sources" in (await call_tool(client, "search_memory", query="printer trouble"))["hint"]
         assert "other sources" in (await call_tool(client, "lookup_entity", text="Zanzibar"))["hint"]
         pointing = MemoryIn(content="Printer trouble was solved as described", metadata={"kb_article": "42"})
-        await service.memories.save(owner, [pointing])
+        await services.memories.save(owner, [pointing])
         found = await call_tool(client, "search_memory", query="printer trouble")
         assert found["memories"][0]["metadata"] == {"kb_article": "42"}
         assert "hint" not in found
 
 
-async def test_entities_are_looked_up_by_name(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_entities_are_looked_up_by_name(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         await call_tool(
             client, "upsert_memories", type="fact", content="Anna is Mara's sister", confidence=0.9, about=["Anna"]
         )
         known = (await call_tool(client, "lookup_entity", text="When did I last see Anna?"))["entities"]
-    assert [(each["name"], [memory["content"] for memory in each["memories"]]) for each in known] == [
+    assert [(entity["name"], [memory["content"] for memory in entity["memories"]]) for entity in known] == [
         ("Anna", ["Anna is Mara's sister"])
     ]
 
 
-async def test_get_context_returns_one_text_within_the_budget(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_get_context_returns_one_text_within_the_budget(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         await call_tool(client, "save_memory", content="Mara is allergic to peanuts")
-        told = await call_tool(client, "get_context", question="What may I cook for Mara?", token_budget=500)
-    assert "allergic to peanuts" in told["preamble"]
-    assert 0 < told["token_count"] <= 500
+        context = await call_tool(client, "get_context", question="What may I cook for Mara?", token_budget=500)
+    assert "allergic to peanuts" in context["preamble"]
+    assert 0 < context["token_count"] <= 500
 
 
-async def test_tool_errors_say_what_is_wrong(service: GraphMemory, owner: Owner) -> None:
-    async with in_process_client(service, owner) as client:
+async def test_tool_errors_say_what_is_wrong(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
         assert "confidence" in await call_tool_error(
             client, "upsert_memories", type="fact", content="x y", confidence=3, topic_tags=[]
         )
@@ -178,21 +178,21 @@ async def test_tool_errors_say_what_is_wrong(service: GraphMemory, owner: Owner)
         assert "Latin letter" in await call_tool_error(client, "update_memory", key="42", value="x")
 
 
-async def test_immutable_and_global_memories_cannot_be_changed(service: GraphMemory, owner: Owner) -> None:
+async def test_immutable_and_global_memories_cannot_be_changed(services: Services, owner: Owner) -> None:
     shared = MemoryIn(content="The office closes at six", scope=Scope.GLOBAL)
     fixed = MemoryIn(content="Mara was born in Rome", immutable=True)
-    saved = [each.memory for each in await service.memories.save(owner, [shared, fixed])]
-    async with in_process_client(service, owner) as client:
+    saved = [result.memory for result in await services.memories.save(owner, [shared, fixed])]
+    async with in_process_client(services, owner) as client:
         for memory, reason in zip(saved, ("administrator", "Immutable"), strict=True):
             assert memory
             assert reason in await call_tool_error(client, "update_memory", memory_id=memory.id, content="x y")
             assert reason in await call_tool_error(client, "delete_memory", memory_id=memory.id)
 
 
-async def test_a_read_only_connection_writes_nothing(service: GraphMemory, owner: Owner) -> None:
-    [saved] = await service.memories.save(owner, [MemoryIn(content="Mara likes tea")])
+async def test_a_read_only_connection_writes_nothing(services: Services, owner: Owner) -> None:
+    [saved] = await services.memories.save(owner, [MemoryIn(content="Mara likes tea")])
     assert saved.memory
-    async with in_process_client(service, owner, can_write=False) as client:
+    async with in_process_client(services, owner, can_write=False) as client:
         assert (await call_tool(client, "search_memory", query="tea"))["memories"]
         for tool, arguments in (
             ("save_memory", {"content": "x y"}),
@@ -201,14 +201,14 @@ async def test_a_read_only_connection_writes_nothing(service: GraphMemory, owner
             ("delete_memory", {"memory_id": saved.memory.id}),
         ):
             assert "Forbidden" in await call_tool_error(client, tool, **arguments)
-    await service.retrieval.flush()
-    assert (await service.memories.get(owner, saved.memory.id)).access_count == 0
+    await services.retrieval.flush()
+    assert (await services.memories.get(owner, saved.memory.id)).access_count == 0
 
 
-async def test_another_users_memory_is_not_found(service: GraphMemory, owner: Owner) -> None:
-    [saved] = await service.memories.save(Owner(owner.tenant, "anna"), [MemoryIn(content="Anna likes coffee")])
+async def test_another_users_memory_is_not_found(services: Services, owner: Owner) -> None:
+    [saved] = await services.memories.save(Owner(owner.tenant, "anna"), [MemoryIn(content="Anna likes coffee")])
     assert saved.memory
-    async with in_process_client(service, owner) as client:
+    async with in_process_client(services, owner) as client:
         for tool in ("delete_memory", "memory_history"):
             assert "Not found" in await call_tool_error(client, tool, memory_id=saved.memory.id)
         assert (await call_tool(client, "search_memory", query="coffee")).get("memories", []) == []

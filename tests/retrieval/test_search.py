@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
@@ -19,12 +19,12 @@ from graphmem.errors import InvalidInput
 from graphmem.store.search import ANN_CANDIDATES, SearchStore
 
 
-async def save(memory: GraphMemory, owner: Owner, *given: dict[str, Any]) -> list[str]:
+async def save(memory: Services, owner: Owner, *given: dict[str, Any]) -> list[str]:
     results = await memory.memories.save(owner, [MemoryIn(**each) for each in given])
     return [each.memory.id for each in results if each.memory]
 
 
-async def found(memory: GraphMemory, owner: Owner, query: str, **options: Any) -> list[str]:
+async def found(memory: Services, owner: Owner, query: str, **options: Any) -> list[str]:
     answer = await memory.retrieval.search(owner, SearchQuery(query=query, **{"reinforce": False, **options}))
     return [hit.memory.content for hit in answer.results]
 
@@ -52,7 +52,7 @@ GARDEN: Sequence[dict[str, Any]] = (
 )
 
 
-async def test_a_vector_of_integers_is_accepted(memory: GraphMemory, owner: Owner) -> None:
+async def test_a_vector_of_integers_is_accepted(memory: Services, owner: Owner) -> None:
     """JSON may write 1.0 as 1, and servers of embeddings do."""
     await save(memory, owner, *GARDEN)
     vector = [1, *[0] * (memory.components.embedder.dimension - 1)]
@@ -65,7 +65,7 @@ async def test_a_vector_of_integers_is_accepted(memory: GraphMemory, owner: Owne
 
 
 @pytest.mark.req("GO-05", "QUINN-28", "QUINN-30", "QUINN-31", "UMB-07")
-async def test_a_memory_is_found_by_meaning_alone_and_by_a_rare_word_alone(memory: GraphMemory, owner: Owner) -> None:
+async def test_a_memory_is_found_by_meaning_alone_and_by_a_rare_word_alone(memory: Services, owner: Owner) -> None:
     await save(memory, owner, *GARDEN)
     by_meaning = await found(memory, owner, "which food would be dangerous for her?", keyword=False, graph=False)
     assert by_meaning[0] == "Mara is allergic to hazelnuts"
@@ -76,7 +76,7 @@ async def test_a_memory_is_found_by_meaning_alone_and_by_a_rare_word_alone(memor
 
 
 @pytest.mark.req("QUINN-31")
-async def test_facts_around_a_named_entity_are_found(memory: GraphMemory, owner: Owner) -> None:
+async def test_facts_around_a_named_entity_are_found(memory: Services, owner: Owner) -> None:
     await save(memory, owner, *GARDEN)
     near = await found(memory, owner, "what about Bob?", semantic=False, keyword=False)
     assert {"Bob plays the cello", "Bob is married to Ines"} <= set(near)
@@ -85,7 +85,7 @@ async def test_facts_around_a_named_entity_are_found(memory: GraphMemory, owner:
 
 
 @pytest.mark.req("QUINN-22", "QUINN-17", "QUINN-28")
-async def test_every_filter_holds_in_every_channel(memory: GraphMemory, owner: Owner) -> None:
+async def test_every_filter_holds_in_every_channel(memory: Services, owner: Owner) -> None:
     await save(memory, owner, *GARDEN)
     query = "Mara basil allergic hazelnuts invoice Bob cello"
     for options, expected in (
@@ -102,7 +102,7 @@ async def test_every_filter_holds_in_every_channel(memory: GraphMemory, owner: O
 
 
 @pytest.mark.req("QUINN-24", "TRUE-19")
-async def test_sixty_superseded_versions_do_not_crowd_out_the_current_one(memory: GraphMemory, owner: Owner) -> None:
+async def test_sixty_superseded_versions_do_not_crowd_out_the_current_one(memory: Services, owner: Owner) -> None:
     start = datetime(2019, 1, 1, tzinfo=UTC)
     moves = [
         {
@@ -126,9 +126,7 @@ async def test_sixty_superseded_versions_do_not_crowd_out_the_current_one(memory
 
 
 @pytest.mark.req("QUINN-28")
-async def test_nearer_facts_of_another_domain_do_not_crowd_out_the_filtered_one(
-    memory: GraphMemory, owner: Owner
-) -> None:
+async def test_nearer_facts_of_another_domain_do_not_crowd_out_the_filtered_one(memory: Services, owner: Owner) -> None:
     near = "Mara waters the basil on the balcony"
     (vector,) = await memory.components.embedder.embed([near])
     nearer = [
@@ -143,14 +141,14 @@ async def test_nearer_facts_of_another_domain_do_not_crowd_out_the_filtered_one(
 
 
 @pytest.mark.req("QUINN-41")
-async def test_no_other_users_memory_is_ever_a_candidate(memory: GraphMemory, owner: Owner) -> None:
+async def test_no_other_users_memory_is_ever_a_candidate(memory: Services, owner: Owner) -> None:
     await save(memory, Owner(owner.tenant, "other"), *GARDEN)
     await save(memory, owner, {"content": "Mara likes rain"})
     assert await found(memory, owner, "hazelnuts basil Bob cello QX-7731", limit=100) in ([], ["Mara likes rain"])
 
 
 @pytest.mark.req("UMB-08")
-async def test_search_and_lookup_reinforce_returned_memories_asynchronously(memory: GraphMemory, owner: Owner) -> None:
+async def test_search_and_lookup_reinforce_returned_memories_asynchronously(memory: Services, owner: Owner) -> None:
     (key,) = await save(
         memory, owner, {"content": "Bob plays the cello", "subject": {"name": "Bob"}, "confidence": 0.9}
     )
@@ -171,7 +169,7 @@ async def test_search_and_lookup_reinforce_returned_memories_asynchronously(memo
 
 @pytest.mark.req("UMB-07", "QUINN-19")
 async def test_the_persona_weighs_types_and_tags_and_the_explanation_shows_every_factor(
-    memory: GraphMemory, owner: Owner
+    memory: Services, owner: Owner
 ) -> None:
     await save(memory, owner, *GARDEN)
     plain = SearchQuery(query="what does Mara grow or have?", reinforce=False, explain=True)
@@ -200,24 +198,20 @@ async def test_the_persona_weighs_types_and_tags_and_the_explanation_shows_every
         "\u202eabc\u0000\ufeff",
     ],
 )
-async def test_a_query_of_any_length_and_any_characters_is_answered(
-    memory: GraphMemory, owner: Owner, query: str
-) -> None:
+async def test_a_query_of_any_length_and_any_characters_is_answered(memory: Services, owner: Owner, query: str) -> None:
     await save(memory, owner, {"content": "Mara likes rain"})
     answer = await memory.retrieval.search(owner, SearchQuery(query=query, include_messages=True))
     assert answer.took_ms >= 0
 
 
 @pytest.mark.parametrize("query", ["", "   ", "\u0000", "\n\t"])
-async def test_an_empty_query_is_refused(memory: GraphMemory, owner: Owner, query: str) -> None:
+async def test_an_empty_query_is_refused(memory: Services, owner: Owner, query: str) -> None:
     with pytest.raises(InvalidInput, match="empty"):
         await memory.retrieval.search(owner, SearchQuery(query=query))
 
 
 @pytest.mark.req("TRUE-19")
-async def test_messages_are_found_with_scores_and_evidence_names_their_sources(
-    memory: GraphMemory, owner: Owner
-) -> None:
+async def test_messages_are_found_with_scores_and_evidence_names_their_sources(memory: Services, owner: Owner) -> None:
     turns = [
         {"id": "m1", "role": "user", "content": "I started playing the cello in spring."},
         {"id": "m2", "role": "assistant", "content": "How nice."},
@@ -238,7 +232,7 @@ async def test_messages_are_found_with_scores_and_evidence_names_their_sources(
 
 
 @pytest.mark.req("UMB-06", "GO-12", "QUINN-33")
-async def test_lookup_finds_entities_by_name_alias_and_typo_without_a_vector(memory: GraphMemory, owner: Owner) -> None:
+async def test_lookup_finds_entities_by_name_alias_and_typo_without_a_vector(memory: Services, owner: Owner) -> None:
     await save(memory, owner, *GARDEN)
     for text, name in (
         ("What do you know about Bob?", "Bob"),
@@ -255,7 +249,7 @@ async def test_lookup_finds_entities_by_name_alias_and_typo_without_a_vector(mem
 
 
 @pytest.mark.req("QUINN-31", "UMB-06")
-async def test_an_entity_saved_since_the_last_search_is_found_by_its_name(memory: GraphMemory, owner: Owner) -> None:
+async def test_an_entity_saved_since_the_last_search_is_found_by_its_name(memory: Services, owner: Owner) -> None:
     for name, town in (("Tilda", "Lund"), ("Ove", "Gävle"), ("Siri", "Falun")):
         said = f"{name} moved to {town}"
         await save(memory, owner, {"content": said, "subject": {"name": name, "type": "Person"}})
@@ -263,7 +257,7 @@ async def test_an_entity_saved_since_the_last_search_is_found_by_its_name(memory
 
 
 @pytest.mark.req("QUINN-28")
-async def test_a_memory_is_found_by_keyword_right_after_the_write(memory: GraphMemory, owner: Owner) -> None:
+async def test_a_memory_is_found_by_keyword_right_after_the_write(memory: Services, owner: Owner) -> None:
     words = ["amber", "birch", "cedar", "dahlia", "elder", "fern", "gorse", "hazel", "iris", "juniper"]
     for word in words:
         said = f"Somebody plants {word}"
@@ -272,7 +266,7 @@ async def test_a_memory_is_found_by_keyword_right_after_the_write(memory: GraphM
 
 
 @pytest.mark.req("UMB-06", "TRUE-25")
-async def test_a_cached_answer_never_outlives_a_write(memory: GraphMemory, owner: Owner) -> None:
+async def test_a_cached_answer_never_outlives_a_write(memory: Services, owner: Owner) -> None:
     (key, *_) = await save(memory, owner, {"content": "Bob plays the cello", "subject": {"name": "Bob"}})
     first = await memory.retrieval.lookup(owner, "Bob")
     second = await memory.retrieval.lookup(owner, "Bob")
@@ -284,7 +278,7 @@ async def test_a_cached_answer_never_outlives_a_write(memory: GraphMemory, owner
 
 
 @pytest.mark.req("QUINN-44")
-async def test_a_birthday_is_found_when_a_special_date_is_asked_for(memory: GraphMemory, owner: Owner) -> None:
+async def test_a_birthday_is_found_when_a_special_date_is_asked_for(memory: Services, owner: Owner) -> None:
     await save(memory, owner, *GARDEN, {"content": "Elin's birthday party is every year in May", "tags": ["birthday"]})
     assert (
         "Elin's birthday party is every year in May" in (await found(memory, owner, "is a special date coming up?"))[:3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
 from graphmem.service.graphiti import build_user_filter, open_graphiti
@@ -14,7 +14,7 @@ pytest.importorskip("graphiti_core", reason="the extra `graphiti` is not install
 
 
 async def test_graphiti_search_finds_the_current_facts_of_one_user(
-    memory: GraphMemory, database: Settings, owner: Owner
+    memory: Services, database: Settings, owner: Owner
 ) -> None:
     for place in ("Lund", "Malmö"):
         await memory.memories.save(

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.search_models import SearchQuery
@@ -38,12 +38,12 @@ def at(year: int, month: int = 1, day: int = 1) -> datetime:
     return datetime(year, month, day, tzinfo=UTC)
 
 
-async def search_contents(memory: GraphMemory, owner: Owner, **search_options: Any) -> set[str]:
+async def search_contents(memory: Services, owner: Owner, **search_options: Any) -> set[str]:
     answer = await memory.retrieval.search(owner, SearchQuery(query="where does Ada live?", **search_options))
     return {hit.memory.content for hit in answer.results}
 
 
-async def test_imported_graphiti_facts_keep_their_as_of_answers(memory: GraphMemory, owner: Owner) -> None:
+async def test_imported_graphiti_facts_keep_their_as_of_answers(memory: Services, owner: Owner) -> None:
     document = json.dumps({"nodes": NODES, "edges": [TURIN, LONDON, EXPIRED]}).encode()
     result = await memory.transfer.import_(owner, document, actor="mover")
     assert (result.format, result.imported, result.refused) == ("graphiti", {"memories": 3}, [])
@@ -67,7 +67,7 @@ async def test_imported_graphiti_facts_keep_their_as_of_answers(memory: GraphMem
     assert (paris.status, paris.expired_at) == ("deleted", at(2023, 2))
 
 
-async def test_repeated_import_adds_nothing_and_export_round_trips(memory: GraphMemory, owner: Owner) -> None:
+async def test_repeated_import_adds_nothing_and_export_round_trips(memory: Services, owner: Owner) -> None:
     document = json.dumps({"nodes": NODES, "edges": [TURIN, LONDON, EXPIRED]}).encode()
     first = await memory.transfer.import_(owner, document)
     before = await memory.transfer.export(owner)
@@ -79,7 +79,7 @@ async def test_repeated_import_adds_nothing_and_export_round_trips(memory: Graph
     assert await memory.transfer.export(owner) == before
 
 
-async def test_import_of_a_known_statement_reinforces_and_keeps_its_times(memory: GraphMemory, owner: Owner) -> None:
+async def test_import_of_a_known_statement_reinforces_and_keeps_its_times(memory: Services, owner: Owner) -> None:
     [saved] = await memory.add(owner.user_id, "Mara likes tea", tenant=owner.tenant)
     assert saved.memory
     records = [{"id": "m1", "memory": "Mara likes tea", "created_at": "2025-01-01T00:00:00Z"}]
@@ -89,7 +89,7 @@ async def test_import_of_a_known_statement_reinforces_and_keeps_its_times(memory
     assert version.created_at == saved.memory.created_at
 
 
-async def test_import_applies_guards_and_reports_rejected_entries(memory: GraphMemory, owner: Owner) -> None:
+async def test_import_applies_guards_and_reports_rejected_entries(memory: Services, owner: Owner) -> None:
     records = [
         {"id": "kept", "memory": "Mara likes tea", "created_at": "2025-01-01T00:00:00Z", "metadata": {"shelf": 3}},
         {"id": "secret", "memory": "Mara's card is 4111 1111 1111 1111", "created_at": "2025-01-01T00:00:00Z"},

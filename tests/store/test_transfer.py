@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from graphmem.bootstrap import GraphMemory
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn, MemoryPatch
 from graphmem.domain.search_models import SearchQuery
@@ -16,7 +16,7 @@ from graphmem.errors import InvalidInput
 LIVES = {"predicate": "LIVES_IN", "single_valued": True}
 
 
-async def save_sample_memories(memory: GraphMemory, owner: Owner) -> list[str]:
+async def save_sample_memories(memory: Services, owner: Owner) -> list[str]:
     """Save, supersede, correct and delete; return the ids."""
     told = await memory.memories.save(
         owner,
@@ -35,7 +35,7 @@ async def save_sample_memories(memory: GraphMemory, owner: Owner) -> list[str]:
 
 @pytest.mark.req("QUINN-15")
 @pytest.mark.parametrize("form", ["json", "yaml"])
-async def test_export_after_forget_and_import_is_identical(memory: GraphMemory, owner: Owner, form: str) -> None:
+async def test_export_after_forget_and_import_is_identical(memory: Services, owner: Owner, form: str) -> None:
     ids = await save_sample_memories(memory, owner)
     before = await memory.transfer.export(owner, form)
     assert (await memory.transfer.forget(owner)).residue == 0
@@ -46,7 +46,7 @@ async def test_export_after_forget_and_import_is_identical(memory: GraphMemory, 
     assert [row.status for row in await memory.memories.history(owner, ids[0])] == ["active", "superseded"]
 
 
-async def test_import_for_another_user_gets_new_ids_and_the_same_results(memory: GraphMemory, owner: Owner) -> None:
+async def test_import_for_another_user_gets_new_ids_and_the_same_results(memory: Services, owner: Owner) -> None:
     ids = await save_sample_memories(memory, owner)
     twin = Owner(owner.tenant, "twin")
     result = await memory.transfer.import_(twin, await memory.transfer.export(owner))
@@ -59,7 +59,7 @@ async def test_import_for_another_user_gets_new_ids_and_the_same_results(memory:
     assert "Mara lives in Lund" in [hit.memory.content for hit in answer.results]
 
 
-async def test_importing_the_same_export_twice_adds_nothing(memory: GraphMemory, owner: Owner) -> None:
+async def test_importing_the_same_export_twice_adds_nothing(memory: Services, owner: Owner) -> None:
     await save_sample_memories(memory, owner)
     before = await memory.transfer.export(owner)
     again = await memory.transfer.import_(owner, before)
@@ -67,7 +67,7 @@ async def test_importing_the_same_export_twice_adds_nothing(memory: GraphMemory,
     assert await memory.transfer.export(owner) == before
 
 
-async def test_vectors_of_another_model_are_recomputed(memory: GraphMemory, owner: Owner) -> None:
+async def test_vectors_of_another_model_are_recomputed(memory: Services, owner: Owner) -> None:
     await save_sample_memories(memory, owner)
     before = json.loads(await memory.transfer.export(owner))
     other = before | {"embedding": {"model": "another", "dimension": 2}}
@@ -79,7 +79,7 @@ async def test_vectors_of_another_model_are_recomputed(memory: GraphMemory, owne
     assert [len(version["vector"]) for version in again["memories"]] == [384] * len(before["memories"])
 
 
-async def test_a_broken_import_is_refused_and_writes_nothing(memory: GraphMemory, owner: Owner) -> None:
+async def test_a_broken_import_is_refused_and_writes_nothing(memory: Services, owner: Owner) -> None:
     await save_sample_memories(memory, owner)
     export = json.loads(await memory.transfer.export(owner))
     other = Owner(owner.tenant, "other")
@@ -91,7 +91,7 @@ async def test_a_broken_import_is_refused_and_writes_nothing(memory: GraphMemory
 
 
 @pytest.mark.req("QUINN-41")
-async def test_forgetting_one_user_keeps_the_others(memory: GraphMemory, owner: Owner) -> None:
+async def test_forgetting_one_user_keeps_the_others(memory: Services, owner: Owner) -> None:
     other = Owner(owner.tenant, "other")
     await save_sample_memories(memory, owner)
     await save_sample_memories(memory, other)
@@ -139,7 +139,7 @@ def corrupt_export(export: dict, corruption: str) -> dict:
         "foreign label",
     ],
 )
-async def test_a_malformed_import_is_rejected_entirely(memory: GraphMemory, owner: Owner, corruption: str) -> None:
+async def test_a_malformed_import_is_rejected_entirely(memory: Services, owner: Owner, corruption: str) -> None:
     await save_sample_memories(memory, owner)
     export = corrupt_export(json.loads(await memory.transfer.export(owner)), corruption)
     other = Owner(owner.tenant, "other")

@@ -1,6 +1,20 @@
-"""The routes, a module for each family; the order matters where one path could be read as another."""
+"""The routes, one module for each family."""
 
-from graphmem_api.routes import admin, context, entities, health, jobs, keys, memories, messages, search, transfer, ui
+from graphmem_api.routes import (
+    admin,
+    context,
+    entities,
+    export,
+    forget,
+    health,
+    importing,
+    jobs,
+    keys,
+    memories,
+    messages,
+    search,
+    ui,
+)
 
 ROUTERS = (
     health.public_router,
@@ -16,12 +30,12 @@ ROUTERS = (
     jobs.read_router,
     jobs.write_router,
     context.router,
-    transfer.read_router,
-    transfer.write_router,
-    transfer.schema_router,
-    transfer.forget_router,
+    export.router,
+    importing.router,
+    forget.router,
     keys.read_router,
     keys.write_router,
     admin.read_router,
     admin.write_router,
 )
+"""All routers of the API; the order decides where two routes match the same path."""

@@ -1,4 +1,4 @@
-"""Consolidation, its undoing, and maintenance."""
+"""Consolidation, rollback and maintenance."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from fastapi.responses import Response
 
 from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
 from graphmem.domain.listing import Page
-from graphmem_api import route_classes, schemas
+from graphmem.domain.requests import ConsolidationIn, MaintenanceIn, RollbackIn, RunListQuery
+from graphmem.domain.responses import MaintenanceOut, RunAccepted
+from graphmem_api import route_classes
 from graphmem_api.auth import Caller
-from graphmem_api.dependencies import GraphMemoryDep
+from graphmem_api.dependencies import ServicesDep
 from graphmem_api.openapi import Responses
 
 read_router = APIRouter(route_class=route_classes.AdminReadRoute, tags=["admin"])
@@ -19,15 +21,19 @@ write_router = APIRouter(route_class=route_classes.AdminWriteRoute, tags=["admin
 
 RUNS_PATH = "/v1/admin/consolidations"
 RUN_PATH = RUNS_PATH + "/{run_id:segment}"
-FINISHED: Responses = {200: {"model": ConsolidationRun, "description": "The finished run (`wait=true`)."}}
+FINISHED_RUN: Responses = {200: {"model": ConsolidationRun, "description": "The finished run (`wait=true`)."}}
 
 
 @write_router.post(
-    RUNS_PATH, summary="Start a consolidation", status_code=202, response_model=schemas.RunAccepted, responses=FINISHED
+    RUNS_PATH,
+    summary="Start a consolidation",
+    status_code=202,
+    response_model=RunAccepted,
+    responses=FINISHED_RUN,
 )
-async def start(caller: Caller, memory: GraphMemoryDep, body: schemas.ConsolidationIn) -> Response:
-    """Consolidate one user or all of the tenant, or carry out proposals curated by hand."""
-    outcome: ConsolidationRun | str = await memory.consolidations.start(
+async def start(caller: Caller, services: ServicesDep, body: ConsolidationIn) -> Response:
+    """Consolidate one user or all users of the tenant, or execute curated proposals."""
+    outcome = await services.consolidations.start(
         caller.tenant,
         user_id=body.user_id,
         dry_run=body.dry_run,
@@ -37,42 +43,35 @@ async def start(caller: Caller, memory: GraphMemoryDep, body: schemas.Consolidat
     )
     if isinstance(outcome, ConsolidationRun):
         return Response(outcome.model_dump_json(), 200, media_type="application/json")
-    return Response(schemas.RunAccepted(run_id=outcome).model_dump_json(), 202, media_type="application/json")
+    return Response(RunAccepted(run_id=outcome).model_dump_json(), 202, media_type="application/json")
 
 
-@read_router.get(RUNS_PATH, summary="List consolidation runs", response_model=Page[ConsolidationRun])
+@read_router.get(RUNS_PATH, summary="List consolidation runs")
 async def page(
-    caller: Caller,
-    memory: GraphMemoryDep,
-    user_id: Annotated[str | None, Query(max_length=255)] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: Annotated[str | None, Query(max_length=2000)] = None,
+    caller: Caller, services: ServicesDep, query: Annotated[RunListQuery, Query()]
 ) -> Page[ConsolidationRun]:
     """List runs, the latest first, without their changes."""
-    found: Page[ConsolidationRun] = await memory.consolidations.page(
-        caller.tenant, user_id=user_id, limit=limit, cursor=cursor
+    return await services.consolidations.page(
+        caller.tenant, user_id=query.user_id, limit=query.limit, cursor=query.cursor
     )
-    return found
 
 
-@read_router.get(RUN_PATH, summary="Read a consolidation run", response_model=ConsolidationRun)
-async def get(run_id: str, caller: Caller, memory: GraphMemoryDep) -> ConsolidationRun:
-    """Read a run with its proposals and every change it made."""
-    found: ConsolidationRun = await memory.consolidations.get(caller.tenant, run_id)
-    return found
+@read_router.get(RUN_PATH, summary="Read a consolidation run")
+async def get(run_id: str, caller: Caller, services: ServicesDep) -> ConsolidationRun:
+    """Read a run with its proposals and all changes it made."""
+    return await services.consolidations.get(caller.tenant, run_id)
 
 
-@write_router.post(RUN_PATH + "/rollback", summary="Undo a consolidation run", response_model=RollbackResult)
+@write_router.post(RUN_PATH + "/rollback", summary="Undo a consolidation run")
 async def rollback(
-    run_id: str, caller: Caller, memory: GraphMemoryDep, body: schemas.RollbackIn | None = None
+    run_id: str, caller: Caller, services: ServicesDep, body: RollbackIn | None = None
 ) -> RollbackResult:
-    """Restore what a run changed; 409 with the list when later writes touched it, unless forced."""
+    """Restore what a run changed; 409 with a list of conflicts when later writes touched it, unless `force`."""
     force = body.force if body else False
-    undone: RollbackResult = await memory.consolidations.rollback(caller.tenant, run_id, force=force, actor=caller.id)
-    return undone
+    return await services.consolidations.rollback(caller.tenant, run_id, force=force, actor=caller.id)
 
 
-@write_router.post("/v1/admin/maintenance", summary="Run maintenance now", response_model=schemas.MaintenanceOut)
-async def maintain(caller: Caller, memory: GraphMemoryDep, body: schemas.MaintenanceIn) -> schemas.MaintenanceOut:
-    """Decay, compress, prune and expire, as asked."""
-    return schemas.MaintenanceOut(tasks=await memory.maintenance.run(caller.tenant, body.tasks))
+@write_router.post("/v1/admin/maintenance", summary="Run maintenance now")
+async def maintain(caller: Caller, services: ServicesDep, body: MaintenanceIn) -> MaintenanceOut:
+    """Run the maintenance tasks given, or all: decay, compress, prune, expire."""
+    return MaintenanceOut(tasks=await services.maintenance.run(caller.tenant, body.tasks))

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from graphmem.domain.api_key import ApiKeyIn, CreatedApiKey
 from graphmem_api import route_classes, schemas
 from graphmem_api.auth import Caller
-from graphmem_api.dependencies import GraphMemoryDep
+from graphmem_api.dependencies import ServicesDep
 
 read_router = APIRouter(route_class=route_classes.AdminReadRoute, tags=["keys"])
 write_router = APIRouter(route_class=route_classes.KeyWriteRoute, tags=["keys"])
@@ -15,20 +15,19 @@ write_router = APIRouter(route_class=route_classes.KeyWriteRoute, tags=["keys"])
 KEYS_PATH = "/v1/admin/keys"
 
 
-@write_router.post(KEYS_PATH, summary="Make a key", status_code=201, response_model=CreatedApiKey)
-async def create(caller: Caller, memory: GraphMemoryDep, body: ApiKeyIn) -> CreatedApiKey:
-    """Make a key; its secret is shown in this answer only."""
-    created: CreatedApiKey = await memory.keys.create(caller.tenant, body)
-    return created
+@write_router.post(KEYS_PATH, summary="Create an API key", status_code=201)
+async def create(caller: Caller, services: ServicesDep, body: ApiKeyIn) -> CreatedApiKey:
+    """Create an API key; only this response holds its secret."""
+    return await services.keys.create(caller.tenant, body)
 
 
-@read_router.get(KEYS_PATH, summary="List keys", response_model=schemas.KeyList)
-async def page(caller: Caller, memory: GraphMemoryDep) -> schemas.KeyList:
-    """List the tenant's keys without their secrets, oldest first."""
-    return schemas.KeyList(items=await memory.keys.list(caller.tenant))
+@read_router.get(KEYS_PATH, summary="List API keys")
+async def page(caller: Caller, services: ServicesDep) -> schemas.KeyList:
+    """List the tenant's API keys without their secrets, oldest first."""
+    return schemas.KeyList(items=await services.keys.list(caller.tenant))
 
 
-@write_router.delete(KEYS_PATH + "/{key_id:segment}", summary="Revoke a key", status_code=204)
-async def revoke(key_id: str, caller: Caller, memory: GraphMemoryDep) -> None:
-    """Revoke a key at once."""
-    await memory.keys.revoke(caller.tenant, key_id)
+@write_router.delete(KEYS_PATH + "/{key_id:segment}", summary="Revoke an API key", status_code=204)
+async def revoke(key_id: str, caller: Caller, services: ServicesDep) -> None:
+    """Revoke an API key with immediate effect."""
+    await services.keys.revoke(caller.tenant, key_id)

@@ -1,4 +1,4 @@
-"""Search by meaning."""
+"""Search in memories and in messages."""
 
 from __future__ import annotations
 
@@ -7,25 +7,19 @@ from fastapi import APIRouter
 from graphmem.domain.search_models import MessageSearchQuery, MessageSearchResponse, SearchQuery, SearchResponse
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
-from graphmem_api.dependencies import GraphMemoryDep
+from graphmem_api.dependencies import USER_PATH, ServicesDep
 
 router = APIRouter(route_class=route_classes.ReadRoute, tags=["search"])
 
-USER_PATH = "/v1/users/{user_id:segment}"
+
+@router.post(USER_PATH + "/search", summary="Search memories by meaning, keywords and graph")
+async def search(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SearchQuery) -> SearchResponse:
+    """Search memories; analyst reads do not strengthen them."""
+    query = body if caller.can_write else body.model_copy(update={"reinforce": False})
+    return await services.retrieval.search(owner, query)
 
 
-@router.post(
-    USER_PATH + "/search", summary="Search memories by meaning, words and neighbourhood", response_model=SearchResponse
-)
-async def search(owner: OwnerInPath, caller: Caller, memory: GraphMemoryDep, body: SearchQuery) -> SearchResponse:
-    """Search memories; what an analyst reads is not reinforced."""
-    query = body.model_copy(update={"reinforce": False}) if not caller.can_write else body
-    return await memory.retrieval.search(owner, query)
-
-
-@router.post(USER_PATH + "/messages/search", summary="Search messages", response_model=MessageSearchResponse)
-async def search_messages(
-    owner: OwnerInPath, memory: GraphMemoryDep, body: MessageSearchQuery
-) -> MessageSearchResponse:
-    """Search the user's messages by words and meaning."""
-    return await memory.retrieval.search_messages(owner, body)
+@router.post(USER_PATH + "/messages/search", summary="Search messages")
+async def search_messages(owner: OwnerInPath, services: ServicesDep, body: MessageSearchQuery) -> MessageSearchResponse:
+    """Search the user's messages by keywords and meaning."""
+    return await services.retrieval.search_messages(owner, body)

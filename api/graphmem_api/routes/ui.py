@@ -1,4 +1,4 @@
-"""The explorer page: files without secrets, served without a key; what they show is asked for with the reader's."""
+"""The explorer page: static files without secrets, served without a key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def page() -> Response:
 
 @router.get("/ui/")
 async def redirect_trailing_slash() -> Response:
-    """Lead to the page: its files are named relative to it."""
+    """Redirect to `/ui`: the page names its files relative to that path."""
     return RedirectResponse("../ui", 308)
 
 
@@ -46,7 +46,7 @@ async def asset(name: str) -> Response:
 
 
 def _serve_file(name: str) -> Response:
-    served = {path.name: path for path in ASSETS_FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
-    if name not in served:
+    files = {path.name: path for path in ASSETS_FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
+    if name not in files:
         raise NotFound("The explorer has no such file.")
-    return FileResponse(served[name], media_type=MEDIA_TYPES[served[name].suffix], headers=HEADERS)
+    return FileResponse(files[name], media_type=MEDIA_TYPES[files[name].suffix], headers=HEADERS)

@@ -1,8 +1,8 @@
-// Speaking to the HTTP API with the reader's key.
+// Calls of the HTTP API with the user's key.
 
 const ROOT = new URL("../v1/", import.meta.url);
 
-/** An answer other than success: `status` (0 when there was none), `message` and the list `errors` of `{loc, msg}`. */
+/** An unsuccessful response: its `status` (0 when there was none), `message` and the list `errors` of `{loc, msg}`. */
 export class ApiError extends Error {
   constructor(status, message, errors = []) {
     super(message);
@@ -19,16 +19,17 @@ export class ApiClient {
     this.user = user;
   }
 
-  /** Read something of the user: `path` lies below the user's own. */
+  /** Read from a path below the user's. */
   getUserData(path, query = {}, signal = undefined) {
     return this.#call("GET", `users/${encodeURIComponent(this.user)}/${path}`, query, undefined, signal);
   }
 
-  /** Read something for admins. */
+  /** Read from a path for admins. */
   getAdminData(path, query = {}, signal = undefined) {
     return this.#call("GET", `admin/${path}`, query, undefined, signal);
   }
 
+  /** Undo a consolidation run; with `force`, overwrite later writes. */
   rollBack(runId, force) {
     return this.#call("POST", `admin/consolidations/${encodeURIComponent(runId)}/rollback`, {}, { force });
   }
@@ -40,30 +41,32 @@ export class ApiClient {
     }
     const headers = { Authorization: `Bearer ${this.#key}` };
     if (body !== undefined) headers["Content-Type"] = "application/json";
-    const sent = body === undefined ? undefined : JSON.stringify(body);
-    let answer;
+    const content = body === undefined ? undefined : JSON.stringify(body);
+    let response;
     try {
-      answer = await fetch(address, { method, headers, body: sent, signal, credentials: "omit", cache: "no-store" });
+      response = await fetch(address, { method, headers, body: content, signal, credentials: "omit", cache: "no-store" });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new ApiError(0, "The service does not answer: see whether it runs, then try again.");
+      throw new ApiError(0, "The service does not answer: check that it runs, then try again.");
     }
-    const told = await answer.json().catch(() => null);
-    if (!answer.ok) throw new ApiError(answer.status, told?.detail ?? `The service answered ${answer.status}.`, told?.errors);
-    return told;
+    const data = await response.json().catch(() => null);
+    if (!response.ok) {
+      throw new ApiError(response.status, data?.detail ?? `The service answered ${response.status}.`, data?.errors);
+    }
+    return data;
   }
 }
 
-/** Call `load(signal)` so that only the latest call counts: earlier ones are aborted and answer null. */
+/** Return `load(signal, …)` as a function of which only the latest call counts: earlier ones are aborted and return null. */
 export function latestOnly(load) {
   let running = null;
-  return async (...given) => {
+  return async (...parameters) => {
     running?.abort();
     const own = new AbortController();
     running = own;
     try {
-      const found = await load(own.signal, ...given);
-      return own.signal.aborted ? null : found;
+      const result = await load(own.signal, ...parameters);
+      return own.signal.aborted ? null : result;
     } catch (error) {
       if (own.signal.aborted) return null;
       throw error;

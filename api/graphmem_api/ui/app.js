@@ -1,28 +1,27 @@
-// The explorer: signing in, and which view is shown. The key stays in this tab's session storage.
+// The explorer page: signing in, and switching between views. The key stays in the session storage of this tab.
 
 import { ApiClient } from "./api.js";
-import { byId, showError, announce } from "./dom.js";
+import { announce, byId, reportErrors, showError } from "./dom.js";
 import { Explorer } from "./explorer.js";
 import { HistoryDialog } from "./history.js";
 import { RunsView } from "./runs.js";
 
 const SESSION_STORAGE_KEY = "graphmem.session";
+const VIEWS = ["entities", "runs"];
 
 const history = new HistoryDialog((validAt, knownAt) => explorer.showAsOf(validAt, knownAt));
 const explorer = new Explorer((memoryId) => history.open(memoryId), (entityId) => navigate(`#/entities/${encodeURIComponent(entityId)}`));
 const runs = new RunsView();
 let session = null;
 
-byId("sign-in-form").addEventListener("submit", async (event) => {
+byId("sign-in-form").addEventListener("submit", (event) => {
   event.preventDefault();
   const [key, user] = [byId("key").value.trim(), byId("user").value.trim()];
-  try {
+  reportErrors(async () => {
     await signIn(key, user);
     sessionStorage.setItem(SESSION_STORAGE_KEY, JSON.stringify({ key, user }));
     byId("key").value = "";
-  } catch (error) {
-    showError(error);
-  }
+  });
 });
 byId("sign-out").addEventListener("click", signOut);
 addEventListener("hashchange", () => showView());
@@ -32,14 +31,14 @@ const stored = JSON.parse(sessionStorage.getItem(SESSION_STORAGE_KEY) ?? "null")
 if (stored) signIn(stored.key, stored.user).catch((error) => { signOut(); showError(error); });
 else byId("key").focus();
 
-/** Begin a session: the key must reach the user; whether it is an admin's shows in what it may list. */
+/** Start a session with a key that has access to the user; a key that may list keys is an admin's. */
 async function signIn(key, user) {
   const api = new ApiClient(key, user);
   await api.getUserData("entities", { limit: 1 });
-  const names = await keyNames(api);
-  session = { api, isAdmin: names !== null };
+  const keyNames = await loadKeyNames(api);
+  session = { api, isAdmin: keyNames !== null };
   explorer.setSession(api);
-  history.setSession(api, names ?? new Map());
+  history.setSession(api, keyNames ?? new Map());
   runs.setSession(api);
   showError(null);
   byId("sign-in").hidden = true;
@@ -51,25 +50,25 @@ async function signIn(key, user) {
   if (!location.hash) byId("find").focus();
 }
 
-/** Return the names of the tenant's keys by id, or null for a key that may not see them. */
-async function keyNames(api) {
+/** Return the names of the tenant's keys by id, or null for a key that may not list them. */
+async function loadKeyNames(api) {
   try {
     const { items } = await api.getAdminData("keys");
-    return new Map(items.map((each) => [each.id, each.name]));
+    return new Map(items.map((key) => [key.id, key.name]));
   } catch (error) {
     if (error.status === 403) return null;
     throw error;
   }
 }
 
-/** End the session; nothing of it stays on the page. */
+/** End the session and remove its data from the page. */
 function signOut() {
   sessionStorage.removeItem(SESSION_STORAGE_KEY);
   session = null;
   explorer.setSession(null);
   history.setSession(null, new Map());
   runs.setSession(null);
-  for (const id of ["entities", "runs", "views", "who"]) byId(id).hidden = true;
+  for (const id of [...VIEWS, "views", "who"]) byId(id).hidden = true;
   globalThis.history.replaceState(null, "", location.pathname);
   byId("sign-in").hidden = false;
   byId("key").focus();
@@ -82,12 +81,12 @@ function navigate(hash) {
   else location.hash = hash;
 }
 
-/** Show the view that the address names: `#/entities/<id>`, `#/runs/<id>`. */
+/** Show the view in the address: `#/entities/<id>` or `#/runs/<id>`. */
 function showView() {
   if (!session) return;
-  const [, named, id] = location.hash.split("/").map(decodeSegment);
-  const view = named === "runs" && session.isAdmin ? "runs" : "entities";
-  for (const each of ["entities", "runs"]) byId(each).hidden = each !== view;
+  const [, name, id] = location.hash.split("/").map(decodeSegment);
+  const view = name === "runs" && session.isAdmin ? "runs" : "entities";
+  for (const candidate of VIEWS) byId(candidate).hidden = candidate !== view;
   for (const link of byId("views").querySelectorAll("a")) {
     if (link.dataset.view === view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -100,10 +99,10 @@ function showView() {
   }
 }
 
-function decodeSegment(part) {
+function decodeSegment(segment) {
   try {
-    return decodeURIComponent(part);
+    return decodeURIComponent(segment);
   } catch {
-    return part;
+    return segment;
   }
 }

@@ -1,6 +1,6 @@
-// The versions of one memory: what each said, when, who said it, and why it ended.
+// The dialog with all versions of a memory: content, times, source, and why each ended.
 
-import { byId, showError, element } from "./dom.js";
+import { byId, element, pluralize, showError } from "./dom.js";
 import { formatInterval, formatTime } from "./time_axis.js";
 
 const MAX_PAGES = 3;
@@ -16,23 +16,23 @@ export class HistoryDialog {
     byId("history-close").addEventListener("click", () => byId("history").close());
   }
 
-  /** Begin with a reader's key, and with the names of keys by their id. */
-  setSession(api, keys) {
+  /** Start a session, or with null end it; `keyNames` maps key ids to names. */
+  setSession(api, keyNames) {
     this.#api = api;
-    this.#keyNames = keys;
+    this.#keyNames = keyNames;
     byId("versions").replaceChildren();
     byId("history").close();
   }
 
-  /** Show the versions of a memory, the oldest first. */
+  /** Show the versions of a memory, oldest first. */
   async open(memoryId) {
-    const asked = ++this.#requestNumber;
+    const request = ++this.#requestNumber;
     try {
       const { items } = await this.#api.getUserData(`memories/${encodeURIComponent(memoryId)}/history`);
       const messages = await this.#loadSourceMessages(items);
-      if (asked !== this.#requestNumber) return;
-      byId("history-title").textContent = items.length === 1 ? "History: one version" : `History: ${items.length} versions`;
-      byId("versions").replaceChildren(...items.map((each) => this.#versionItem(each, messages)));
+      if (request !== this.#requestNumber) return;
+      byId("history-title").textContent = `History: ${pluralize(items.length, "version")}`;
+      byId("versions").replaceChildren(...items.map((version) => this.#versionItem(version, messages)));
       byId("history").showModal();
       byId("history-title").focus();
     } catch (error) {
@@ -40,59 +40,61 @@ export class HistoryDialog {
     }
   }
 
-  #versionItem(row, messages) {
+  #versionItem(version, messages) {
     const terms = [
-      ["Who said it", this.#sourceText(row)],
-      ["True in the world", formatInterval(row.valid_at, row.invalid_at, "always")],
-      ["Known to graphmem", formatInterval(row.created_at, row.expired_at, "always")],
-      ["Why it ended", endReason(row)],
-      ["Replaced by", row.superseded_by && this.#replacementLink(row.superseded_by)],
+      ["Source", this.#sourceText(version)],
+      ["True in the world", formatInterval(version.valid_at, version.invalid_at, "always")],
+      ["Known to graphmem", formatInterval(version.created_at, version.expired_at, "always")],
+      ["Why it ended", endReason(version)],
+      ["Replaced by", version.superseded_by && this.#replacementLink(version.superseded_by)],
     ];
-    const quotes = row.source.message_ids.map((id) => messages.get(id)).filter(Boolean);
+    const quotes = version.source.message_ids.map((id) => messages.get(id)).filter(Boolean);
     return element("li", { class: "version" },
-      element("h3", {}, `Version ${row.version} · ${row.status}`),
-      element("p", { class: "name" }, row.content),
+      element("h3", {}, `Version ${version.version} · ${version.status}`),
+      element("p", { class: "name" }, version.content),
       ...quotes.map((message) => element("figure", {},
         element("blockquote", {}, message.content),
         element("figcaption", { class: "hint" }, `${message.name ?? message.role}, ${formatTime(message.timestamp)}`))),
       element("dl", {}, ...terms.filter(([, value]) => value).flatMap(([term, value]) => [
         element("dt", {}, term), element("dd", {}, value)])),
-      element("button", { type: "button", onClick: () => this.#showAsOf(row) }, "Look back to when this was learned"));
+      element("button", { type: "button", onClick: () => this.#showAsOf(version) }, "Show the graph when this was learned"));
   }
 
-  #showAsOf(row) {
+  #showAsOf(version) {
     byId("history").close();
-    this.onShowAsOf(row.valid_at, row.created_at);
+    this.onShowAsOf(version.valid_at, version.created_at);
   }
 
   #replacementLink(memoryId) {
     return element("button", { type: "button", class: "link", onClick: () => this.open(memoryId) }, "the memory that replaced it");
   }
 
-  #sourceText(row) {
-    const actor = row.actor && `by ${this.#keyNames.get(row.actor) ?? row.actor}`;
-    const session = row.source.session_id && `in session ${row.source.session_id}`;
-    return [row.source.kind, actor, session].filter(Boolean).join(", ");
+  #sourceText(version) {
+    const actor = version.actor && `by ${this.#keyNames.get(version.actor) ?? version.actor}`;
+    const session = version.source.session_id && `in session ${version.source.session_id}`;
+    return [version.source.kind, actor, session].filter(Boolean).join(", ");
   }
 
-  /** Return the messages that the versions rest on, by id. */
-  async #loadSourceMessages(rows) {
-    const wanted = new Set(rows.flatMap((each) => each.source.message_ids));
-    const sessions = new Set(rows.map((each) => each.source.message_ids.length ? each.source.session_id : null).filter(Boolean));
-    const found = new Map();
-    for (const session of sessions) {
+  /** Return the messages that are sources of the versions, by id. */
+  async #loadSourceMessages(versions) {
+    const messageIds = new Set(versions.flatMap((version) => version.source.message_ids));
+    const withMessages = versions.filter((version) => version.source.message_ids.length);
+    const sessionIds = new Set(withMessages.map((version) => version.source.session_id).filter(Boolean));
+    const messages = new Map();
+    for (const sessionId of sessionIds) {
       let cursor = null;
       for (let page = 0; page < MAX_PAGES && (page === 0 || cursor); page += 1) {
-        const answer = await this.#api.getUserData(`sessions/${encodeURIComponent(session)}/messages`, { limit: 200, cursor }).catch(() => null);
-        for (const message of answer?.items ?? []) if (wanted.has(message.id)) found.set(message.id, message);
-        cursor = answer?.next_cursor;
+        const path = `sessions/${encodeURIComponent(sessionId)}/messages`;
+        const response = await this.#api.getUserData(path, { limit: 200, cursor }).catch(() => null);
+        for (const message of response?.items ?? []) if (messageIds.has(message.id)) messages.set(message.id, message);
+        cursor = response?.next_cursor;
       }
     }
-    return found;
+    return messages;
   }
 }
 
-function endReason(row) {
-  if (!row.ended_reason) return null;
-  return row.ended_by ? `${row.ended_reason} (${row.ended_by})` : row.ended_reason;
+function endReason(version) {
+  if (!version.ended_reason) return null;
+  return version.ended_by ? `${version.ended_reason} (${version.ended_by})` : version.ended_reason;
 }

@@ -1,31 +1,32 @@
-// The two axes of time: a slider, a date and a way back to now for each. All times are UTC.
+// One time axis: a slider, a date input, and buttons for the changes before and after. All times are UTC.
 
 import { element } from "./dom.js";
 
 const SECOND = 1000;
 const UNITS = [SECOND, 60 * SECOND, 3600 * SECOND, 86400 * SECOND];
 const MAX_STEPS = 2000;
+const DEBOUNCE_MS = 120;
 
-/** Return a time as people read it, `2026-06-01 12:00 UTC`, without the hour where it is midnight. */
-export function formatTime(moment) {
-  const text = new Date(moment).toISOString();
+/** Return a time like `2026-06-01 12:00 UTC`, without the time of day at midnight. */
+export function formatTime(time) {
+  const text = new Date(time).toISOString();
   if (text.endsWith("T00:00:00.000Z")) return text.slice(0, 10);
   const seconds = text.slice(17, 19) === "00" ? "" : text.slice(16, 19);
   return `${text.slice(0, 10)} ${text.slice(11, 16)}${seconds} UTC`;
 }
 
-/** Return an interval, whose open ends are null, in words. */
-export function formatInterval(start, end, open) {
-  if (start === null && end === null) return open;
+/** Return an interval as text; null ends are open, and `unbounded` is the text for two of them. */
+export function formatInterval(start, end, unbounded) {
+  if (start === null && end === null) return unbounded;
   if (end === null) return `from ${formatTime(start)} on`;
   return start === null ? `until ${formatTime(end)}` : `${formatTime(start)} to ${formatTime(end)}`;
 }
 
-/** Return the first millisecond at which a time with microseconds has come. */
+/** Return a time rounded up to milliseconds, the precision of JavaScript. */
 export const ceilToMillisecond = (time) => new Date(new Date(time).getTime() + (/\.\d{3}0*(Z|[+-])/.test(time) || !/\./.test(time) ? 0 : 1));
 
 export class TimeAxis {
-  /** The time looked at; null is now. */
+  /** The chosen time; null is now. */
   value = null;
 
   #changeTimes = [];
@@ -34,7 +35,7 @@ export class TimeAxis {
   #endsNow = true;
   #debounceTimer = null;
 
-  /** `onChange` is called when the reader has chosen another time. */
+  /** `onChange` is called when the user has chosen another time. */
   constructor(name, title, hint, onChange) {
     this.onChange = onChange;
     this.slider = element("input", {
@@ -56,7 +57,7 @@ export class TimeAxis {
     this.setChangeTimes([]);
   }
 
-  /** Take the times at which something changes: the slider reaches from before the first to now or the last. */
+  /** Set the times at which something changes; the slider covers them and now. */
   setChangeTimes(times) {
     const now = Date.now();
     this.#changeTimes = [...new Set(times.filter(Boolean).map((time) => ceilToMillisecond(time).getTime()))].sort((a, b) => a - b);
@@ -70,7 +71,7 @@ export class TimeAxis {
     this.#render();
   }
 
-  /** Look at another time; null is now. */
+  /** Choose a time; null is now. With `silent`, `onChange` is not called. */
   setValue(value, silent = false) {
     this.value = value;
     this.#render();
@@ -83,12 +84,12 @@ export class TimeAxis {
   }
 
   #readSlider() {
-    const place = Number(this.slider.value);
-    const isLast = place === Number(this.slider.max);
-    this.value = isLast && this.#endsNow ? null : new Date(this.#start + place * this.#unit);
+    const position = Number(this.slider.value);
+    const isLast = position === Number(this.slider.max);
+    this.value = isLast && this.#endsNow ? null : new Date(this.#start + position * this.#unit);
     this.#render(true);
     clearTimeout(this.#debounceTimer);
-    this.#debounceTimer = setTimeout(() => this.onChange(), 120);
+    this.#debounceTimer = setTimeout(() => this.onChange(), DEBOUNCE_MS);
   }
 
   #readDateInput() {
@@ -97,18 +98,18 @@ export class TimeAxis {
   }
 
   #goToChange(direction) {
-    const here = this.value?.getTime() ?? Date.now();
-    const sought = direction < 0 ? this.#changeTimes.findLast((each) => each < here) : this.#changeTimes.find((each) => each > here);
-    if (sought !== undefined) this.setValue(new Date(sought));
+    const current = this.value?.getTime() ?? Date.now();
+    const target = direction < 0 ? this.#changeTimes.findLast((time) => time < current) : this.#changeTimes.find((time) => time > current);
+    if (target !== undefined) this.setValue(new Date(target));
     else if (direction < 0 && this.#changeTimes.length) this.setValue(new Date(this.#start));
     else if (direction > 0) this.setValue(null);
   }
 
-  #render(sliding = false) {
+  #render(isSliding = false) {
     const text = this.value === null ? "now" : formatTime(this.value);
     this.label.textContent = text;
-    const shown = this.value?.getTime() ?? (this.#endsNow ? Infinity : Date.now());
-    if (!sliding) this.slider.value = Math.min(Math.round((shown - this.#start) / this.#unit), Number(this.slider.max));
+    const time = this.value?.getTime() ?? (this.#endsNow ? Infinity : Date.now());
+    if (!isSliding) this.slider.value = Math.min(Math.round((time - this.#start) / this.#unit), Number(this.slider.max));
     this.slider.setAttribute("aria-valuetext", text);
     this.date.value = this.value === null ? "" : this.value.toISOString().slice(0, 19);
     this.nowButton.disabled = this.value === null;

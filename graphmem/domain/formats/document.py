@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
+from graphmem.domain.validation import invalid_input_from
 from graphmem.errors import InvalidInput
 
 MAX_YAML_DEPTH = 64
@@ -36,6 +36,8 @@ def parse_document(raw: bytes, form: ImportFormat = ImportFormat.AUTO) -> tuple[
 
 def parse_structured_text(raw: bytes) -> Any:
     """Return the value of a text in JSON, JSONL (as a list) or YAML; raise InvalidInput where it is none of them."""
+    import yaml
+
     try:
         text = raw.decode("utf-8-sig")
         if lines := split_jsonl(raw):
@@ -43,14 +45,6 @@ def parse_structured_text(raw: bytes) -> Any:
         return json.loads(text) if text.lstrip().startswith(("{", "[")) else _parse_yaml(text)
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise InvalidInput("The import is neither JSON nor JSONL nor YAML.") from error
-
-
-def parse_format_name(name: str) -> ImportFormat:
-    """Return the format of a name; raise InvalidInput for an unknown one."""
-    try:
-        return ImportFormat(name)
-    except ValueError:
-        raise InvalidInput(f"An import is of the format {', '.join(ImportFormat)}.") from None
 
 
 def split_jsonl(raw: bytes) -> list[bytes]:
@@ -85,15 +79,13 @@ def detect_format(document: Any) -> ImportFormat:
 
 def to_invalid_input(error: ValidationError, path: Sequence[str | int], what: str) -> InvalidInput:
     """Return what is wrong with a part of a document as an error of ours; values are not quoted."""
-    errors: list[dict[str, object]] = [
-        {"loc": [*path, *each["loc"]], "msg": each["msg"].removeprefix("Value error, ")}
-        for each in error.errors(include_url=False, include_context=False, include_input=False)[:_MAX_ERRORS]
-    ]
-    return InvalidInput(f"The import does not have the form of {what}.", errors=errors)
+    return invalid_input_from(error, f"The import does not have the form of {what}.", path=path, max_errors=_MAX_ERRORS)
 
 
 def _parse_yaml(text: str) -> Any:
     """Read YAML of few levels and without aliases: either can make a small text too much for the reader."""
+    import yaml
+
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     depth = 0
     for event in yaml.parse(text, loader):

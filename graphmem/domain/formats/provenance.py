@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.provenance import ImportProvenance
+from graphmem.domain.validation import describe_field_errors, field_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,7 @@ class ParsedStatements:
         try:
             memory = MemoryIn.model_validate(statement)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            named = ".".join(map(str, first["loc"]))
-            self.reject(path, id, f"{named}: {first['msg']}".removeprefix(": ").replace("Value error, ", ""))
+            self.reject(path, id, describe_field_errors(field_errors(error)[:1]))
         else:
             self.accepted.append(ImportedStatement(path, id, memory, provenance))
 

@@ -1,0 +1,50 @@
+"""Exporting a user."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response, StreamingResponse
+
+from graphmem.domain.export_schema import export_json_schema
+from graphmem.domain.requests import ExportQuery
+from graphmem_api import route_classes
+from graphmem_api.auth import OwnerInPath
+from graphmem_api.dependencies import USER_PATH, ServicesDep
+from graphmem_api.openapi import Responses
+
+router = APIRouter(route_class=route_classes.ReadRoute, tags=["transfer"])
+
+EXPORT_RESPONSES: Responses = {
+    200: {
+        "description": "All data of the user.",
+        "content": {
+            "application/json": {"schema": {"type": "object", "additionalProperties": True}},
+            "application/yaml": {"schema": {}},
+        },
+    }
+}
+"""OpenAPI description of an export; its own schema is at `/v1/schema/export`."""
+
+
+@router.get(USER_PATH + "/export", summary="Export a user", responses=EXPORT_RESPONSES, response_class=Response)
+async def export(owner: OwnerInPath, services: ServicesDep, query: Annotated[ExportQuery, Query()]) -> Response:
+    """Stream all data of a user, without loss."""
+    chunks = services.transfer.stream_export(owner, query.format)
+    first = await anext(chunks)
+    return StreamingResponse(_prepend_chunk(first, chunks), media_type=f"application/{query.format}")
+
+
+async def _prepend_chunk(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield chunks whose first was read before the status was sent, so that a failure of the database is a 503."""
+    yield first
+    async for chunk in rest:
+        yield chunk
+
+
+@router.get("/v1/schema/export", summary="JSON Schema of an export")
+async def export_schema() -> dict[str, Any]:
+    """Return the JSON Schema of an export: its sections and the type of each value."""
+    return export_json_schema()

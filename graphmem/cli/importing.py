@@ -1,0 +1,51 @@
+"""`graphmem import`: reading an export, or a document of another format, for a user."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Literal
+
+import typer
+
+from graphmem.cli.command import Output, Tenant, User, command, exit_with_error
+from graphmem.cli.files import STANDARD_STREAM, read_input
+from graphmem.cli.jobs import failed_jobs, wait_for_job
+from graphmem.cli.progress import progress_bar
+from graphmem.cli.startup import open_services
+
+app = typer.Typer()
+
+
+@command(app, "import")
+async def import_(
+    output: Output,
+    user: User,
+    file: Annotated[str, typer.Argument(help="An export or a chat log; - reads standard input.")] = STANDARD_STREAM,
+    tenant: Tenant = "default",
+    format: Annotated[
+        Literal["auto", "graphmem", "mem0", "graphiti", "openai"],
+        typer.Option(help="The format of the file; auto: it is detected."),
+    ] = "auto",
+) -> None:
+    """Import an export of graphmem, mem0 or Graphiti, or a chat log in OpenAI's format.
+
+    Memories are extracted from the messages of a chat log in this process, as with `graphmem ingest`.
+    """
+    from graphmem.cli import render
+    from graphmem.domain.formats.document import ImportFormat, parse_document
+    from graphmem.domain.identity import make_owner
+
+    owner = make_owner(tenant, user)
+    text = await asyncio.to_thread(read_input, file)
+    detected_format, document = parse_document(text.encode(), ImportFormat(format))
+    async with open_services(output, worker=detected_format is ImportFormat.OPENAI) as services:
+        with progress_bar(output, "Importing") as on_progress:
+            result = await services.transfer.import_parsed(
+                owner, detected_format, document, actor="cli", progress=on_progress
+            )
+        jobs = [await wait_for_job(services, job_id) for job_id in result.jobs]
+    output.show(result, render.import_result(result), *([render.jobs(jobs)] if jobs else []))
+    for entry in result.refused:
+        output.note(f"not imported: {'.'.join(map(str, entry.loc))}: {entry.reason}")
+    if failed_jobs(jobs):
+        exit_with_error("Extraction failed for some of the messages: run the same command again to retry.")

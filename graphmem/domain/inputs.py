@@ -1,0 +1,135 @@
+"""What callers of the Python API may pass, and the validated models that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
+
+from graphmem.domain.context_models import ContextRequest
+from graphmem.domain.filters import TagFilter
+from graphmem.domain.listing import SortOrder
+from graphmem.domain.memory import MemoryIn, MemoryType, Scope
+from graphmem.domain.requests import SaveIn
+from graphmem.domain.search_models import SearchQuery
+from graphmem.domain.session import MessageIn, MessagesIn
+from graphmem.domain.validation import validate_input
+
+MemoryInput = str | MemoryIn | Mapping[str, Any]
+"""A statement to save: its text alone, or the fields of `MemoryIn`."""
+
+MessageInput = MessageIn | Mapping[str, Any]
+"""A turn of a conversation: at least `role` and `content`."""
+
+TimeInput = datetime | str
+"""A time with an offset; a string is read as RFC 3339."""
+
+
+class SearchOptions(TypedDict, total=False):
+    """The fields of `SearchQuery` other than the query."""
+
+    limit: int
+    types: Sequence[MemoryType | str] | None
+    tags: TagFilter | Mapping[str, Sequence[str]] | None
+    domain: str | None
+    scope: Scope | str | None
+    entity: str | None
+    min_confidence: float | None
+    min_importance: float | None
+    min_score: float | None
+    created_after: TimeInput | None
+    created_before: TimeInput | None
+    valid_as_of: TimeInput | None
+    known_as_of: TimeInput | None
+    include_superseded: bool
+    include_messages: bool
+    semantic: bool
+    keyword: bool
+    graph: bool
+    rerank: bool
+    persona: Mapping[str, float]
+    reinforce: bool
+    explain: bool
+
+
+class ContextOptions(TypedDict, total=False):
+    """The fields of `ContextRequest` other than the question."""
+
+    session_id: str | None
+    intent: str | None
+    domain: str | None
+    token_budget: int
+    top: int
+    sources: bool
+    profile_pack: Mapping[str, Any]
+
+
+class ListMemoriesOptions(TypedDict, total=False):
+    """The fields of `ListFilters`."""
+
+    type: Sequence[MemoryType | str]
+    tag: Sequence[str]
+    not_tag: Sequence[str]
+    domain: str | None
+    scope: Scope | str | None
+    entity: str | None
+    keyword: str | None
+    session_id: str | None
+    min_importance: float | None
+    min_confidence: float | None
+    created_after: TimeInput | None
+    created_before: TimeInput | None
+    valid_as_of: TimeInput | None
+    known_as_of: TimeInput | None
+    include_superseded: bool
+    sort: SortOrder | str
+    limit: int
+    cursor: str | None
+
+
+class MemoryChanges(TypedDict, total=False):
+    """The fields of `MemoryPatch`."""
+
+    content: str
+    type: MemoryType | str
+    tags: Sequence[str]
+    importance: float
+    confidence: float
+    valid_at: TimeInput | None
+    invalid_at: TimeInput | None
+    expires_at: TimeInput | None
+    metadata: Mapping[str, Any]
+
+
+def without_none(**values: Any) -> dict[str, Any]:
+    """Return the arguments that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def as_dicts(items: Sequence[object]) -> list[object]:
+    """Return a list with its mappings as dicts, the only mappings that pydantic reads."""
+    return [dict(item) if isinstance(item, Mapping) else item for item in items]
+
+
+def parse_memories(given: MemoryInput | Sequence[MemoryInput]) -> SaveIn:
+    """Return one statement or several as a save; raise InvalidInput when one cannot be used."""
+    statements = [given] if isinstance(given, str | MemoryIn | Mapping) else given
+    memories = [{"content": statement} if isinstance(statement, str) else statement for statement in statements]
+    return validate_input(SaveIn, {"memories": as_dicts(memories)})
+
+
+def parse_messages(messages: Sequence[MessageInput], **options: Any) -> MessagesIn:
+    """Return a batch of turns; options that are None keep their default."""
+    return validate_input(MessagesIn, {"messages": as_dicts(messages), **without_none(**options)})
+
+
+def parse_search_query(query: str | SearchQuery, options: SearchOptions) -> SearchQuery:
+    """Return a query with its options, which override those of a `SearchQuery`."""
+    given = query.model_dump(exclude_unset=True) if isinstance(query, SearchQuery) else {"query": query}
+    return validate_input(SearchQuery, {**given, **options})
+
+
+def parse_context_request(question: str | ContextRequest, options: ContextOptions) -> ContextRequest:
+    """Return a context request with its options, which override those of a `ContextRequest`."""
+    given = question.model_dump(exclude_unset=True) if isinstance(question, ContextRequest) else {"question": question}
+    return validate_input(ContextRequest, {**given, **options})

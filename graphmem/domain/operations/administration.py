@@ -1,0 +1,67 @@
+"""Operations for admins: consolidation, maintenance and API keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from graphmem.domain.api_key import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
+from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackResult
+from graphmem.domain.inputs import as_dicts, without_none
+from graphmem.domain.listing import Page
+from graphmem.domain.maintenance import MaintenanceResults, MaintenanceTask
+from graphmem.domain.operations.request import Request
+from graphmem.domain.requests import ConsolidationIn, MaintenanceIn, RollbackIn, RunListQuery
+from graphmem.domain.validation import validate_input
+
+
+def consolidate(
+    user_id: str | None = None,
+    *,
+    dry_run: bool = False,
+    wait: bool = False,
+    proposals: Sequence[Proposal | Mapping[str, Any]] | None = None,
+) -> Request[ConsolidationIn, ConsolidationRun | str]:
+    """Start a consolidation of one user or all and return the run's id; with `wait` return the finished run (admin)."""
+    curated = None if proposals is None else as_dicts(proposals)
+    given = without_none(user_id=user_id, dry_run=dry_run, wait=wait, proposals=curated)
+    return Request(validate_input(ConsolidationIn, given))
+
+
+def runs(
+    *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
+) -> Request[RunListQuery, Page[ConsolidationRun]]:
+    """List consolidation runs, the latest first, without their changes (admin)."""
+    return Request(validate_input(RunListQuery, without_none(user_id=user_id, limit=limit, cursor=cursor)))
+
+
+def run(run_id: str) -> Request[None, ConsolidationRun]:
+    """Read a consolidation run with its proposals and changes (admin)."""
+    return Request(None, resource_id=run_id)
+
+
+def rollback(run_id: str, *, force: bool = False) -> Request[RollbackIn, RollbackResult]:
+    """Undo a consolidation run; raise Conflict when later writes touched its changes, unless `force` (admin)."""
+    return Request(RollbackIn(force=force), resource_id=run_id)
+
+
+def maintain(
+    *tasks: MaintenanceTask | Literal["decay", "compress", "prune", "expire"],
+) -> Request[MaintenanceIn, MaintenanceResults]:
+    """Run maintenance tasks now, all when none is named, and return what each did (admin)."""
+    return Request(validate_input(MaintenanceIn, {"tasks": list(tasks)} if tasks else {}))
+
+
+def create_key(name: str, role: KeyRole | str, users: Sequence[str] | None = None) -> Request[ApiKeyIn, CreatedApiKey]:
+    """Create an API key; only this result holds its secret (admin)."""
+    return Request(validate_input(ApiKeyIn, without_none(name=name, role=role, users=users)))
+
+
+def keys() -> Request[None, list[ApiKey]]:
+    """List the tenant's API keys without their secrets, oldest first (admin)."""
+    return Request(None)
+
+
+def revoke_key(key_id: str) -> Request[None, None]:
+    """Revoke an API key with immediate effect (admin)."""
+    return Request(None, resource_id=key_id)

@@ -1,0 +1,55 @@
+"""Operations on memories that need no language model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from graphmem.domain.inputs import ListMemoriesOptions, MemoryChanges, MemoryInput, parse_memories
+from graphmem.domain.listing import ListFilters, Page
+from graphmem.domain.memory import Memory, MemoryPatch, MemoryVersion, SaveResult
+from graphmem.domain.operations.request import Request
+from graphmem.domain.requests import MemoryUpdate, SaveIn
+from graphmem.domain.validation import validate_input
+
+
+def add(user_id: str, memories: MemoryInput | Sequence[MemoryInput]) -> Request[SaveIn, list[SaveResult]]:
+    """Save one statement or several without a language model: all of them or none."""
+    return Request(parse_memories(memories), user_id)
+
+
+def memories(user_id: str, **filters: Unpack[ListMemoriesOptions]) -> Request[ListFilters, Page[Memory]]:
+    """List current memories by attributes, without ranking."""
+    return Request(validate_input(ListFilters, filters), user_id)
+
+
+def memory(user_id: str, memory_id: str) -> Request[None, Memory]:
+    """Read a memory, deleted or not."""
+    return Request(None, user_id, memory_id)
+
+
+def update_memory(
+    user_id: str, memory_id: str, *, if_version: int | None = None, **changes: Unpack[MemoryChanges]
+) -> Request[MemoryUpdate, Memory]:
+    """Correct a memory in a new version; raise VersionConflict when `if_version` is not the latest."""
+    return Request(MemoryUpdate(validate_input(MemoryPatch, changes), if_version), user_id, memory_id)
+
+
+def delete_memory(user_id: str, memory_id: str) -> Request[None, Memory]:
+    """End a memory; it stays in history."""
+    return Request(None, user_id, memory_id)
+
+
+def erase_memory(user_id: str, memory_id: str) -> Request[None, int]:
+    """Erase every version of a memory everywhere (admin) and return the number of versions."""
+    return Request(None, user_id, memory_id)
+
+
+def history(user_id: str, memory_id: str) -> Request[None, list[MemoryVersion]]:
+    """Return every version of a memory, oldest first, with why it ended and what replaced it."""
+    return Request(None, user_id, memory_id)
+
+
+def revert_memory(user_id: str, memory_id: str) -> Request[None, Memory]:
+    """Undo one supersession: reopen the memory and close the one that replaced it."""
+    return Request(None, user_id, memory_id)

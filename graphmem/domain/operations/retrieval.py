@@ -1,0 +1,118 @@
+"""Operations that find memories, entities and messages, and the context for a prompt."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from graphmem.domain.behavior_patterns import BehaviorPattern
+from graphmem.domain.context_models import ContextItem, ContextRequest, ContextResponse
+from graphmem.domain.entity import Entity
+from graphmem.domain.inputs import (
+    ContextOptions,
+    SearchOptions,
+    TimeInput,
+    parse_context_request,
+    parse_search_query,
+    without_none,
+)
+from graphmem.domain.learned_preferences import LearnedPreference
+from graphmem.domain.listing import Page
+from graphmem.domain.memory import Memory
+from graphmem.domain.operations.request import Request
+from graphmem.domain.requests import (
+    ContextItemsQuery,
+    EntityGraphQuery,
+    EntityListQuery,
+    EntityMemoriesQuery,
+    LookupQuery,
+)
+from graphmem.domain.search_models import (
+    EntityGraph,
+    LookupResponse,
+    MessageHit,
+    MessageSearchQuery,
+    SearchQuery,
+    SearchResponse,
+)
+from graphmem.domain.validation import validate_input
+
+
+def search(
+    user_id: str, query: str | SearchQuery, **filters: Unpack[SearchOptions]
+) -> Request[SearchQuery, SearchResponse]:
+    """Return the memories that answer a query, best first."""
+    return Request(parse_search_query(query, filters), user_id)
+
+
+def search_messages(user_id: str, query: str, *, limit: int = 5) -> Request[MessageSearchQuery, list[MessageHit]]:
+    """Return the messages that answer a query, best first."""
+    return Request(validate_input(MessageSearchQuery, {"query": query, "limit": limit}), user_id)
+
+
+def lookup(user_id: str, text: str, *, limit: int = 20) -> Request[LookupQuery, LookupResponse]:
+    """Return the entities that a text names and what is known about them, without language model or embedding."""
+    return Request(validate_input(LookupQuery, {"q": text, "limit": limit}), user_id)
+
+
+def entities(
+    user_id: str, *, query: str | None = None, type: str | None = None, limit: int = 50, cursor: str | None = None
+) -> Request[EntityListQuery, Page[Entity]]:
+    """List entities by name; `query` is part of a name or alias."""
+    given = without_none(query=query, type=type, limit=limit, cursor=cursor)
+    return Request(validate_input(EntityListQuery, given), user_id)
+
+
+def entity(user_id: str, entity_id: str) -> Request[None, Entity]:
+    """Read an entity with its aliases and attributes."""
+    return Request(None, user_id, entity_id)
+
+
+def entity_memories(
+    user_id: str,
+    entity_id: str,
+    *,
+    valid_as_of: TimeInput | None = None,
+    known_as_of: TimeInput | None = None,
+    include_superseded: bool = False,
+    limit: int = 50,
+) -> Request[EntityMemoriesQuery, list[Memory]]:
+    """Return what is known about an entity, the most important memories first."""
+    given = without_none(
+        valid_as_of=valid_as_of, known_as_of=known_as_of, include_superseded=include_superseded, limit=limit
+    )
+    return Request(validate_input(EntityMemoriesQuery, given), user_id, entity_id)
+
+
+def entity_graph(
+    user_id: str,
+    entity_id: str,
+    *,
+    depth: int = 1,
+    valid_as_of: TimeInput | None = None,
+    known_as_of: TimeInput | None = None,
+) -> Request[EntityGraphQuery, EntityGraph]:
+    """Return the entities within `depth` (1 to 3) steps of one and the memories between them."""
+    given = without_none(depth=depth, valid_as_of=valid_as_of, known_as_of=known_as_of)
+    return Request(validate_input(EntityGraphQuery, given), user_id, entity_id)
+
+
+def context(
+    user_id: str, question: str | ContextRequest, **options: Unpack[ContextOptions]
+) -> Request[ContextRequest, ContextResponse]:
+    """Return the context for the model's prompt, within a token budget."""
+    return Request(parse_context_request(question, options), user_id)
+
+
+def preferences(user_id: str) -> Request[None, list[LearnedPreference]]:
+    """List the preferences learned from messages and feedback."""
+    return Request(None, user_id)
+
+
+def patterns(user_id: str) -> Request[None, list[BehaviorPattern]]:
+    """List the behavioural patterns detected in messages."""
+    return Request(None, user_id)
+
+
+def contexts(user_id: str, *, session_id: str | None = None) -> Request[ContextItemsQuery, list[ContextItem]]:
+    """List the context items that have not expired, of one session or of all."""
+    return Request(validate_input(ContextItemsQuery, without_none(session_id=session_id)), user_id)

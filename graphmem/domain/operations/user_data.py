@@ -1,0 +1,37 @@
+"""Operations on all the data of a user: export, import and erasure."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from graphmem.domain.export import ErasureResult, ImportResult
+from graphmem.domain.formats.document import ImportFormat
+from graphmem.domain.operations.request import Request
+from graphmem.domain.requests import ExportFormat, ExportQuery, ImportQuery, ImportRequest
+from graphmem.domain.validation import validate_input
+
+
+def export(user_id: str, *, format: ExportFormat = "json") -> Request[ExportQuery, bytes]:
+    """Return all data of a user, history and vectors included."""
+    return Request(validate_input(ExportQuery, {"format": format}), user_id)
+
+
+def export_schema() -> Request[None, dict[str, Any]]:
+    """Return the JSON Schema of an export."""
+    return Request(None)
+
+
+def import_(
+    user_id: str,
+    document: bytes,
+    *,
+    format: ImportFormat | Literal["auto", "graphmem", "mem0", "graphiti", "openai"] = "auto",
+) -> Request[ImportRequest, ImportResult]:
+    """Import an export of graphmem, mem0 or Graphiti, or a chat log; `ids` of the result maps old ids to new ones."""
+    query = validate_input(ImportQuery, {"format": format})
+    return Request(ImportRequest(document, query.format), user_id)
+
+
+def forget(user_id: str) -> Request[None, ErasureResult]:
+    """Erase all data of a user and count what is left (admin)."""
+    return Request(None, user_id)

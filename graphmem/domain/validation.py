@@ -1,0 +1,63 @@
+"""Pydantic's validation errors as errors of graphmem, which never quote the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from graphmem.errors import InvalidInput
+
+M = TypeVar("M", bound=BaseModel)
+
+FieldError = dict[str, Any]
+"""`{loc, msg}`: the path of a field in the input and what is wrong with it."""
+
+MAX_DESCRIBED_ERRORS = 5
+"""Most errors that one sentence names."""
+
+
+def field_errors(error: ValidationError, path: Sequence[str | int] = ()) -> list[FieldError]:
+    """Return the errors of a validation; `path` is where the input stands in the whole document."""
+    return to_field_errors(error.errors(include_url=False, include_input=False), path)
+
+
+def to_field_errors(details: Iterable[Mapping[str, Any]], path: Sequence[str | int] = ()) -> list[FieldError]:
+    """Return error details of pydantic as field errors."""
+    return [{"loc": [*path, *detail["loc"]], "msg": _message(detail)} for detail in details]
+
+
+def describe_field_errors(errors: Sequence[Mapping[str, Any]]) -> str:
+    """Return the first errors as one sentence without a full stop: `limit: …; types.0: …`."""
+    return "; ".join(
+        f"{'.'.join(map(str, error['loc']))}: {error['msg']}" if error["loc"] else str(error["msg"])
+        for error in errors[:MAX_DESCRIBED_ERRORS]
+    )
+
+
+def invalid_input_from(
+    error: ValidationError,
+    detail: str | None = None,
+    *,
+    path: Sequence[str | int] = (),
+    max_errors: int | None = None,
+) -> InvalidInput:
+    """Return a validation error as InvalidInput with at most `max_errors` errors; the default `detail` names them."""
+    errors = field_errors(error, path)[:max_errors]
+    return InvalidInput(detail or f"The input cannot be used: {describe_field_errors(errors)}.", errors=errors)
+
+
+def validate_input(model: type[M], data: object) -> M:
+    """Return data as a model; raise InvalidInput when it does not fit."""
+    try:
+        return model.model_validate(dict(data) if isinstance(data, Mapping) else data)
+    except ValidationError as error:
+        raise invalid_input_from(error) from None
+
+
+def _message(detail: Mapping[str, Any]) -> str:
+    """Return what is wrong with a field; for an unknown tag pydantic's own message quotes the input."""
+    if detail["type"] == "union_tag_invalid":
+        return f"must be one of {detail['ctx']['expected_tags']}"
+    return str(detail["msg"]).removeprefix("Value error, ")

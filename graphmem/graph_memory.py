@@ -1,0 +1,284 @@
+"""The Python API in one process: `async with GraphMemory.open() as memory: await memory.search("mara", "tea")`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
+
+from graphmem.bootstrap import Services, StartupProgress
+from graphmem.domain import operations
+from graphmem.domain.consolidation_models import ConsolidationRun
+from graphmem.domain.entity import Entity
+from graphmem.domain.export_schema import export_json_schema
+from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
+from graphmem.domain.job import Job
+from graphmem.domain.listing import Page
+from graphmem.domain.memory import Memory
+from graphmem.domain.operations import Request
+from graphmem.domain.requests import (
+    ConsolidationIn,
+    EntityGraphQuery,
+    EntityListQuery,
+    EntityMemoriesQuery,
+    PageQuery,
+    RunListQuery,
+    SessionListQuery,
+)
+from graphmem.domain.search_models import EntityGraph, MessageHit, MessageSearchQuery
+from graphmem.domain.session import Message, Session
+from graphmem.errors import NotFound
+from graphmem.settings import Settings
+
+P = ParamSpec("P")
+A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
+T = TypeVar("T")
+
+SOURCE_KIND = "python"
+"""The `source.kind` of memories that are saved through the Python API."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[A_co]):
+    """One call of an operation: its validated arguments, and the services that carry it out."""
+
+    services: Services
+    tenant: str
+    user_id: str
+    resource_id: str
+    parameters: A_co
+
+    @property
+    def owner(self) -> Owner:
+        """The user that the call is about; raises InvalidInput for an unusable user id."""
+        return make_owner(self.tenant, self.user_id)
+
+
+class Method(Generic[P, A, T]):
+    """A method of `GraphMemory`: an operation and the function that carries it out."""
+
+    def __init__(self, operation: Callable[P, Request[A, T]], handle: Callable[[Call[A]], Awaitable[T]]) -> None:
+        self._operation = operation
+        self._handle = handle
+
+    @overload
+    def __get__(self, memory: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, memory: GraphMemory, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+
+    def __get__(self, memory: GraphMemory | None, owner: type) -> object:
+        if memory is None:
+            return self
+
+        @functools.wraps(self._operation)
+        async def method(*args: P.args, **kwargs: P.kwargs) -> T:
+            request = self._operation(*args, **kwargs)
+            return await self._handle(
+                Call(memory.services, memory.tenant, request.user_id, request.resource_id, request.parameters)
+            )
+
+        return method
+
+
+async def _search_messages(call: Call[MessageSearchQuery]) -> list[MessageHit]:
+    return (await call.services.retrieval.search_messages(call.owner, call.parameters)).results
+
+
+async def _list_entities(call: Call[EntityListQuery]) -> Page[Entity]:
+    query = call.parameters
+    return await call.services.entities.page(
+        call.owner, query=query.query, type=query.type, limit=query.limit, cursor=query.cursor
+    )
+
+
+async def _list_entity_memories(call: Call[EntityMemoriesQuery]) -> list[Memory]:
+    query = call.parameters
+    return await call.services.entities.list_memories(
+        call.owner,
+        call.resource_id,
+        valid_as_of=query.valid_as_of,
+        known_as_of=query.known_as_of,
+        include_superseded=query.include_superseded,
+        limit=query.limit,
+    )
+
+
+async def _get_entity_graph(call: Call[EntityGraphQuery]) -> EntityGraph:
+    query = call.parameters
+    return await call.services.entities.get_graph(
+        call.owner,
+        call.resource_id,
+        depth=query.depth,
+        valid_as_of=query.valid_as_of,
+        known_as_of=query.known_as_of,
+    )
+
+
+async def _list_sessions(call: Call[SessionListQuery]) -> Page[Session]:
+    query = call.parameters
+    return await call.services.messages.list_sessions(
+        call.owner, active=query.active, limit=query.limit, cursor=query.cursor
+    )
+
+
+async def _list_session_messages(call: Call[PageQuery]) -> Page[Message]:
+    query = call.parameters
+    return await call.services.messages.list_messages(
+        call.owner, call.resource_id, limit=query.limit, cursor=query.cursor
+    )
+
+
+async def _get_job(call: Call[None]) -> Job:
+    job = await call.services.jobs.get(call.resource_id)
+    if job.partition.partition(":")[0] != call.tenant:
+        raise NotFound("There is no such job.")
+    return job
+
+
+async def _retry_job(call: Call[None]) -> Job:
+    job = await _get_job(call)
+    return await call.services.jobs.retry(job.id)
+
+
+async def _consolidate(call: Call[ConsolidationIn]) -> ConsolidationRun | str:
+    body = call.parameters
+    return await call.services.consolidations.start(
+        call.tenant, user_id=body.user_id, dry_run=body.dry_run, wait=body.wait, proposals=body.proposals
+    )
+
+
+async def _list_runs(call: Call[RunListQuery]) -> Page[ConsolidationRun]:
+    query = call.parameters
+    return await call.services.consolidations.page(
+        call.tenant, user_id=query.user_id, limit=query.limit, cursor=query.cursor
+    )
+
+
+async def _export_schema(_: Call[None]) -> dict[str, Any]:
+    return export_json_schema()
+
+
+class GraphMemory:
+    """The memories of one tenant's users, with the methods of the HTTP clients; `for_tenant` gives another tenant's.
+
+    Methods raise the errors of `graphmem.errors`: InvalidInput for unusable arguments, Unavailable when a dependency
+    such as Neo4j is unavailable.
+    """
+
+    def __init__(self, services: Services, tenant: str = DEFAULT_TENANT) -> None:
+        """Use open services; raise InvalidInput for a tenant that cannot be one."""
+        self.services = services
+        self.tenant = Owner(tenant, "").tenant
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, settings: Settings | None = None, *, worker: bool = True, progress: StartupProgress = None
+    ) -> AsyncIterator[GraphMemory]:
+        """Open the services of this process for `async with`; with `worker` it also runs background jobs.
+
+        Without `settings` they are read from the environment. `progress` is called with the bytes fetched and the
+        bytes in total while the jars of the embedded Neo4j are downloaded.
+        """
+        async with Services.open(settings, worker=worker, progress=progress) as services:
+            yield cls(services)
+
+    def for_tenant(self, tenant: str) -> GraphMemory:
+        """Return the same services for the users of another tenant."""
+        return GraphMemory(self.services, tenant)
+
+    add = Method(
+        operations.add, lambda call: call.services.memories.save(call.owner, call.parameters.memories, kind=SOURCE_KIND)
+    )
+    memories = Method(operations.memories, lambda call: call.services.memories.page(call.owner, call.parameters))
+    memory = Method(operations.memory, lambda call: call.services.memories.get(call.owner, call.resource_id))
+    update_memory = Method(
+        operations.update_memory,
+        lambda call: call.services.memories.patch(
+            call.owner, call.resource_id, call.parameters.patch, if_version=call.parameters.if_version
+        ),
+    )
+    delete_memory = Method(
+        operations.delete_memory, lambda call: call.services.memories.delete(call.owner, call.resource_id)
+    )
+    erase_memory = Method(
+        operations.erase_memory, lambda call: call.services.memories.erase(call.owner, call.resource_id)
+    )
+    history = Method(operations.history, lambda call: call.services.memories.history(call.owner, call.resource_id))
+    revert_memory = Method(
+        operations.revert_memory, lambda call: call.services.memories.revert(call.owner, call.resource_id)
+    )
+
+    search = Method(operations.search, lambda call: call.services.retrieval.search(call.owner, call.parameters))
+    search_messages = Method(operations.search_messages, _search_messages)
+    lookup = Method(
+        operations.lookup,
+        lambda call: call.services.retrieval.lookup(call.owner, call.parameters.q, call.parameters.limit),
+    )
+    entities = Method(operations.entities, _list_entities)
+    entity = Method(operations.entity, lambda call: call.services.entities.get(call.owner, call.resource_id))
+    entity_memories = Method(operations.entity_memories, _list_entity_memories)
+    entity_graph = Method(operations.entity_graph, _get_entity_graph)
+    context = Method(operations.context, lambda call: call.services.contexts.build(call.owner, call.parameters))
+    preferences = Method(operations.preferences, lambda call: call.services.contexts.list_preferences(call.owner))
+    patterns = Method(operations.patterns, lambda call: call.services.contexts.list_patterns(call.owner))
+    contexts = Method(
+        operations.contexts, lambda call: call.services.contexts.list_items(call.owner, call.parameters.session_id)
+    )
+
+    add_messages = Method(operations.add_messages, lambda call: call.services.messages.add(call.owner, call.parameters))
+    sessions = Method(operations.sessions, _list_sessions)
+    create_session = Method(
+        operations.create_session, lambda call: call.services.messages.open_session(call.owner, call.parameters)
+    )
+    session = Method(operations.session, lambda call: call.services.messages.get_session(call.owner, call.resource_id))
+    session_messages = Method(operations.session_messages, _list_session_messages)
+    close_session = Method(
+        operations.close_session, lambda call: call.services.messages.close(call.owner, call.resource_id)
+    )
+    summarize_session = Method(
+        operations.summarize_session,
+        lambda call: call.services.messages.summarize(call.owner, call.resource_id, wait=call.parameters.wait),
+    )
+    feedback = Method(
+        operations.feedback,
+        lambda call: call.services.learner.learn_from_feedback(
+            call.owner, call.resource_id, call.parameters.score, call.parameters.text
+        ),
+    )
+    job = Method(operations.job, _get_job)
+    retry_job = Method(operations.retry_job, _retry_job)
+    trigger_extraction = Method(
+        operations.trigger_extraction,
+        lambda call: call.services.messages.trigger_extraction(
+            call.tenant, call.parameters.session_id, call.parameters.user_id
+        ),
+    )
+
+    consolidate = Method(operations.consolidate, _consolidate)
+    runs = Method(operations.runs, _list_runs)
+    run = Method(operations.run, lambda call: call.services.consolidations.get(call.tenant, call.resource_id))
+    rollback = Method(
+        operations.rollback,
+        lambda call: call.services.consolidations.rollback(call.tenant, call.resource_id, force=call.parameters.force),
+    )
+    maintain = Method(
+        operations.maintain, lambda call: call.services.maintenance.run(call.tenant, call.parameters.tasks)
+    )
+    create_key = Method(operations.create_key, lambda call: call.services.keys.create(call.tenant, call.parameters))
+    keys = Method(operations.keys, lambda call: call.services.keys.list(call.tenant))
+    revoke_key = Method(operations.revoke_key, lambda call: call.services.keys.revoke(call.tenant, call.resource_id))
+
+    export = Method(operations.export, lambda call: call.services.transfer.export(call.owner, call.parameters.format))
+    export_schema = Method(operations.export_schema, _export_schema)
+    import_ = Method(
+        operations.import_,
+        lambda call: call.services.transfer.import_(
+            call.owner, call.parameters.document, source_format=call.parameters.format
+        ),
+    )
+    forget = Method(operations.forget, lambda call: call.services.transfer.forget(call.owner))
