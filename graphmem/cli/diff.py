@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from graphmem.cli.render import Renderable, add_row, make_table
-from graphmem.domain.consolidation_models import GraphChange
+from graphmem.domain.snapshot import ElementChange, ElementImage
 
 MEMORY_FIELDS = {
     "status": "status",
@@ -29,7 +29,7 @@ ENTITY_FIELDS = {"type": "type", "aliases": "aliases", "summary": "summary", "at
 Properties = Mapping[str, Any]
 
 
-def render_changes(changes: Sequence[GraphChange]) -> list[Renderable]:
+def render_changes(changes: Sequence[ElementChange]) -> list[Renderable]:
     """Draw what a run changed, or would change; nothing when it changes nothing."""
     if not changes:
         return []
@@ -39,29 +39,38 @@ def render_changes(changes: Sequence[GraphChange]) -> list[Renderable]:
         _add_rows(drawn, "memory", names.get(memory_id, memory_id), MEMORY_FIELDS, before, after, names)
     for change in changes:
         if change.kind == "entity":
-            _add_rows(drawn, "entity", names[change.id], ENTITY_FIELDS, change.before, change.after, names)
+            _add_rows(
+                drawn, "entity", names[change.id], ENTITY_FIELDS, _fields(change.before), _fields(change.after), names
+            )
     ties = sum(change.kind in ("episode", "mention") for change in changes)
     return [drawn, Text(f"and {ties} ties to messages")] if ties else [drawn]
 
 
-def _memory_states(changes: Sequence[GraphChange]) -> dict[str, tuple[Properties | None, Properties | None]]:
+def _memory_states(changes: Sequence[ElementChange]) -> dict[str, tuple[Properties | None, Properties | None]]:
     """Return what is believed of each memory before and after."""
     found: dict[str, tuple[Properties | None, Properties | None]] = {}
     for change in changes:
         if change.kind == "fact" and change.memory_id:
             before, after = found.get(change.memory_id, (None, None))
-            found[change.memory_id] = (_known_now(change.before) or before, _known_now(change.after) or after)
+            found[change.memory_id] = (
+                _known_now(_fields(change.before)) or before,
+                _known_now(_fields(change.after)) or after,
+            )
     return found
+
+
+def _fields(image: ElementImage | None) -> Properties | None:
+    return image.to_dict() if image else None
 
 
 def _known_now(properties: Properties | None) -> Properties | None:
     return properties if properties and not properties.get("expired_at") else None
 
 
-def _display_names(changes: Sequence[GraphChange]) -> dict[str, str]:
+def _display_names(changes: Sequence[ElementChange]) -> dict[str, str]:
     found: dict[str, str] = {}
     for change in changes:
-        properties = change.after or change.before or {}
+        properties = _fields(change.after or change.before) or {}
         if change.kind == "fact" and change.memory_id:
             found[change.memory_id] = str(properties.get("fact"))
         elif change.kind == "entity":
