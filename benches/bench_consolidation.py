@@ -1,9 +1,9 @@
-"""10,000 memories of one user: discovery, analysis without a model, execution, and undoing it.
+"""Measures the consolidation of 10,000 memories of one user without a model, and its rollback.
 
     python -m benches.bench_consolidation [memories]
 
-Runs on the database of the settings (GRAPHMEM_NEO4J_URI …, else the embedded one). Statements are made up, vectors are
-random around shared centres, so that every fourth memory has near twins; every tenth pair is merged besides.
+Runs on the database of the settings (GRAPHMEM_NEO4J_URI …, else the embedded one). Statements are synthetic. Vectors
+are random around shared centres: two of every four memories are similar. Curated proposals merge every tenth pair.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from graphmem import eventloop
 from graphmem.bootstrap import Components, Services
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.execution import RunExecutor
+from graphmem.consolidation.loss_guard import LossLimits
 from graphmem.consolidation.rollback import RunRollback
-from graphmem.consolidation.run_transaction import LossLimits
+from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.domain.consolidation_models import RunPhase, RunTrigger, parse_proposals
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
@@ -34,14 +34,14 @@ from graphmem.llm.prompts import load_prompts
 from graphmem.settings import Settings
 from graphmem.store.facts import FactStore
 from graphmem.store.runs import RunStore
-from graphmem.store.snapshots import SnapshotStore
 from graphmem.store.transfer import TransferStore
 
 TEXTS = ["User keeps a note about thing {}", "User filed paper {} upstairs"]
+"""Texts of the memories, in turn."""
 
 
 async def fill(facts: FactStore, owner: Owner, size: int, dimension: int) -> list[str]:
-    """Save made-up memories and return their ids in order."""
+    """Save synthetic memories and return their ids in order."""
     noise = np.random.default_rng(7)
     centre = noise.normal(size=dimension)
     ids: list[str] = []
@@ -79,47 +79,40 @@ async def main(size: int) -> None:
 
 
 async def measure(components: Components, owner: Owner, size: int) -> None:
-    """Fill, consolidate, undo, print the seconds of each, erase."""
-    graph, facts, snapshots = components.graph, components.facts, SnapshotStore()
-    runs = RunStore(graph, snapshots)
-    executor = RunExecutor(
-        graph, facts, components.entities, snapshots, runs, components.embedder, SecretPolicy([]), LossLimits()
-    )
-    rollbacks = RunRollback(graph, facts, snapshots, runs, utc_now, days=30)
-    figures: dict[str, float] = {}
+    """Save, consolidate and roll back memories, print the seconds of each stage, and erase them."""
+    graph, facts, runs = components.graph, components.facts, RunStore(components.graph)
+    executor = RunExecutor(graph, facts, components.entities, runs, components.embedder, SecretPolicy([]), LossLimits())
+    rollbacks = RunRollback(graph, facts, runs, utc_now, days=30)
+    seconds: dict[str, float] = {}
 
-    def note(name: str, started: float) -> None:
-        figures[name] = round(time.perf_counter() - started, 2)
+    def record(name: str, started: float) -> None:
+        seconds[name] = round(time.perf_counter() - started, 2)
 
     try:
         ids = await fill(facts, owner, size, components.embedder.dimension)
         started = time.perf_counter()
         batches = (await Discovery(graph, batch_size=25, max_batches=400).find_batches(owner, utc_now())).batches
-        note("discovery_s", started)
+        record("discovery_s", started)
         analyser, step = ProposalAnalyser(graph, None, load_prompts()), time.perf_counter()
-        reviewed = [
-            each
-            for batch in batches
-            for each in (await analyser.analyse(owner, batch.memory_ids, old=batch.old)).reviewed
-        ]
-        reviewed += await executor.attach_versions(owner, parse_proposals(make_merge_proposals(ids)))
-        note("analysis_s", step)
+        proposals = [proposal for batch in batches for proposal in (await analyser.analyse(owner, batch)).proposals]
+        proposals += await executor.attach_versions(owner, parse_proposals(make_merge_proposals(ids)))
+        record("analysis_s", step)
         step, run_id = time.perf_counter(), str(uuid.uuid4())
         await runs.create(run_id, owner.tenant, owner, RunTrigger.ON_DEMAND, utc_now(), phase=RunPhase.ANALYSED)
         considered = [key for batch in batches for key in batch.memory_ids]
-        executed = await executor.execute(owner, run_id, reviewed, considered=considered)
-        note("execution_s", step)
-        note("all_s", started)
-        verdicts = [each.verdict.value for each in executed.reviewed]
+        result = await executor.execute(owner, run_id, proposals, considered=considered)
+        record("execution_s", step)
+        record("all_s", started)
+        verdicts = [proposal.verdict.value for proposal in result.proposals]
         step = time.perf_counter()
         await rollbacks.roll_back(owner.tenant, run_id)
-        note("rollback_s", step)
-        found = {"memories": size, "batches": len(batches), "changes": executed.change_count}
+        record("rollback_s", step)
+        sizes = {"memories": size, "batches": len(batches), "changes": result.change_count}
         counts = {name: verdicts.count(name) for name in sorted(set(verdicts))}
-        print(json.dumps({**found, **counts, **figures}))
+        print(json.dumps({**sizes, **counts, **seconds}))
     finally:
         transfer = TransferStore(graph, facts, utc_now)
-        await graph.write(lambda inside: snapshots.erase_user(inside, owner))
+        await graph.write(lambda inside: runs.erase_user(inside, owner))
         await graph.write(lambda inside: transfer.erase_user(inside, owner))
 
 

@@ -1,9 +1,9 @@
-"""How long a context takes for a user with 5,000 memories and 500 sessions.
+"""Measures how long a context takes for a user with 5,000 memories and 500 sessions.
 
     python -m benches.bench_context [--memories 5000] [--sessions 500] [--turns 20] [--questions 200]
 
-Runs on the database of the settings (GRAPHMEM_NEO4J_URI …, else the embedded one), as a tenant of its own that is
-erased at the end. `written` are contexts built right after a write of the user, `unwritten` those in between.
+Runs on the database of the settings (GRAPHMEM_NEO4J_URI …, else the embedded one), as a tenant that is erased at the
+end. `written` are contexts built right after a write to the user, `unwritten` the others.
 """
 
 from __future__ import annotations
@@ -26,20 +26,26 @@ from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.session import MessageIn, MessageRole
 from graphmem.settings import Settings
 
-THINGS = [
+TOPICS = [
     "rent", "groceries", "cycling", "chess", "pottery", "Lisbon", "sourdough", "gardening", "taxes", "violin", "hiking",
     "printers", "Python", "jazz", "ferries",
 ]  # fmt: skip
+"""Words that the statements are about."""
+
 VERBS = ["likes", "avoids", "plans", "asks about", "works on", "reads about", "saves for", "teaches"]
+"""What the user of the statements does with them."""
+
 WARM_UP = 100
-"""So many contexts are built before any is timed: a server compiles what it does often."""
+"""Contexts that are built before any is timed, so that the server has compiled the queries."""
+
 DOMAINS = [None, None, None, None, "coding", "cooking", "travel", "finance"]
+"""Domains of memories and questions; half of them have none."""
 
 
-def sentences(count: int, rng: random.Random) -> list[str]:
+def make_statements(count: int, rng: random.Random) -> list[str]:
     """Return distinct statements."""
     return [
-        f"The user {rng.choice(VERBS)} {rng.choice(THINGS)} and {rng.choice(THINGS)} (note {number})"
+        f"The user {rng.choice(VERBS)} {rng.choice(TOPICS)} and {rng.choice(TOPICS)} (note {number})"
         for number in range(count)
     ]
 
@@ -55,7 +61,7 @@ async def fill(components: Components, owner: Owner, memories: int, sessions: in
     """Write the user's memories and sessions."""
     rng = random.Random(7)
     embedder, facts, episodes = components.embedder, components.facts, components.episodes
-    texts = sentences(memories, rng)
+    texts = make_statements(memories, rng)
     vectors = await embedder.embed(texts)
     names = {owner.user_id: (await embedder.embed([owner.user_id]))[0]}
     for start in range(0, memories, 250):
@@ -75,35 +81,35 @@ async def fill(components: Components, owner: Owner, memories: int, sessions: in
             )
             for turn in range(turns)
         ]
-        stored = [PreparedMessage(each, rng.choice(vectors)) for each in messages]
+        stored = [PreparedMessage(message, rng.choice(vectors)) for message in messages]
         await episodes.append_messages(owner, f"session-{number}", stored, job_id=None)
 
 
 async def ask(memory: Services, owner: Owner, questions: int) -> dict[str, list[float]]:
-    """Return how long contexts took, right after a write and in between."""
+    """Return the durations of contexts in seconds: right after a write, and otherwise."""
     rng = random.Random(11)
-    took: dict[str, list[float]] = {"written": [], "unwritten": []}
+    durations: dict[str, list[float]] = {"written": [], "unwritten": []}
     followup = PreparedMessage(
         MessageIn(role=MessageRole.USER, content="and then?"), [0.1] * memory.components.embedder.dimension
     )
     for number in range(WARM_UP + questions):
         if number % 2:
             await memory.components.episodes.append_messages(owner, "session-1", [followup], job_id=None)
-        talk = rng.choice([" from our last talk", "", ""])
+        reference = rng.choice([" from our last talk", "", ""])
         request = ContextRequest(
-            question=f"What do I know about {rng.choice(THINGS)} and {rng.choice(THINGS)}{talk}?",
+            question=f"What do I know about {rng.choice(TOPICS)} and {rng.choice(TOPICS)}{reference}?",
             session_id="session-1",
             domain=rng.choice(DOMAINS),
         )
         started = time.perf_counter()
         await memory.contexts.build(owner, request)
         if number >= WARM_UP:
-            took["written" if number % 2 else "unwritten"].append(time.perf_counter() - started)
-    return took
+            durations["written" if number % 2 else "unwritten"].append(time.perf_counter() - started)
+    return durations
 
 
 async def main() -> None:
-    """Fill, ask, print, erase."""
+    """Fill the database, build contexts, print their durations, erase the data."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("memories", 5_000), ("sessions", 500), ("turns", 20), ("questions", 200)):
         parser.add_argument(f"--{name}", type=int, default=default)
@@ -112,10 +118,11 @@ async def main() -> None:
     async with Services.open(Settings(), worker=False) as memory:
         try:
             await fill(memory.components, owner, given.memories, given.sessions, given.turns)
-            took = await ask(memory, owner, given.questions)
+            durations = await ask(memory, owner, given.questions)
         finally:
             await memory.transfer.forget(owner)
-    for name, seconds in {**took, "all": [each for group in took.values() for each in group]}.items():
+    everything = [seconds for group in durations.values() for seconds in group]
+    for name, seconds in {**durations, "all": everything}.items():
         print(f"{name:10} {format_percentiles(seconds)}")
 
 

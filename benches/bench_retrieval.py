@@ -1,12 +1,12 @@
-"""How well memories and messages are found, beside Graphiti's search on the same graph in the same run.
+"""Measures the quality of search, beside Graphiti's search on the same graph in the same run.
 
     python -m benches.bench_retrieval FILE [--out report] [--no-peer]
 
-The file is described in `benches/conversations.py`. Every conversation becomes a user of a tenant that is erased at
-the end. For each question of categories 1 to 4: which share of the messages that answer it is among the first 5, 10 and
-20. Facts count by the messages they rest on, in their order. Times are of searches whose question has its vector
-already, so that the embedder's time is in none of them; `embedding` is what a new question adds.
-Writes `retrieval.md`, `retrieval.json` and `retrieval.png` into the report folder.
+`benches/conversations.py` describes the file. Every conversation becomes a user of a tenant that is erased at the end.
+For each question of categories 1 to 4, the share of the messages that answer it is measured among the first 5, 10 and
+20 messages found; facts count as their source messages, in the order of the facts. The durations are those of
+questions whose vector is cached; the embedding of a new question is measured apart. Writes `retrieval.md`,
+`retrieval.json` and `retrieval.png` into the report folder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TOP_K = 20
 
 
 async def timed(measured: Measurements, work: Awaitable[T]) -> T:
-    """Return what `work` returns and note how long it took."""
+    """Return the result of `work` and record its duration."""
     started = time.perf_counter()
     result = await work
     measured.durations_ms.append((time.perf_counter() - started) * 1000)
@@ -48,34 +48,34 @@ async def timed(measured: Measurements, work: Awaitable[T]) -> T:
 
 
 async def ask(
-    retrieval: RetrievalComponents, owner: Owner, asked: BenchmarkQuestion, results: dict[str, Measurements]
+    retrieval: RetrievalComponents, owner: Owner, question: BenchmarkQuestion, results: dict[str, Measurements]
 ) -> None:
-    """Put one question to graphmem in three ways."""
+    """Ask graphmem one question in three ways."""
     messages = await timed(
-        results[MESSAGES], retrieval.search.messages(owner, MessageSearchQuery(query=asked.text, limit=TOP_K))
+        results[MESSAGES], retrieval.search.search_messages(owner, MessageSearchQuery(query=question.text, limit=TOP_K))
     )
-    results[MESSAGES].add(asked.category, [each.message.id for each in messages.results], asked.evidence)
-    plain = SearchQuery(query=asked.text, limit=TOP_K, reinforce=False)
+    results[MESSAGES].add(question.category, [hit.message.id for hit in messages.results], question.evidence)
+    plain = SearchQuery(query=question.text, limit=TOP_K, reinforce=False)
     facts = await timed(results[FACTS], retrieval.search.search(owner, plain))
-    rests_on = dict.fromkeys(key for each in facts.results for key in each.memory.source.message_ids)
-    results[FACTS].add(asked.category, list(rests_on), asked.evidence)
+    sources = dict.fromkeys(key for hit in facts.results for key in hit.memory.source.message_ids)
+    results[FACTS].add(question.category, list(sources), question.evidence)
     fused = await timed(
         results[EVIDENCE], retrieval.search.search(owner, plain.model_copy(update={"include_messages": True}))
     )
-    results[EVIDENCE].add(asked.category, [each.message_id for each in fused.evidence], asked.evidence)
+    results[EVIDENCE].add(question.category, [evidence.message_id for evidence in fused.evidence], question.evidence)
 
 
 async def ask_baseline(
-    baseline: GraphitiBaseline, owner: Owner, asked: BenchmarkQuestion, ids: dict[str, str], measured: Measurements
+    baseline: GraphitiBaseline, owner: Owner, question: BenchmarkQuestion, ids: dict[str, str], measured: Measurements
 ) -> None:
-    """Put one question to Graphiti; `ids` are the message ids of episodes."""
-    found = await timed(measured, baseline.search(owner, asked.text, TOP_K))
+    """Ask Graphiti one question; `ids` are the message ids by the uuid of the episode."""
+    found = await timed(measured, baseline.search(owner, question.text, TOP_K))
     order = dict.fromkeys(ids[uuid] for episodes in found for uuid in episodes if uuid in ids)
-    measured.add(asked.category, list(order), asked.evidence)
+    measured.add(question.category, list(order), question.evidence)
 
 
 async def run(conversations: Sequence[Conversation], with_baseline: bool) -> tuple[dict[str, Measurements], float]:
-    """Load, ask and erase; return what was measured and the milliseconds an embedding takes."""
+    """Load, ask and erase; return the measurements and the median duration of an embedding in milliseconds."""
     results = {name: Measurements() for name in (MESSAGES, FACTS, EVIDENCE, *([BASELINE] if with_baseline else []))}
     embedding: list[float] = []
     async with AsyncExitStack() as stack:
@@ -98,20 +98,20 @@ async def run(conversations: Sequence[Conversation], with_baseline: bool) -> tup
             ids = [message["id"] for message in conversation.messages]
             rows = await components.graph.fetch("episodes.fetch_texts", group_id=owner.group_id, message_ids=ids)
             stored = {row["uuid"]: row["message_id"] for row in rows}
-            for asked in conversation.questions:
+            for question in conversation.questions:
                 started = time.perf_counter()
-                await components.embedder.embed([asked.text])
+                await components.embedder.embed([question.text])
                 embedding.append((time.perf_counter() - started) * 1000)
-                await ask(retrieval, owner, asked, results)
+                await ask(retrieval, owner, question, results)
                 if baseline:
-                    await ask_baseline(baseline, owner, asked, stored, results[BASELINE])
+                    await ask_baseline(baseline, owner, question, stored, results[BASELINE])
             print(f"{conversation.id}: {len(conversation.questions)} questions")
     return results, quantile(embedding, 0.5)
 
 
 @asynccontextmanager
 async def database() -> AsyncIterator[Settings]:
-    """Settings of a running Neo4j: the one configured, else the embedded one."""
+    """Yield the settings of a running Neo4j: the configured one, else the embedded one."""
     settings = Settings()
     if settings.neo4j_uri:
         yield settings
@@ -119,12 +119,16 @@ async def database() -> AsyncIterator[Settings]:
     async with await EmbeddedNeo4j.start_or_join(
         settings.data_dir, settings.cache_dir, mirror=settings.jar_mirror
     ) as db:
-        found = {"neo4j_uri": db.info.uri, "neo4j_user": db.info.user, "neo4j_password": SecretStr(db.info.password)}
-        yield settings.model_copy(update=found)
+        connection = {
+            "neo4j_uri": db.info.uri,
+            "neo4j_user": db.info.user,
+            "neo4j_password": SecretStr(db.info.password),
+        }
+        yield settings.model_copy(update=connection)
 
 
 async def erase(components: Components, owner: Owner) -> None:
-    """Erase a user of the bench."""
+    """Erase a user of the benchmark."""
     store = TransferStore(components.graph, components.facts, components.clock)
     await components.graph.write(lambda transaction: store.erase_user(transaction, owner))
 
@@ -132,7 +136,7 @@ async def erase(components: Components, owner: Owner) -> None:
 def table(results: dict[str, Measurements], categories: dict[int, str], embedding: float) -> str:
     """Return the report in Markdown."""
     total = len(next(iter(results.values())).rows)
-    asked = {key: name for key, name in categories.items() if any(each == key for each, _ in results[FACTS].rows)}
+    asked = {key: name for key, name in categories.items() if key in results[FACTS].categories}
     head = [
         "| | " + " | ".join(f"R@{cut}" for cut in RECALL_CUTOFFS) + " | MRR | p50 ms | p95 ms |",
         "|---" * (len(RECALL_CUTOFFS) + 4) + "|",
@@ -141,7 +145,8 @@ def table(results: dict[str, Measurements], categories: dict[int, str], embeddin
     for name, measured in results.items():
         values = " | ".join(f"{value:.3f}" for value in measured.mean())
         lines.append(
-            f"| {name} | {values} | {quantile(measured.durations_ms, 0.5):.1f} | {quantile(measured.durations_ms, 0.95):.1f} |"
+            f"| {name} | {values} | {quantile(measured.durations_ms, 0.5):.1f} "
+            f"| {quantile(measured.durations_ms, 0.95):.1f} |"
         )
     lines += ["", f"A new question adds its embedding: {embedding:.1f} ms (p50).", "", "## By category", ""]
     columns = " | ".join(f"{name} R@{cut}" for name in asked.values() for cut in RECALL_CUTOFFS)
@@ -153,13 +158,13 @@ def table(results: dict[str, Measurements], categories: dict[int, str], embeddin
 
 
 def plot(results: dict[str, Measurements], categories: dict[int, str], path: Path) -> None:
-    """Draw recall at 10 by category."""
+    """Draw recall@10 by category."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    keys = [key for key in categories if any(each == key for each, _ in results[FACTS].rows)]
+    keys = [key for key in categories if key in results[FACTS].categories]
     figure, axes = pyplot.subplots(figsize=(9, 4.5))
     width = 0.8 / len(results)
     for index, (name, measured) in enumerate(results.items()):
@@ -176,12 +181,12 @@ def plot(results: dict[str, Measurements], categories: dict[int, str], path: Pat
 
 
 def main() -> None:
-    """Run the bench on the file given."""
+    """Run the benchmark on a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, nargs="?", help="conversations with questions")
-    parser.add_argument("--data", type=Path, help="the same, by name")
+    parser.add_argument("--data", type=Path, help="the same, as an option")
     parser.add_argument("--out", type=Path, default=Path("report"), help="folder of the report")
-    parser.add_argument("--no-peer", action="store_true", help="leave Graphiti out")
+    parser.add_argument("--no-peer", action="store_true", help="do not measure Graphiti")
     given = parser.parse_args()
     source = given.data or given.file
     if source is None or not source.is_file():
@@ -194,7 +199,8 @@ def main() -> None:
     report = table(results, categories, embedding)
     (given.out / "retrieval.md").write_text(report, "utf-8")
     numbers = {
-        name: {"all": each.mean(), **{str(key): each.mean(key) for key in categories}} for name, each in results.items()
+        name: {"all": measured.mean(), **{str(key): measured.mean(key) for key in categories}}
+        for name, measured in results.items()
     }
     (given.out / "retrieval.json").write_text(json.dumps(numbers, indent=2), "utf-8")
     plot(results, categories, given.out / "retrieval.png")

@@ -1,8 +1,8 @@
-"""Conversations with questions, read from a file and loaded into fresh users of a graph.
+"""Conversations with questions: read from a file and loaded into new users of a graph.
 
 The file is JSON: `{conversations: [{id, messages: [{id, session, role, name, content, timestamp}],
 facts: [{id, fact, subject, predicate, object, type, valid_at, invalid_at, confidence, importance, tags, evidence}],
-qa: [{question, category, evidence}]}], categories: {number: name}}`; evidence holds message ids.
+qa: [{question, category, evidence}]}], categories: {number: name}}`; `evidence` holds message ids.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 
 ANSWERABLE_CATEGORIES = (1, 2, 3, 4)
-"""Categories with an answer in the conversation; 5 asks for what was never said."""
+"""Categories of questions that the conversation answers; category 5 asks about things that nobody said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class BenchmarkQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation as the file tells it."""
+    """A conversation of the file."""
 
     id: str
     messages: list[dict[str, Any]]
@@ -54,16 +54,16 @@ def read(path: Path) -> tuple[list[Conversation], dict[int, str]]:
     names = {int(key): value for key, value in data.get("categories", {}).items()}
     conversations = [
         Conversation(
-            each["id"],
-            each["messages"],
-            each.get("facts") or [],
+            entry["id"],
+            entry["messages"],
+            entry.get("facts") or [],
             [
                 BenchmarkQuestion(qa["question"], qa["category"], frozenset(qa["evidence"]))
-                for qa in each["qa"]
+                for qa in entry["qa"]
                 if qa["category"] in ANSWERABLE_CATEGORIES and qa["evidence"]
             ],
         )
-        for each in data["conversations"]
+        for entry in data["conversations"]
     ]
     return conversations, names
 
@@ -71,13 +71,13 @@ def read(path: Path) -> tuple[list[Conversation], dict[int, str]]:
 async def load(
     conversation: Conversation, tenant: str, episodes: EpisodeStore, facts: FactStore, embedder: Embedder
 ) -> Owner:
-    """Store a conversation's messages and facts, with vectors and sources, for a fresh user; return the user."""
+    """Store the messages and facts of a conversation for a new user; return the user."""
     owner = Owner(tenant, f"{conversation.id}-{uuid.uuid4().hex[:6]}")
-    turns = [_turn(each) for each in conversation.messages]
+    turns = [_turn(message) for message in conversation.messages]
     vectors = await embedder.embed([embedding_text(turn.name, turn.content) for turn in turns])
     for session, members in _by_session(conversation.messages, turns, vectors).items():
         await episodes.append_messages(owner, session, members, job_id=None)
-    memories = [_memory(each) for each in conversation.facts]
+    memories = [_memory(fact) for fact in conversation.facts]
     names = sorted({named.name for memory in memories for named in (memory.subject, memory.object) if named})
     texts = await embedder.embed([memory.content for memory in memories] + names)
     statements = [NewMemory(memory, vector) for memory, vector in zip(memories, texts, strict=False)]

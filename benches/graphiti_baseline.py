@@ -1,14 +1,13 @@
-"""Graphiti's own search on graphmem's graph, without touching the data.
+"""Graphiti's own search on graphmem's graph, as the baseline of the benchmarks.
 
-Graphiti refuses group ids with a colon, which graphmem's have. A user is therefore called by an alias, and the driver
-puts the true id in its place on the way to Neo4j.
+Graphiti rejects group ids with a colon, which graphmem's have. A user therefore gets an alias, and the driver replaces
+it by the group id on the way to Neo4j.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,12 +15,13 @@ from typing import Any
 
 from graphmem.domain.identity import Owner
 from graphmem.embedding import Embedder
+from graphmem.service.graphiti import configure_graphiti, connect_graphiti
 from graphmem.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class GraphitiBaseline:
-    """Graphiti, ready to be asked."""
+    """An open Graphiti; `aliases` maps the aliases of users to their group ids."""
 
     graphiti: Any
     aliases: dict[str, str]
@@ -36,51 +36,32 @@ class GraphitiBaseline:
 
 @asynccontextmanager
 async def open_graphiti_baseline(settings: Settings, embedder: Embedder) -> AsyncIterator[GraphitiBaseline]:
-    """Open Graphiti on the database of some settings with an embedder's vectors; needs the extra `graphiti`."""
-    os.environ.setdefault("GRAPHITI_TELEMETRY_ENABLED", "false")
-    # Its queries name a property that our graph has no use for; the driver would warn of it at each question.
+    """Open Graphiti on the database of the settings with the vectors of an embedder; needs the extra `graphiti`."""
+    configure_graphiti(embedder)
+    # Graphiti's queries name a property that graphmem's graph does not have; Neo4j warns of it with every question.
     logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
-    os.environ.setdefault("EMBEDDING_DIM", str(embedder.dimension))
-    from graphiti_core import Graphiti
-    from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
     from graphiti_core.driver.neo4j_driver import Neo4jDriver
-    from graphiti_core.embedder.client import EmbedderClient
-    from graphiti_core.llm_client.config import LLMConfig
-    from graphiti_core.llm_client.openai_client import OpenAIClient
 
     aliases: dict[str, str] = {}
 
-    def named(value: Any) -> Any:
+    def replace_aliases(value: Any) -> Any:
         if isinstance(value, str):
             for alias, group_id in aliases.items():
                 value = value.replace(alias, group_id)
             return value
-        return [named(each) for each in value] if isinstance(value, list) else value
+        return [replace_aliases(item) for item in value] if isinstance(value, list) else value
 
-    class Driver(Neo4jDriver):
+    class AliasDriver(Neo4jDriver):
         async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
-            """Leave the schema as it is: graphmem made it."""
+            """Leave the schema as graphmem made it."""
 
-        async def execute_query(self, cypher_query_: Any, **given: Any) -> Any:
+        async def execute_query(self, cypher_query_: Any, **parameters: Any) -> Any:
             for name in ("group_ids", "query"):
-                if name in given:
-                    given[name] = named(given[name])
-            return await super().execute_query(cypher_query_, **given)
-
-    class SharedEmbedder(EmbedderClient):
-        async def create(self, input_data: Any) -> list[float]:
-            texts = [input_data] if isinstance(input_data, str) else list(input_data)
-            return (await embedder.embed(texts))[0]
+                if name in parameters:
+                    parameters[name] = replace_aliases(parameters[name])
+            return await super().execute_query(cypher_query_, **parameters)
 
     password = settings.neo4j_password.get_secret_value() if settings.neo4j_password else ""
-    unused = LLMConfig(api_key="unused")
-    graphiti = Graphiti(
-        graph_driver=Driver(settings.neo4j_uri or "", settings.neo4j_user, password, settings.neo4j_database),
-        llm_client=OpenAIClient(unused),
-        embedder=SharedEmbedder(),
-        cross_encoder=OpenAIRerankerClient(unused),
-    )
-    try:
+    driver = AliasDriver(settings.neo4j_uri or "", settings.neo4j_user, password, settings.neo4j_database)
+    async with connect_graphiti(driver, embedder) as graphiti:
         yield GraphitiBaseline(graphiti, aliases)
-    finally:
-        await graphiti.close()

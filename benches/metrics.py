@@ -1,4 +1,4 @@
-"""What is measured of an order of messages, and of times."""
+"""Figures of merit: recall and reciprocal rank of message orders, quantiles of durations."""
 
 from __future__ import annotations
 
@@ -6,39 +6,42 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 RECALL_CUTOFFS = (5, 10, 20)
+"""Numbers of first messages among which evidence is counted."""
 
 
-def recall(order: Sequence[str], wanted: frozenset[str], cut: int) -> float:
-    """Return the share of the wanted messages among the first `cut`."""
-    return len(wanted.intersection(order[:cut])) / len(wanted)
+def recall(order: Sequence[str], evidence: frozenset[str], cutoff: int) -> float:
+    """Return the share of the evidence among the first `cutoff` messages."""
+    return len(evidence.intersection(order[:cutoff])) / len(evidence)
 
 
-def reciprocal_rank(order: Sequence[str], wanted: frozenset[str]) -> float:
-    """Return one over the place of the first wanted message, 0 when there is none."""
-    return next((1 / place for place, each in enumerate(order, start=1) if each in wanted), 0.0)
+def reciprocal_rank(order: Sequence[str], evidence: frozenset[str]) -> float:
+    """Return one over the rank of the first message that is evidence, 0 if there is none."""
+    return next((1 / rank for rank, message_id in enumerate(order, start=1) if message_id in evidence), 0.0)
 
 
 @dataclass(slots=True)
 class Measurements:
-    """The answers of one way of searching: by category, and how long each took in milliseconds."""
+    """The measurements of one way to search: figures of merit by category, and durations in milliseconds."""
 
     rows: list[tuple[int, list[float]]] = field(default_factory=list)
     durations_ms: list[float] = field(default_factory=list)
 
-    def add(self, category: int, order: Sequence[str], wanted: frozenset[str]) -> None:
-        """Count one answer."""
-        self.rows.append(
-            (category, [*(recall(order, wanted, cut) for cut in RECALL_CUTOFFS), reciprocal_rank(order, wanted)])
-        )
+    @property
+    def categories(self) -> set[int]:
+        """The categories of the questions measured."""
+        return {category for category, _ in self.rows}
+
+    def add(self, category: int, order: Sequence[str], evidence: frozenset[str]) -> None:
+        """Count the answer to one question."""
+        recalls = [recall(order, evidence, cutoff) for cutoff in RECALL_CUTOFFS]
+        self.rows.append((category, [*recalls, reciprocal_rank(order, evidence)]))
 
     def mean(self, category: int | None = None) -> list[float]:
-        """Return recall at each cut and the mean reciprocal rank, over one category or all."""
-        chosen = [values for each, values in self.rows if category in (None, each)]
-        return (
-            [sum(column) / len(chosen) for column in zip(*chosen, strict=True)]
-            if chosen
-            else [0.0] * (len(RECALL_CUTOFFS) + 1)
-        )
+        """Return recall at each cutoff and the mean reciprocal rank, over one category or all."""
+        rows = [figures for row_category, figures in self.rows if category in (None, row_category)]
+        if not rows:
+            return [0.0] * (len(RECALL_CUTOFFS) + 1)
+        return [sum(column) / len(rows) for column in zip(*rows, strict=True)]
 
 
 def quantile(values: Sequence[float], share: float) -> float:

@@ -1,7 +1,8 @@
-"""Users with as many facts as are asked for: texts, entities and vectors made up from a seed.
+"""Synthetic users with any number of facts: texts, entities and vectors generated from a seed.
 
-A word has a direction of its own, a text that of its words with some noise: texts that share words lie close, as they
-do with a real embedder. A third of a user's facts are about the user, the rest lie between other entities.
+Every word has a random direction, and the vector of a text is the sum of its words with some noise, so that texts with
+common words are similar, as with a real embedder. A third of a user's facts are about the user, the others about other
+entities.
 """
 
 from __future__ import annotations
@@ -22,15 +23,24 @@ from graphmem.domain.text import content_hash, name_key
 from graphmem.store.fact_mapping import fact_to_properties
 
 SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "or", "el")]
+"""Syllables of the generated words."""
+
 VOCABULARY = 8_000
+"""Number of generated words."""
+
 FACTS_PER_ENTITY = 6
+"""Mean number of facts for each entity of a user."""
+
 NOISE = 0.35
+"""Length of the noise in the vector of a fact, relative to that of one of its words."""
+
 START = datetime(2024, 1, 1, tzinfo=UTC)
+"""Time of the first fact of a user; the others follow second by second."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticUser:
-    """A user's entities and facts as rows of the store."""
+    """The entities and facts of a user, as rows for the queries that create them."""
 
     owner: Owner
     entities: list[dict[str, Any]]
@@ -38,7 +48,7 @@ class SyntheticUser:
 
 
 class SyntheticData:
-    """A source of texts and their vectors."""
+    """Generates words, texts, their vectors, and users."""
 
     def __init__(self, seed: int, dimension: int) -> None:
         self.rng = random.Random(seed)
@@ -51,11 +61,11 @@ class SyntheticData:
         self._odds = (1 / ranks**0.8) / (1 / ranks**0.8).sum()
 
     def sentence(self, length: int = 10) -> list[str]:
-        """Return some words, the common ones more often."""
+        """Return random words; those early in the vocabulary are more frequent."""
         return [self.words[index] for index in self._numbers.choice(VOCABULARY, size=length, p=self._odds)]
 
     def vector(self, text: str, noise: float = 0.0) -> list[float]:
-        """Return the unit vector of a text."""
+        """Return the vector of a text, of length 1."""
         rows = [self._place[word] for word in text.lower().split() if word in self._place] or [0]
         vector = self._directions[rows].sum(axis=0)
         if noise:
@@ -124,9 +134,12 @@ class SyntheticData:
 
 
 def users(total: int, tenant: str, big: int = 10_000, small: int = 500) -> Iterator[tuple[Owner, int]]:
-    """Yield users of `total` facts together: half of them with users of `big`, where there is room, else of `small`."""
+    """Yield users with `total` facts together: half of the facts in users of `big` facts, the rest in users of `small`.
+
+    Users of `big` facts need a total above `big`.
+    """
     left, number = total, 0
-    for size, until in ((big, total // 2 if total > big else 0), (small, 0)):
-        while left - size >= until:
+    for size, remaining in ((big, total // 2 if total > big else 0), (small, 0)):
+        while left - size >= remaining:
             yield Owner(tenant, f"user{number}"), size
             left, number = left - size, number + 1

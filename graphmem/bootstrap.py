@@ -9,13 +9,14 @@ from datetime import timedelta
 from typing import Any
 
 from graphmem.consolidation.analysis import ProposalAnalyser
+from graphmem.consolidation.batch_planning import ColdMemoryPolicy
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, ConsolidationJob
-from graphmem.consolidation.discovery import ColdMemoryPolicy, Discovery
-from graphmem.consolidation.execution import RunExecutor
+from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.loss_guard import LossLimits
 from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB, MaintenanceJob
 from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
 from graphmem.consolidation.rollback import RunRollback
-from graphmem.consolidation.run_transaction import LossLimits
+from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.context.learning import ContextLearner
 from graphmem.domain.job import JobOutcome
 from graphmem.domain.policy import SecretPolicy
@@ -59,7 +60,6 @@ from graphmem.store.keys import KeyStore
 from graphmem.store.migrations import migrate
 from graphmem.store.runs import RunStore
 from graphmem.store.search import SearchStore
-from graphmem.store.snapshots import SnapshotStore
 from graphmem.store.transfer import TransferStore
 
 StartupProgress = Callable[[int, int], None] | None
@@ -149,10 +149,6 @@ async def open_components(
         )
 
 
-def _cold_policy(settings: Settings) -> ColdMemoryPolicy:
-    return ColdMemoryPolicy(timedelta(days=settings.consolidation_old_days), settings.consolidation_seldom)
-
-
 class DeferredJobQueue:
     """The job queue for components that are built before it: a handler may queue further jobs."""
 
@@ -172,7 +168,7 @@ class ConsolidationComponents:
     """The components of consolidation that its jobs and its verbs share."""
 
     runs: RunStore
-    snapshots: SnapshotStore
+    discovery: Discovery
     executor: RunExecutor
     consolidation_job: ConsolidationJob
 
@@ -180,8 +176,7 @@ class ConsolidationComponents:
     def build(cls, components: Components, queue: DeferredJobQueue) -> ConsolidationComponents:
         """Build them from the components of the process."""
         settings, graph = components.settings, components.graph
-        snapshots = SnapshotStore()
-        runs = RunStore(graph, snapshots)
+        runs = RunStore(graph)
         limits = LossLimits(
             settings.consolidation_max_ended, settings.consolidation_min_text, settings.consolidation_free_ended
         )
@@ -189,7 +184,6 @@ class ConsolidationComponents:
             graph,
             components.facts,
             components.entities,
-            snapshots,
             runs,
             components.embedder,
             components.policy,
@@ -199,13 +193,15 @@ class ConsolidationComponents:
             graph,
             batch_size=settings.consolidation_batch,
             max_batches=settings.consolidation_max_batches,
-            cold_policy=_cold_policy(settings),
+            cold_policy=ColdMemoryPolicy(
+                timedelta(days=settings.consolidation_old_days), settings.consolidation_seldom
+            ),
         )
         analyser = ProposalAnalyser(graph, components.model, load_prompts())
         consolidation_job = ConsolidationJob(
             graph, runs, discovery, analyser, executor, components.clock, queue.enqueue
         )
-        return cls(runs, snapshots, executor, consolidation_job)
+        return cls(runs, discovery, executor, consolidation_job)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,14 +261,14 @@ class Services:
         )
         self.idempotency = IdempotencyStore(graph, clock, settings.idempotency_days)
         self.jobs = JobService(jobs)
-        snapshots = consolidation.snapshots
+        runs = consolidation.runs
         self.memories = MemoryService(
             components.memory_writer,
             facts,
             entities,
             clock,
             settings.max_memories_per_save,
-            [snapshots.erase_memory, self.idempotency.erase_memory],
+            [runs.erase_memory, self.idempotency.erase_memory],
             [self.jobs.erase_memory_traces, retrieval.learner.erase_memory_traces],
         )
         self.entities = EntityService(entities, facts, retrieval.store, clock)
@@ -281,10 +277,10 @@ class Services:
         self.learner = retrieval.learner
         self.storage = StorageMeter(graph)
         self.messages = MessageService(self.inbox, episodes, jobs, settings.extraction)
-        user_erasers = [self.idempotency.erase_user, snapshots.erase_user]
-        rollbacks = RunRollback(graph, facts, snapshots, consolidation.runs, clock, settings.rollback_days)
+        user_erasers = [self.idempotency.erase_user, runs.erase_user]
+        rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
         self.consolidations = ConsolidationService(
-            graph, consolidation.runs, consolidation.executor, rollbacks, jobs, clock, _cold_policy(settings)
+            consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, clock
         )
         self.maintenance = MaintenanceService(jobs)
         importer = Importer(components.memory_writer, self.messages, clock, settings.max_memories_per_save)
@@ -382,7 +378,7 @@ def build_maintenance_job(
         MaintenanceTasks(
             components.graph,
             components.facts,
-            consolidation.snapshots,
+            consolidation.runs,
             clock,
             archive_days=settings.archive_days,
             compress_days=settings.compress_days,

@@ -1,12 +1,12 @@
-// Maintenance: what time does to memories and conversations.
+// Maintenance: decay, expiry and archiving.
 
 // name: list_users(tenant, after, limit)
-// List users by their group; without a tenant, of all tenants.
+// List users in the order of their group ids: of one tenant, or of all when it is null.
 MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> '' AND u.group_id > $after
 RETURN u.tenant AS tenant, u.user_id AS user_id, u.group_id AS group_id ORDER BY u.group_id LIMIT $limit
 
 // name: list_decaying_facts(group_id, now, before, core_importance)
-// Find the current memories that nobody has asked for in a while and that are no core of the profile.
+// List the current memories that nobody has read since a time, except those of the core profile.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND NOT r.immutable AND r.valid_from <= $now AND r.valid_to > $now
   AND NOT (r.scope = 'profile' AND r.importance >= $core_importance)
@@ -16,19 +16,19 @@ WHERE since < $before
 RETURN r.uuid AS uuid, r.importance AS importance, since
 
 // name: set_importance(group_id, rows)
-// Lower the importance of memories, and remember from when on the next time counts.
+// Lower the importance of memories, and store the time from which the next decay counts.
 UNWIND $rows AS row
 MATCH ()-[r:RELATES_TO {uuid: row.uuid}]->() WHERE r.group_id = $group_id
 SET r.importance = row.importance, r.decayed_at = row.decayed_at
 
 // name: list_expired_memories(group_id, now)
-// Find believed memories for the moment only whose time is over.
+// List the believed temporary memories whose time is over.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND NOT r.immutable AND NOT r.retired AND r.expires_at <= $now AND 'temporary' IN r.tags
 RETURN r.memory_id AS memory_id
 
 // name: requeue_feedback(group_id, now, before)
-// Put feedback that was not looked at for a while before the next consolidation again.
+// Make feedback that no run has considered for a while available to the next consolidation.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND NOT r.immutable AND 'feedback' IN r.tags AND r.valid_from <= $now AND r.valid_to > $now
   AND coalesce(r.reviewed_at, r.first_created_at) < $before
@@ -37,13 +37,13 @@ REMOVE r.consolidated_at, r.consolidated_by
 RETURN count(r) AS reviewed
 
 // name: archive_idle_sessions(group_id, before, now)
-// Take sessions without a recent message out of the active ones.
+// Archive the sessions without a message since a time.
 MATCH (s:Session {group_id: $group_id}) WHERE s.updated_at < $before AND s.archived_at IS NULL
 SET s.archived_at = $now, s.is_active = false, s.ended_at = coalesce(s.ended_at, s.updated_at)
 RETURN count(s) AS archived
 
 // name: list_sessions_to_archive(group_id, before, max_messages)
-// Find the sessions whose beginnings hold more than so many old messages, and how far each is summed up.
+// List the sessions that begin with more than `max_messages` old messages, and how far each is summarized.
 MATCH (s:Session {group_id: $group_id})
 CALL (s) {
   MATCH (m:Episodic {group_id: s.group_id, session_id: s.session_id}) WHERE m.valid_at >= $before
@@ -57,7 +57,7 @@ RETURN s.session_id AS session_id, through, old, s.summarized_through AS summari
 ORDER BY session_id
 
 // name: archive_messages(group_id, session_id, through, before, archive_id, now)
-// Keep the summary of a session's beginning, and of the messages it stands for only that they were there.
+// Replace the text of the messages that a summary covers by an archive node that holds the summary.
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 WHERE s.summary IS NOT NULL AND s.summarized_through >= $through
 MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})

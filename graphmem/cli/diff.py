@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graphmem.cli.render import Renderable, add_row, make_table
-from graphmem.domain.consolidation_models import GraphChange
+from graphmem.domain.snapshot import ElementChange, ElementImage
 
 MEMORY_FIELDS = {
     "status": "status",
@@ -32,7 +32,7 @@ ENTITY_FIELDS = {"type": "type", "aliases": "aliases", "summary": "summary", "at
 Properties = Mapping[str, Any]
 
 
-def render_changes(changes: Sequence[GraphChange]) -> list[Renderable]:
+def render_changes(changes: Sequence[ElementChange]) -> list[Renderable]:
     """Return the changes of a run, or of a dry run, as a table; an empty list when there are none."""
     if not changes:
         return []
@@ -42,19 +42,27 @@ def render_changes(changes: Sequence[GraphChange]) -> list[Renderable]:
         _add_rows(table, "memory", names.get(memory_id, memory_id), MEMORY_FIELDS, before, after, names)
     for change in changes:
         if change.kind == "entity":
-            _add_rows(table, "entity", names[change.id], ENTITY_FIELDS, change.before, change.after, names)
+            before, after = _properties_of(change.before), _properties_of(change.after)
+            _add_rows(table, "entity", names[change.id], ENTITY_FIELDS, before, after, names)
     link_count = sum(change.kind in ("episode", "mention") for change in changes)
     return [table, Text(f"and {link_count} links to messages")] if link_count else [table]
 
 
-def _memory_states(changes: Sequence[GraphChange]) -> dict[str, tuple[Properties | None, Properties | None]]:
+def _memory_states(changes: Sequence[ElementChange]) -> dict[str, tuple[Properties | None, Properties | None]]:
     """Return the current version of each memory before and after."""
     states: dict[str, tuple[Properties | None, Properties | None]] = {}
     for change in changes:
         if change.kind == "fact" and change.memory_id:
             before, after = states.get(change.memory_id, (None, None))
-            states[change.memory_id] = (_if_known(change.before) or before, _if_known(change.after) or after)
+            states[change.memory_id] = (
+                _if_known(_properties_of(change.before)) or before,
+                _if_known(_properties_of(change.after)) or after,
+            )
     return states
+
+
+def _properties_of(image: ElementImage | None) -> Properties | None:
+    return image.to_dict() if image else None
 
 
 def _if_known(version: Properties | None) -> Properties | None:
@@ -62,10 +70,10 @@ def _if_known(version: Properties | None) -> Properties | None:
     return version if version and not version.get("expired_at") else None
 
 
-def _display_names(changes: Sequence[GraphChange]) -> dict[str, str]:
+def _display_names(changes: Sequence[ElementChange]) -> dict[str, str]:
     names: dict[str, str] = {}
     for change in changes:
-        properties = change.after or change.before or {}
+        properties = _properties_of(change.after or change.before) or {}
         if change.kind == "fact" and change.memory_id:
             names[change.memory_id] = str(properties.get("fact"))
         elif change.kind == "entity":

@@ -1,7 +1,7 @@
-"""Analysis: one batch of memories through the model becomes proposals, in the user's own ids.
+"""Analysis: a model reads one batch of memories and proposes changes.
 
-Without a model only what no one can object to is proposed: memories of the same place that mean nearly the same are
-associated, and nothing is merged.
+Without a model the only proposals are associations of memories that have nearly the same meaning and the same subject,
+scope and domain.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, Field, ValidationError
 
-from graphmem.consolidation.guard_context import fetch_entities, observed_versions
+from graphmem.consolidation.graph_reads import fetch_entities
+from graphmem.consolidation.proposal_references import observed_versions
 from graphmem.consolidation.statement_features import mentions_name
 from graphmem.domain.consolidation_models import (
     Associate,
+    MemoryBatch,
     Merge,
     Proposal,
     ReviewedProposal,
@@ -29,15 +31,23 @@ from graphmem.llm.client import LanguageModel
 from graphmem.llm.completion import LlmReceipt
 from graphmem.llm.prompts import Prompt, PromptTemplate, indent_continuations
 from graphmem.store.driver import Graph, Transaction
-from graphmem.store.fact_mapping import fact_from_row
+from graphmem.store.fact_write import FactLoader
+from graphmem.store.runs import list_rolled_back_proposals
+
+MAX_REASON_LENGTH = 2000
+"""Longest reason of a proposal that is stored, in characters; the model's longer ones are cut."""
 
 NEW_FOCUS = "These statements are new. Look for what they repeat, complete or rename."
+"""Instruction of the prompt for new memories; recorded completions depend on its wording."""
+
 OLD_FOCUS = (
     "These statements are old and were seldom asked for. Look for what can be summarised: merge those that are about "
     "one matter into one sentence that keeps every name, number and date."
 )
+"""Instruction of the prompt for old memories; recorded completions depend on its wording."""
+
 ASSOCIATION_SIMILARITY = 0.85
-"""Cosine similarity from which memories are associated without a model."""
+"""Smallest cosine similarity of memories that are associated without a model."""
 
 
 class Attribute(BaseModel):
@@ -69,36 +79,36 @@ class Analysis(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class AnalysisBatch:
-    """What one batch shows the model: current facts and their entities, both in the order of their numbers."""
+class PromptBatch:
+    """What a prompt shows the model: current facts and their entities, each in the order of their numbers."""
 
     facts: list[Fact]
     entities: list[Entity]
     rolled_back: list[Merge | Associate] = field(default_factory=list)
 
     def to_proposals(self, actions: Sequence[ProposedAction]) -> tuple[list[ReviewedProposal], int]:
-        """Return the proposals that make sense with what they rest on, and how many did not.
+        """Return the valid proposals with the versions they rest on, and the number of invalid actions.
 
-        Numbers that are unknown are left out; what was rolled back before is not proposed again.
+        Unknown numbers are left out. A proposal whose like was rolled back before is invalid.
         """
         facts = {fact.memory_id: fact for fact in self.facts}
         entities = {entity.id: entity for entity in self.entities}
-        rolled_back_ids = {frozenset(each.memory_ids) for each in self.rolled_back}
-        found: list[ReviewedProposal] = []
+        rolled_back_ids = {frozenset(proposal.memory_ids) for proposal in self.rolled_back}
+        proposals: list[ReviewedProposal] = []
         for action in actions:
             proposal = self._to_proposal(action)
             if proposal is None or not self._is_grounded(proposal):
                 continue
             if isinstance(proposal, Merge | Associate) and frozenset(proposal.memory_ids) in rolled_back_ids:
                 continue
-            found.append(ReviewedProposal(proposal=proposal, seen=observed_versions(proposal, facts, entities)))
-        return found, len(actions) - len(found)
+            proposals.append(ReviewedProposal(proposal=proposal, seen=observed_versions(proposal, facts, entities)))
+        return proposals, len(actions) - len(proposals)
 
     def _to_proposal(self, action: ProposedAction) -> Proposal | None:
         memory_ids = [self.facts[number - 1].memory_id for number in action.memories if 0 < number <= len(self.facts)]
         entity_ids = [self.entities[number - 1].id for number in action.entities if 0 < number <= len(self.entities)]
         kind = action.action.strip().upper()
-        given: dict[str, object] = {"action": kind, "reason": action.reason[:2000]}
+        given: dict[str, object] = {"action": kind, "reason": action.reason[:MAX_REASON_LENGTH]}
         match kind:
             case "MERGE":
                 given |= {"memory_ids": memory_ids, "content": action.content or ""}
@@ -111,7 +121,7 @@ class AnalysisBatch:
             case "UPDATE_ENTITY" if len(entity_ids) == 1:
                 given |= {
                     "entity_id": entity_ids[0],
-                    "set": {each.name: each.value for each in action.attributes},
+                    "set": {attribute.name: attribute.value for attribute in action.attributes},
                     "add_aliases": action.aliases,
                 }
         try:
@@ -120,25 +130,25 @@ class AnalysisBatch:
             return None
 
     def _is_grounded(self, proposal: Proposal) -> bool:
-        """Return whether what is to be known of an entity stands in the statements themselves."""
+        """Return whether statements about an entity mention every value that a proposal sets on it."""
         if not isinstance(proposal, UpdateEntity):
             return True
-        said = [fact.content for fact in self.facts if proposal.entity_id in fact.entity_ids]
-        told = [*proposal.add_aliases, *(str(value) for value in proposal.set.values())]
-        return all(any(mentions_name(text, each) for text in said) for each in told)
+        contents = [fact.content for fact in self.facts if proposal.entity_id in fact.entity_ids]
+        values = [*proposal.add_aliases, *(str(value) for value in proposal.set.values())]
+        return all(any(mentions_name(content, value) for content in contents) for value in values)
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisResult:
-    """The proposals of one batch, how many made no sense, and what the model call cost."""
+    """The proposals of one batch, the number of invalid ones, and what the model call cost."""
 
-    reviewed: list[ReviewedProposal]
+    proposals: list[ReviewedProposal]
     invalid_count: int = 0
     receipt: LlmReceipt = field(default_factory=LlmReceipt)
 
 
 class ProposalAnalyser:
-    """Turns batches into proposals."""
+    """Turns batches of memories into proposals."""
 
     def __init__(self, graph: Graph, model: LanguageModel | None, prompts: Mapping[str, PromptTemplate]) -> None:
         self._graph = graph
@@ -147,82 +157,75 @@ class ProposalAnalyser:
 
     @property
     def has_model(self) -> bool:
-        """Whether a model looks at the batches."""
+        """Whether a model analyses the batches."""
         return self._model is not None
 
-    async def analyse(self, owner: Owner, memory_ids: Sequence[str], *, old: bool) -> AnalysisResult:
+    async def analyse(self, owner: Owner, batch: MemoryBatch) -> AnalysisResult:
         """Return the proposals for one batch; raise ModelUnavailable when the model does not answer."""
         if self._model is None:
-            return AnalysisResult(await self._associate_similar(owner, memory_ids))
-        batch = await self._load_batch(owner, memory_ids)
-        if len(batch.facts) < 2:
+            return AnalysisResult(await self._associate_similar(owner, batch.memory_ids))
+        shown = await self._load_batch(owner, batch.memory_ids)
+        if len(shown.facts) < 2:
             return AnalysisResult([])
-        answer = await self._model.complete_structured(self._prompt(batch, old), Analysis, use="main")
-        reviewed, invalid_count = batch.to_proposals(answer.value.actions)
-        return AnalysisResult(reviewed, invalid_count, answer.receipt)
+        answer = await self._model.complete_structured(self._render_prompt(shown, batch.old), Analysis, use="main")
+        proposals, invalid_count = shown.to_proposals(answer.value.actions)
+        return AnalysisResult(proposals, invalid_count, answer.receipt)
 
-    async def _load_batch(self, owner: Owner, memory_ids: Sequence[str]) -> AnalysisBatch:
-        async def work(transaction: Transaction) -> AnalysisBatch:
-            rows = await transaction.run(
-                "facts.fetch_for_write", group_id=owner.group_id, hashes=[], memory_ids=list(memory_ids), pairs=[]
-            )
-            found = {fact.memory_id: fact for fact in map(fact_from_row, rows)}
+    async def _load_batch(self, owner: Owner, memory_ids: Sequence[str]) -> PromptBatch:
+        async def work(transaction: Transaction) -> PromptBatch:
+            found = await FactLoader(transaction, owner).fetch(memory_ids=memory_ids)
             facts = [found[key] for key in memory_ids if key in found]
-            ids = (key for fact in facts for key in (fact.subject_id, *fact.entity_ids))
-            entities = await fetch_entities(transaction, owner, ids)
-            return AnalysisBatch(facts, list(entities.values()), await _load_rolled_back_proposals(transaction, owner))
+            entity_ids = [key for fact in facts for key in (fact.subject_id, *fact.entity_ids)]
+            entities = await fetch_entities(transaction, owner, entity_ids)
+            return PromptBatch(facts, list(entities.values()), await list_rolled_back_proposals(transaction, owner))
 
         return await self._graph.read(work)
 
-    def _prompt(self, batch: AnalysisBatch, old: bool) -> Prompt:
-        shown = {fact.memory_id: number for number, fact in enumerate(batch.facts, 1)}
-        rolled_back = [
-            f"{each.action} of {', '.join(f'[M{shown[key]}]' for key in each.memory_ids)}"
-            for each in batch.rolled_back
-            if all(key in shown for key in each.memory_ids)
-        ]
+    def _render_prompt(self, batch: PromptBatch, old: bool) -> Prompt:
+        numbers = {fact.memory_id: number for number, fact in enumerate(batch.facts, 1)}
         names = {entity.id: entity.name for entity in batch.entities}
+        memories = [
+            f"[M{number}] {indent_continuations(_describe_fact(fact, names))}"
+            for number, fact in enumerate(batch.facts, 1)
+        ]
+        entities = [
+            f"[E{number}] {indent_continuations(_describe_entity(entity))}"
+            for number, entity in enumerate(batch.entities, 1)
+        ]
+        rolled_back = [
+            f"{proposal.action} of {', '.join(f'[M{numbers[key]}]' for key in proposal.memory_ids)}"
+            for proposal in batch.rolled_back
+            if all(key in numbers for key in proposal.memory_ids)
+        ]
         return self._prompts["consolidate"].render(
             focus=OLD_FOCUS if old else NEW_FOCUS,
-            memories="\n".join(
-                f"[M{number}] {indent_continuations(_describe_fact(fact, names))}"
-                for number, fact in enumerate(batch.facts, 1)
-            ),
-            entities="\n".join(
-                f"[E{number}] {indent_continuations(_describe_entity(each))}"
-                for number, each in enumerate(batch.entities, 1)
-            )
-            or "(none)",
+            memories="\n".join(memories),
+            entities="\n".join(entities) or "(none)",
             texts_seen="\n".join(rolled_back) or "(none)",
         )
 
     async def _associate_similar(self, owner: Owner, memory_ids: Sequence[str]) -> list[ReviewedProposal]:
-        """Propose to associate what means nearly the same; the graph compares the vectors it holds."""
+        """Propose to associate the pairs whose vectors nearly agree; the database compares the vectors."""
 
         async def work(transaction: Transaction) -> list[ReviewedProposal]:
-            rows = await transaction.run(
+            pairs = await transaction.run(
                 "consolidation.find_similar_fact_pairs",
                 group_id=owner.group_id,
                 ids=list(memory_ids),
                 min_similarity=ASSOCIATION_SIMILARITY,
             )
-            rolled_back = {frozenset(each.memory_ids) for each in await _load_rolled_back_proposals(transaction, owner)}
+            rolled_back = await list_rolled_back_proposals(transaction, owner)
+            rolled_back_ids = {frozenset(proposal.memory_ids) for proposal in rolled_back}
             return [
                 ReviewedProposal(
-                    proposal=Associate(action="ASSOCIATE", memory_ids=row["ids"], reason="nearly the same meaning"),
-                    seen=dict(zip(row["ids"], map(str, row["versions"]), strict=True)),
+                    proposal=Associate(action="ASSOCIATE", memory_ids=pair["ids"], reason="nearly the same meaning"),
+                    seen=dict(zip(pair["ids"], map(str, pair["versions"]), strict=True)),
                 )
-                for row in rows
-                if frozenset(row["ids"]) not in rolled_back
+                for pair in pairs
+                if frozenset(pair["ids"]) not in rolled_back_ids
             ]
 
         return await self._graph.read(work)
-
-
-async def _load_rolled_back_proposals(transaction: Transaction, owner: Owner) -> list[Merge | Associate]:
-    rows = await transaction.run("consolidation.fetch_rolled_back_proposals", group_id=owner.group_id)
-    proposals = (each.proposal for row in rows for each in ReviewedProposal.list_from_json(row["proposals"]))
-    return [each for each in proposals if isinstance(each, Merge | Associate)]
 
 
 def _describe_fact(fact: Fact, names: Mapping[str, str]) -> str:

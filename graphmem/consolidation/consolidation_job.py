@@ -1,23 +1,25 @@
-"""A consolidation run as a durable job: discovery, analysis batch by batch, execution.
+"""Durable jobs of consolidation: a run of one user, and the nightly stages of all users.
 
-The steps of a run are the same whoever takes it up again; what is done already is answered from the run's node, so that
-the three may also be three jobs of one night.
+A run is discovered, analysed batch by batch, and executed: on demand by one job, at night by one job for each stage.
+The steps are the same in every job. A step whose stage is done returns the result stored on the run's node.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from graphmem.consolidation.analysis import ProposalAnalyser
-from graphmem.consolidation.discovery import Batch, Discovery
-from graphmem.consolidation.execution import RunExecutor
+from pydantic import TypeAdapter
+
+from graphmem.consolidation.analysis import AnalysisResult, ProposalAnalyser
+from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.domain.consolidation_models import (
     ConsolidationRun,
+    MemoryBatch,
     ProposalVerdict,
     ReviewedProposal,
     RunPhase,
@@ -29,13 +31,17 @@ from graphmem.domain.job import JobOutcome, JobStatus, Receipt
 from graphmem.domain.times import Clock
 from graphmem.errors import GraphmemError
 from graphmem.jobs import Steps
+from graphmem.llm.completion import LlmReceipt
 from graphmem.store.driver import Graph
-from graphmem.store.runs import RunStore, changes_to_json
+from graphmem.store.runs import RunStore, RunUpdate
 
 CONSOLIDATION_JOB = "consolidate"
 RUN_WITHOUT_MODEL_REASON = (
-    "no language model is configured: what means nearly the same was associated, nothing was merged"
+    "no language model is configured: memories of nearly the same meaning were associated, none were merged"
 )
+"""Reason of a run that no model analysed."""
+
+_ANALYSIS_RESULT = TypeAdapter(AnalysisResult)
 _NIGHTLY_RUN_NAMESPACE = uuid.UUID("6f1b7c52-6a61-4b0c-9a53-6f3c2d5b8f10")
 
 Enqueue = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
@@ -91,7 +97,7 @@ class ConsolidationJob:
         if stage is Stage.DISCOVERY:
             return JobOutcome(actions=[{"action": "discover", "batches": len(batches)}])
         answers = [
-            await steps.run(f"analyse {number}", partial(self._analyse, owner, run_id, Batch(**batch)))
+            await steps.run(f"analyse {number}", partial(self._analyse, owner, run_id, MemoryBatch(**batch)))
             for number, batch in enumerate(batches, 1)
         ]
         receipt = await steps.run("store proposals", partial(self._store_proposals, owner, run_id, answers))
@@ -106,55 +112,56 @@ class ConsolidationJob:
         if run.phase is RunPhase.NEW:
             found = await self._discovery.find_batches(owner, self._clock())
             if found.isolated_ids and not run.dry_run:
-                parameters = {"group_id": owner.group_id, "run_id": run_id, "memory_ids": found.isolated_ids}
                 await self._graph.execute(
-                    "consolidation.mark_considered_for_compression", **parameters, now=self._clock()
+                    "consolidation.mark_considered_for_compression",
+                    group_id=owner.group_id,
+                    run_id=run_id,
+                    memory_ids=found.isolated_ids,
+                    now=self._clock(),
                 )
-            await self._runs.save_batches(run_id, [asdict(batch) for batch in found.batches])
+            discovered = RunUpdate(status=RunStatus.RUNNING, phase=RunPhase.DISCOVERED, batches=found.batches)
+            await self._runs.update(run_id, discovered)
         elif not run.status.is_final or run.status is RunStatus.FAILED:
-            await self._runs.update(run_id, status=RunStatus.RUNNING.value, reason=None)
-        return await self._runs.load_batches(run_id, owner.tenant)
+            await self._runs.update(run_id, RunUpdate(status=RunStatus.RUNNING, reason=None))
+        return [batch.model_dump() for batch in await self._runs.load_batches(run_id, owner.tenant)]
 
-    async def _analyse(self, owner: Owner, run_id: str, batch: Batch) -> dict[str, Any] | None:
+    async def _analyse(self, owner: Owner, run_id: str, batch: MemoryBatch) -> dict[str, Any] | None:
         run = await self._load_run(owner, run_id)
         if run.phase in (RunPhase.ANALYSED, RunPhase.DONE):
             return None
-        analysed = await self._analyser.analyse(owner, batch.memory_ids, old=batch.old)
-        await self._runs.update(run_id, batches_done=run.batches_done + 1)
-        return {
-            "reviewed": [each.model_dump(mode="json") for each in analysed.reviewed],
-            "invalid_count": analysed.invalid_count,
-            "receipt": asdict(analysed.receipt),
-        }
+        result = await self._analyser.analyse(owner, batch)
+        await self._runs.update(run_id, RunUpdate(batches_done=run.batches_done + 1))
+        recorded: dict[str, Any] = _ANALYSIS_RESULT.dump_python(result, mode="json")
+        return recorded
 
     async def _store_proposals(self, owner: Owner, run_id: str, answers: list[dict[str, Any] | None]) -> dict[str, Any]:
         run = await self._load_run(owner, run_id)
-        answered = [answer for answer in answers if answer is not None]
-        if run.phase in (RunPhase.ANALYSED, RunPhase.DONE) or len(answered) < len(answers):
+        results = [_ANALYSIS_RESULT.validate_python(answer) for answer in answers if answer is not None]
+        if run.phase in (RunPhase.ANALYSED, RunPhase.DONE) or len(results) < len(answers):
             return run.receipt.model_dump()
-        reviewed = [ReviewedProposal.model_validate(each) for answer in answered for each in answer["reviewed"]]
+        cost = sum((result.receipt for result in results), LlmReceipt())
         receipt = Receipt(
-            llm_calls=sum(answer["receipt"]["calls"] for answer in answered),
-            prompt_tokens=sum(answer["receipt"]["prompt_tokens"] for answer in answered),
-            completion_tokens=sum(answer["receipt"]["completion_tokens"] for answer in answered),
-            seconds=sum(answer["receipt"]["seconds"] for answer in answered),
+            llm_calls=cost.calls,
+            prompt_tokens=cost.prompt_tokens,
+            completion_tokens=cost.completion_tokens,
+            seconds=cost.seconds,
         )
-        invalid_count = sum(answer["invalid_count"] for answer in answered)
-        reason = f"{invalid_count} proposals of the model made no sense" if invalid_count else None
-        await self._runs.update(
-            run_id,
-            phase=RunPhase.ANALYSED.value,
-            proposals=reviewed,
+        invalid_count = sum(result.invalid_count for result in results)
+        reason = f"the model made {invalid_count} invalid proposals" if invalid_count else None
+        analysed = RunUpdate(
+            phase=RunPhase.ANALYSED,
+            proposals=[proposal for result in results for proposal in result.proposals],
             receipt=receipt,
             batches_done=len(answers),
             reason=reason if self._analyser.has_model else RUN_WITHOUT_MODEL_REASON,
         )
+        await self._runs.update(run_id, analysed)
         return receipt.model_dump()
 
     async def _execute(self, owner: Owner, run_id: str, batches: list[dict[str, Any]]) -> dict[str, Any]:
         run = await self._load_run(owner, run_id)
         if run.phase is not RunPhase.DONE:
-            executed = await self._executor.execute(
+            result = await self._executor.execute(
                 owner,
                 run_id,
                 run.proposals,
@@ -164,23 +171,24 @@ class ConsolidationJob:
                 considered=[key for batch in batches for key in batch["memory_ids"]],
                 considered_for_compression=[key for batch in batches if batch["old"] for key in batch["memory_ids"]],
             )
-            if run.dry_run or executed.status is not RunStatus.SUCCEEDED:
-                await self._runs.update(
-                    run_id,
-                    status=executed.status.value,
-                    phase=RunPhase.DONE.value,
+            if run.dry_run or result.status is not RunStatus.SUCCEEDED:
+                discarded = RunUpdate(
+                    status=result.status,
+                    phase=RunPhase.DONE,
                     finished_at=self._clock(),
-                    proposals=_as_planned(executed.reviewed),
-                    reason=executed.reason or run.reason,
-                    change_count=executed.change_count if run.dry_run else 0,
-                    preview=changes_to_json(executed.deltas),
+                    proposals=_as_planned(result.proposals),
+                    reason=result.reason or run.reason,
+                    change_count=result.change_count if run.dry_run else 0,
+                    preview=result.changes,
                 )
+                await self._runs.update(run_id, discarded)
             run = await self._load_run(owner, run_id)
         counts = {"executed": run.executed, "refused": run.refused, "changes": run.change_count}
         return {"action": "consolidate", "run_id": run_id, "status": run.status.value, "reason": run.reason, **counts}
 
     async def _mark_failed(self, run_id: str, reason: str) -> None:
-        await self._runs.update(run_id, status=RunStatus.FAILED.value, reason=reason, finished_at=self._clock())
+        failed = RunUpdate(status=RunStatus.FAILED, reason=reason, finished_at=self._clock())
+        await self._runs.update(run_id, failed)
 
     async def _load_run(self, owner: Owner, run_id: str) -> ConsolidationRun:
         return await self._runs.get(owner.tenant, run_id, with_changes=False)
@@ -208,8 +216,7 @@ class ConsolidationJob:
         return [owner.group_id for owner in await self._discovery.find_owners(tenant, self._clock())]
 
     async def _find_runs(self, tenant: str | None) -> list[list[str]]:
-        rows = await self._graph.fetch("consolidation.list_unfinished_nightly_runs", tenant=tenant)
-        return [[row["id"], row["group_id"]] for row in rows]
+        return [[run_id, owner.group_id] for run_id, owner in await self._runs.list_unfinished_nightly(tenant)]
 
     async def _create_run(self, owner: Owner, at: str) -> None:
         if not any(run.trigger is RunTrigger.NIGHTLY for run in await self._runs.list_unfinished(owner)):
@@ -225,10 +232,11 @@ def _owner_of_group(group_id: str) -> Owner:
     return Owner.from_group_id(group_id)
 
 
-def _as_planned(reviewed: list[ReviewedProposal]) -> list[ReviewedProposal]:
+def _as_planned(proposals: list[ReviewedProposal]) -> list[ReviewedProposal]:
+    """Return the proposals of a run whose transaction was discarded: nothing of them was executed."""
     return [
-        each.model_copy(update={"verdict": ProposalVerdict.PLANNED, "result_id": None})
-        if each.verdict is ProposalVerdict.EXECUTED
-        else each
-        for each in reviewed
+        proposal.model_copy(update={"verdict": ProposalVerdict.PLANNED, "result_id": None})
+        if proposal.verdict is ProposalVerdict.EXECUTED
+        else proposal
+        for proposal in proposals
     ]

@@ -81,7 +81,7 @@ class MaintenanceJob:
         """Queue the summaries of old sessions, and after each the end of the messages it stands for."""
         done: Counter[str] = Counter()
         async for owner in self._owners(tenant):
-            for session in await self._tasks.old_sessions(owner):
+            for session in await self._tasks.list_old_sessions(owner):
                 done[await self._queue_compression(owner, session, at)] += 1
         counts: dict[str, Any] = dict(done)
         if done["without_summary"]:
@@ -106,7 +106,7 @@ class MaintenanceJob:
 
     async def _owners(self, tenant: str | None) -> AsyncIterator[Owner]:
         after = ""
-        while owners := await self._tasks.owners(tenant, after):
+        while owners := await self._tasks.list_owners(tenant, after):
             for owner in owners:
                 yield owner
             after = owners[-1].group_id

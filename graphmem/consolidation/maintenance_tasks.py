@@ -1,4 +1,4 @@
-"""Maintenance of one user: what is seldom asked for matters less, what is over ends, what is old becomes a summary."""
+"""Maintenance tasks: decay of importance, expiry, archiving of sessions and messages, pruning of images."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from graphmem.errors import Conflict
 from graphmem.metrics import COMPRESSION_RATIO
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.facts import FactStore
-from graphmem.store.snapshots import SnapshotStore
+from graphmem.store.runs import RunStore
 
 FEEDBACK_REVIEW_DAYS = 7
-"""Feedback is put before consolidation again after so many days (QUINN-18)."""
+"""Days after which consolidation considers feedback again."""
 
 MIN_OLD_MESSAGES = 10
-"""A session is compressed when it has more old messages than this (TRUE-24)."""
+"""A session is compressed when it has more old messages than this; the default of a setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class OldSession:
-    """A session whose messages up to `through` are old; `is_summarized` tells whether a summary stands for them."""
+    """A session whose messages up to the position `through` are old; `is_summarized` if its summary covers them."""
 
     session_id: str
     through: int
@@ -36,13 +36,13 @@ class OldSession:
 
 
 class MaintenanceTasks:
-    """The tasks of maintenance; each may be done again at once and then finds nothing to do."""
+    """The tasks of maintenance; each is idempotent."""
 
     def __init__(
         self,
         graph: Graph,
         facts: FactStore,
-        snapshots: SnapshotStore,
+        runs: RunStore,
         clock: Clock,
         *,
         archive_days: int,
@@ -52,20 +52,20 @@ class MaintenanceTasks:
     ) -> None:
         self._graph = graph
         self._facts = facts
-        self._snapshots = snapshots
+        self._runs = runs
         self._clock = clock
         self._archive_after = timedelta(days=archive_days)
         self._compress_after = timedelta(days=compress_days)
         self._compress_messages = compress_messages
         self._rollback_for = timedelta(days=rollback_days)
 
-    async def owners(self, tenant: str | None, after: str = "", limit: int = 1000) -> list[Owner]:
-        """Return users in the order of their groups, of one tenant or of all."""
+    async def list_owners(self, tenant: str | None, after: str = "", limit: int = 1000) -> list[Owner]:
+        """Return users of a tenant, or of all tenants, in the order of their group ids, starting behind `after`."""
         rows = await self._graph.fetch("maintenance.list_users", tenant=tenant, after=after, limit=limit)
         return [Owner(row["tenant"], row["user_id"]) for row in rows]
 
     async def decay(self, owner: Owner) -> int:
-        """Lower the importance of what was not asked for in a while; return how many memories it touched."""
+        """Lower the importance of memories that nobody has read for 30 days; return the number of them."""
         now = self._clock()
         rows = await self._graph.fetch(
             "maintenance.list_decaying_facts",
@@ -85,20 +85,18 @@ class MaintenanceTasks:
         return len(decayed)
 
     async def expire(self, owner: Owner) -> dict[str, int]:
-        """End what was for the moment only and is over, and put feedback up for review (QUINN-18)."""
+        """End temporary memories whose time is over, and offer old feedback to the next consolidation."""
         now = self._clock()
         rows = await self._graph.fetch("maintenance.list_expired_memories", group_id=owner.group_id, now=now)
-        ended = 0
-        for row in rows:
-            ended += await self._expire_memory(owner, row["memory_id"])
+        expired = sum([await self._expire_memory(owner, row["memory_id"]) for row in rows])
         before = now - timedelta(days=FEEDBACK_REVIEW_DAYS)
         reviewed = await self._graph.execute(
             "maintenance.requeue_feedback", group_id=owner.group_id, now=now, before=before
         )
-        return {"expired": ended, "feedback_to_review": int(reviewed[0]["reviewed"])}
+        return {"expired": expired, "feedback_to_review": int(reviewed[0]["reviewed"])}
 
     async def prune(self, owner: Owner) -> dict[str, int]:
-        """Archive sessions that have been silent for long (TRUE-23)."""
+        """Archive idle sessions; return the number of them."""
         now = self._clock()
         rows = await self._graph.execute(
             "maintenance.archive_idle_sessions", group_id=owner.group_id, before=now - self._archive_after, now=now
@@ -106,12 +104,12 @@ class MaintenanceTasks:
         return {"sessions_archived": int(rows[0]["archived"])}
 
     async def prune_before_images(self) -> int:
-        """Erase the before-images of runs that can no longer be rolled back; return how many."""
+        """Delete the recorded changes of runs that can no longer be rolled back; return the number of them."""
         before = self._clock() - self._rollback_for
-        return await self._graph.write(lambda transaction: self._snapshots.delete_expired(transaction, before))
+        return await self._graph.write(lambda transaction: self._runs.delete_expired_changes(transaction, before))
 
-    async def old_sessions(self, owner: Owner) -> list[OldSession]:
-        """Return the sessions that begin with more than ten old messages, read by every job that was to read them."""
+    async def list_old_sessions(self, owner: Owner) -> list[OldSession]:
+        """Return the sessions that begin with many old messages, all of them extracted."""
         rows = await self._graph.fetch(
             "maintenance.list_sessions_to_archive",
             group_id=owner.group_id,
@@ -124,9 +122,9 @@ class MaintenanceTasks:
         ]
 
     async def archive(self, owner: Owner, session_id: str, through: int) -> int:
-        """Erase the text of old messages that a stored summary stands for; return how many, 0 where none does.
+        """Erase the text of the old messages up to `through` that a summary covers; return the number of them.
 
-        Newer messages, and those nobody has summed up, stay as they are (TRUE-24).
+        Without such a summary, nothing is erased.
         """
         rows = await self._write_locked(
             owner,

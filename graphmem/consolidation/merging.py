@@ -1,4 +1,4 @@
-"""What a merge makes of its sources, and what linking makes of an entity: pure."""
+"""Computes the fact that a merge writes and the entity that a link or an update writes. Pure."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from graphmem.domain.memory import MemoryType
 from graphmem.domain.text import content_hash, name_key
 
 CONSOLIDATION_SOURCE_KIND = "consolidation"
+"""Kind of the source of merged memories."""
+
 MAX_MERGED_TAGS = 50
+"""Most tags of a merged memory; a memory that callers save has as many at most."""
 
 
 def merge_facts(sources: Sequence[Fact], content: str) -> Fact:
-    """Return the first version of the memory that stands for `sources` from now on.
+    """Return the first version of the memory that replaces `sources`.
 
-    It holds since they do, or always where the start of one is unknown, is as sure as the least sure and as important
-    as the most important of them, and keeps the provenance of all. Its place in the graph is that of the
-    single-valued source, else of the most important one; other objects are mentioned.
+    It has the least confidence, the greatest importance and the provenance of all sources. It starts when they do, or
+    at an unknown time if the start of one is unknown. Subject, predicate and object are those of the single-valued
+    source, else of the most important one; it mentions the objects of the others.
     """
     primary = max(sources, key=lambda fact: (fact.single_valued, fact.object_id is not None, fact.importance))
     starts = [fact.valid_at for fact in sources]
@@ -71,17 +74,17 @@ def merge_facts(sources: Sequence[Fact], content: str) -> Fact:
 
 
 def reattach_fact(fact: Fact, merge_id: str, keep_id: str) -> Fact:
-    """Return a version as it lies after one entity's facts went to another."""
+    """Return a version after the facts of entity `merge_id` moved to entity `keep_id`."""
     subject = keep_id if fact.subject_id == merge_id else fact.subject_id
     target = keep_id if fact.object_id == merge_id else fact.object_id
     entity_ids = tuple(dict.fromkeys(keep_id if key == merge_id else key for key in fact.entity_ids))
-    there = replace(fact, subject_id=subject, object_id=target, entity_ids=entity_ids)
-    return replace(there, active_hash=there.dedup_key if fact.active_hash else None)
+    moved = replace(fact, subject_id=subject, object_id=target, entity_ids=entity_ids)
+    return replace(moved, active_hash=moved.dedup_key if fact.active_hash else None)
 
 
 @dataclass(frozen=True, slots=True)
 class EntityDetails:
-    """What an entity is called and known for, beside its name."""
+    """The fields of an entity that consolidation writes."""
 
     aliases: list[str]
     summary: str
@@ -90,7 +93,7 @@ class EntityDetails:
 
 
 def update_details(entity: Entity, changes: Mapping[str, Any], aliases: Iterable[str]) -> EntityDetails:
-    """Return what is known of an entity after an update; `summary` and `type` are its own, the rest are attributes."""
+    """Return an entity's fields after an update: `summary` and `type` are fields, all other names are attributes."""
     given = dict(changes)
     return EntityDetails(
         summary=given.pop("summary", entity.summary),
@@ -101,7 +104,7 @@ def update_details(entity: Entity, changes: Mapping[str, Any], aliases: Iterable
 
 
 def combine_details(keep: Entity, merge: Entity) -> EntityDetails:
-    """Return what is known of the kept entity after another one became part of it."""
+    """Return the fields of the kept entity after `merge` became part of it."""
     return EntityDetails(
         aliases=_aliases_without_own_name(keep, [*keep.aliases, merge.name, *merge.aliases]),
         summary="\n".join(dict.fromkeys(text for text in (keep.summary, merge.summary) if text)),
@@ -111,9 +114,9 @@ def combine_details(keep: Entity, merge: Entity) -> EntityDetails:
 
 
 def _aliases_without_own_name(entity: Entity, names: Iterable[str]) -> list[str]:
-    kept = {name_key(name): name for name in reversed(list(names))}
-    kept.pop(name_key(entity.name), None)
-    return list(reversed(kept.values()))
+    aliases = {name_key(name): name for name in reversed(list(names))}
+    aliases.pop(name_key(entity.name), None)
+    return list(reversed(aliases.values()))
 
 
 def _common_type(sources: Sequence[Fact]) -> MemoryType:

@@ -1,12 +1,13 @@
-"""Undo: what a run wrote is gone, what it touched is as it was, and the undoing is a run that can be undone itself."""
+"""Rolls back runs; a rollback is recorded as a run, so that it can be rolled back itself."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from graphmem.consolidation.rollback_plan import RollbackPlan, RollbackPlanner
+from graphmem.consolidation.duplicates import retire_duplicates
+from graphmem.consolidation.rollback_plan import ElementKey, RollbackPlan
 from graphmem.domain.consolidation_models import (
     ConsolidationRun,
     RollbackConflict,
@@ -16,35 +17,27 @@ from graphmem.domain.consolidation_models import (
     RunTrigger,
 )
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryStatus
-from graphmem.domain.snapshot import ElementImage, ElementKind, diff_properties
+from graphmem.domain.snapshot import ElementImage, ElementKind
 from graphmem.domain.times import MICROSECOND, Clock
 from graphmem.domain.versioning import Ledger
 from graphmem.errors import Conflict, Gone
+from graphmem.store import snapshots
 from graphmem.store.driver import Graph, Transaction
-from graphmem.store.fact_mapping import fact_from_row
-from graphmem.store.fact_write import FactWrite
+from graphmem.store.fact_write import FactLoader
 from graphmem.store.facts import FactStore
-from graphmem.store.runs import RunStore
-from graphmem.store.snapshots import ChangeRecorder, SnapshotStore
+from graphmem.store.runs import RunStore, RunUpdate
+from graphmem.store.snapshots import ChangeRecorder
+
+DUPLICATE_REASON = "a rollback restored the same statement"
+"""Reason in the history of a memory that a rollback made a duplicate."""
 
 
 class RunRollback:
-    """Undoes runs, one user's in one transaction."""
+    """Rolls back runs within their retention of `days` days: the run of one user in one transaction."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        facts: FactStore,
-        snapshots: SnapshotStore,
-        runs: RunStore,
-        clock: Clock,
-        days: int,
-    ) -> None:
+    def __init__(self, graph: Graph, facts: FactStore, runs: RunStore, clock: Clock, days: int) -> None:
         self._graph = graph
         self._facts = facts
-        self._snapshots = snapshots
-        self._planner = RollbackPlanner(snapshots)
         self._runs = runs
         self._clock = clock
         self._days = days
@@ -52,72 +45,64 @@ class RunRollback:
     async def roll_back(
         self, tenant: str, run_id: str, *, force: bool = False, actor: str | None = None
     ) -> RollbackResult:
-        """Undo a run, of one user or of all.
+        """Roll back a run of one user or of all users.
 
-        Raises Gone past the retention, and Conflict when there is nothing to undo or, without `force`, when later
-        writes touched the same things; its errors list them. With several users nothing is undone when one collides.
+        Raises NotFound; Gone past the retention; Conflict when there is nothing to roll back or, without `force`, when
+        later writes changed the same elements, which the errors then list. Without `force`, a conflict of one user
+        prevents the rollback of all.
         """
         run = await self._runs.get(tenant, run_id, with_changes=False)
-        self._check_can_roll_back(run)
+        self._ensure_can_roll_back(run)
         parts = [
             (part_id, owner)
             for part_id, owner in await self._runs.list_user_runs(tenant, run_id)
-            if part_id == run_id or await self._is_undoable(tenant, part_id)
+            if part_id == run_id or await self._has_changes(tenant, part_id)
         ]
         if not force and len(parts) > 1:
-            await self._refuse_conflicts([await self._find_conflicts(owner, part_id) for part_id, owner in parts])
-        done = [await self._roll_back_part(owner, part_id, force, actor) for part_id, owner in parts]
-        whole = done[0]
+            found = [await self._find_conflicts(owner, part_id) for part_id, owner in parts]
+            _raise_conflicts(conflict for conflicts in found for conflict in conflicts)
+        results = [await self._roll_back_part(owner, part_id, force, actor) for part_id, owner in parts]
+        rollback_id = results[0].rollback_id
         if run.parts:
-            await self._runs.update(run_id, status=RunStatus.ROLLED_BACK.value, undone_by=whole.rollback_id)
+            await self._runs.update(run_id, RunUpdate(status=RunStatus.ROLLED_BACK, undone_by=rollback_id))
         return RollbackResult(
             run_id=run_id,
-            rollback_id=whole.rollback_id,
+            rollback_id=rollback_id,
             status=RunStatus.ROLLED_BACK,
-            restored=sum(each.restored for each in done),
-            conflicts=[conflict for each in done for conflict in each.conflicts],
+            restored=sum(result.restored for result in results),
+            conflicts=[conflict for result in results for conflict in result.conflicts],
         )
 
-    def _check_can_roll_back(self, run: ConsolidationRun) -> None:
+    def _ensure_can_roll_back(self, run: ConsolidationRun) -> None:
         if run.dry_run:
             raise Conflict("The run was a dry run: it changed nothing.")
         if run.status is RunStatus.ROLLED_BACK:
             raise Conflict(f"The run was rolled back already, by {run.undone_by}.")
-        undoable = run.status is RunStatus.SUCCEEDED or (run.parts and run.status.is_final)
-        if not undoable or not run.change_count:
+        has_ended = run.status is RunStatus.SUCCEEDED or (run.parts and run.status.is_final)
+        if not has_ended or not run.change_count:
             raise Conflict(f"The run is {run.status.value} and changed nothing that could be rolled back.")
-        oldest = self._clock() - timedelta(days=self._days)
-        if (run.finished_at or run.created_at) < oldest:
+        if (run.finished_at or run.created_at) < self._clock() - timedelta(days=self._days):
             raise Gone(f"A run can be rolled back for {self._days} days, and this one is older.")
 
-    async def _is_undoable(self, tenant: str, run_id: str) -> bool:
+    async def _has_changes(self, tenant: str, run_id: str) -> bool:
         part = await self._runs.get(tenant, run_id, with_changes=False)
         return part.status is RunStatus.SUCCEEDED and part.change_count > 0
 
     async def _find_conflicts(self, owner: Owner, run_id: str) -> list[RollbackConflict]:
         async def work(transaction: Transaction) -> list[RollbackConflict]:
-            return (await self._planner.plan(transaction, owner, run_id)).conflicts
+            return (await load_plan(transaction, owner, run_id)).conflicts
 
         return await self._graph.read(work)
 
-    async def _refuse_conflicts(self, found: Iterable[list[RollbackConflict]]) -> None:
-        conflicts = [each for part in found for each in part]
-        if conflicts:
-            errors = [
-                {"loc": [each.kind, each.id], "msg": each.detail, **each.model_dump(exclude={"detail"})}
-                for each in conflicts
-            ]
-            message = f"{len(conflicts)} things were written to since this run: see the list, or overwrite with force."
-            raise Conflict(message, errors=errors)
-
     async def _roll_back_part(self, owner: Owner, run_id: str, force: bool, actor: str | None) -> RollbackResult:
+        """Roll back the run of one user."""
         rollback_id = str(uuid.uuid4())
 
         async def work(transaction: Transaction) -> RollbackResult:
             now = await self._facts.lock_user(transaction, owner)
-            plan = await self._planner.plan(transaction, owner, run_id)
+            plan = await load_plan(transaction, owner, run_id)
             if not force:
-                await self._refuse_conflicts([plan.conflicts])
+                _raise_conflicts(plan.conflicts)
             await self._runs.create(
                 rollback_id,
                 owner.tenant,
@@ -128,134 +113,115 @@ class RunRollback:
                 undoes=run_id,
                 transaction=transaction,
             )
-            recorder = self._snapshots.create_recorder(transaction, rollback_id, owner.group_id, now)
+            recorder = ChangeRecorder(transaction, rollback_id, owner.group_id, now)
             for kind in ElementKind:
-                await recorder.record_before(kind, list(plan.changes_of(kind)))
+                await recorder.record_before(kind, [element.id for element in plan.changed(kind)])
             await transaction.run("snapshots.copy_vectors", run_id=rollback_id, from_run_id=run_id)
-            now = await self._retire_duplicates(transaction, owner, recorder, plan, now, actor)
-            await _apply_plan(transaction, owner.group_id, rollback_id, plan)
-            count = await recorder.record_after()
+            if plan.duplicates:
+                facts = await FactLoader(transaction, owner).fetch(memory_ids=list(plan.duplicates))
+                ledger = Ledger(facts.values(), now, actor)
+                now = await retire_duplicates(
+                    transaction, owner, recorder, ledger, plan.duplicates, DUPLICATE_REASON, now
+                )
+            await apply_plan(transaction, owner.group_id, rollback_id, plan)
+            restored = await recorder.record_after()
             await transaction.run("consolidation.unmark_consolidated", group_id=owner.group_id, run_id=run_id)
             await transaction.run("facts.set_last_write_time", group_id=owner.group_id, at=now + MICROSECOND)
-            await self._mark_rolled_back(transaction, owner.tenant, run_id, rollback_id, count, now)
+            await self._mark_rolled_back(transaction, run_id, rollback_id, restored, now)
             return RollbackResult(
                 run_id=run_id,
                 rollback_id=rollback_id,
                 status=RunStatus.ROLLED_BACK,
-                restored=count,
+                restored=restored,
                 conflicts=plan.conflicts,
             )
 
         return await self._graph.write(work)
 
     async def _mark_rolled_back(
-        self, transaction: Transaction, tenant: str, run_id: str, rollback_id: str, count: int, now: datetime
+        self, transaction: Transaction, run_id: str, rollback_id: str, restored: int, now: datetime
     ) -> None:
-        done = {"status": RunStatus.SUCCEEDED.value, "phase": RunPhase.DONE.value, "finished_at": now}
-        await self._runs.update(rollback_id, transaction, **done, change_count=count)
-        await self._runs.update(run_id, transaction, status=RunStatus.ROLLED_BACK.value, undone_by=rollback_id)
-        # Undoing a rollback brings back what it had undone, and so on down the chain.
-        undone, status = await self._runs.get_undone_run_id(transaction, run_id), RunStatus.SUCCEEDED
-        while undone:
-            by = run_id if status is RunStatus.ROLLED_BACK else None
-            await self._runs.update(undone, transaction, status=status.value, undone_by=by)
+        done = RunUpdate(status=RunStatus.SUCCEEDED, phase=RunPhase.DONE, finished_at=now, change_count=restored)
+        await self._runs.update(rollback_id, done, transaction)
+        undone = RunUpdate(status=RunStatus.ROLLED_BACK, undone_by=rollback_id)
+        await self._runs.update(run_id, undone, transaction)
+        # If the run is a rollback, the run that it undid counts again, the one before that no longer, and so on.
+        previous, status = await self._runs.get_undone_run_id(transaction, run_id), RunStatus.SUCCEEDED
+        while previous:
+            undone_by = run_id if status is RunStatus.ROLLED_BACK else None
+            await self._runs.update(previous, RunUpdate(status=status, undone_by=undone_by), transaction)
             status = RunStatus.ROLLED_BACK if status is RunStatus.SUCCEEDED else RunStatus.SUCCEEDED
-            undone = await self._runs.get_undone_run_id(transaction, undone)
+            previous = await self._runs.get_undone_run_id(transaction, previous)
 
-    async def _retire_duplicates(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        recorder: ChangeRecorder,
-        plan: RollbackPlan,
-        now: datetime,
-        actor: str | None,
-    ) -> datetime:
-        if not plan.duplicates:
-            return now
+
+def _raise_conflicts(conflicts: Iterable[RollbackConflict]) -> None:
+    errors = [
+        {"loc": [conflict.kind, conflict.id], "msg": conflict.detail, **conflict.model_dump(exclude={"detail"})}
+        for conflict in conflicts
+    ]
+    if errors:
+        message = (
+            f"{len(errors)} elements were written after this run: see the list of errors, or overwrite with force."
+        )
+        raise Conflict(message, errors=errors)
+
+
+async def load_plan(transaction: Transaction, owner: Owner, run_id: str) -> RollbackPlan:
+    """Return the plan to roll a run back; raise Conflict when a name to be restored belongs to another entity."""
+    group_id = owner.group_id
+    changes = await snapshots.list_changes(transaction, run_id)
+    images: dict[ElementKey, ElementImage] = {}
+    for kind in ElementKind:
+        ids = [change.id for change in changes if change.kind is kind]
+        found = await snapshots.fetch_images(transaction, group_id, kind, ids)
+        images |= {(kind, id): image for id, image in found.items()}
+    plan = RollbackPlan(changes, images)
+    if names := plan.restored_names():
+        rows = await transaction.run("snapshots.find_name_holders", group_id=group_id, keys=list(names))
+        plan.check_names_are_free({row["key"]: row["id"] for row in rows})
+    if versions := [{"memory_id": key, "version": version} for key, version in plan.last_versions().items()]:
+        rows = await transaction.run("snapshots.find_later_versions", group_id=group_id, rows=versions)
+        plan.add_later_versions(await _fetch_fact_images(transaction, group_id, rows))
+    if hashes := plan.restored_hashes():
+        rows = await transaction.run("snapshots.find_active_hash_holders", group_id=group_id, keys=list(hashes))
+        plan.add_duplicates(rows)
+    if entity_ids := plan.removed_entity_ids():
+        rows = await transaction.run("snapshots.list_entity_relationships", group_id=group_id, ids=entity_ids)
+        for row in rows:
+            kind = ElementKind.FACT if row["type"] == "RELATES_TO" else ElementKind.MENTION
+            plan.add_relationship(row["id"], kind, row["tie"])
+    if memory_ids := plan.removed_memory_ids():
         rows = await transaction.run(
-            "facts.fetch_for_write", group_id=owner.group_id, hashes=[], memory_ids=list(plan.duplicates), pairs=[]
+            "snapshots.find_referencing_facts", group_id=group_id, memory_ids=sorted(memory_ids)
         )
-        ledger = Ledger(map(fact_from_row, rows), now, actor)
-        for memory_id, restored in plan.duplicates.items():
-            ledger.retire(memory_id, "a rollback brought the same statement back", restored, MemoryStatus.SUPERSEDED)
-        await recorder.record_before(ElementKind.FACT, [*ledger.changed, *ledger.created])
-        await FactWrite(owner, transaction, now, ledger).commit()
-        return ledger.now
+        plan.remove_references(await _fetch_fact_images(transaction, group_id, rows))
+    return plan
 
 
-async def _apply_plan(transaction: Transaction, group_id: str, rollback_id: str, plan: RollbackPlan) -> None:
-    """Make the graph what the plan wants: first what goes, then what comes back, then what changes in place."""
-    mentions, facts = plan.changes_of(ElementKind.MENTION), plan.changes_of(ElementKind.FACT)
-    entities, episodes = plan.changes_of(ElementKind.ENTITY), plan.changes_of(ElementKind.EPISODE)
-    moved = {key for key, (now, then) in facts.items() if now and then and _endpoints(now) != _endpoints(then)}
-    gone = [key for key, (now, then) in facts.items() if now and (then is None or key in moved)]
-    await _run_unless_empty(transaction, "snapshots.remove_mentions", ids=_ids_to_remove(mentions), group_id=group_id)
-    await _run_unless_empty(transaction, "snapshots.remove_facts", ids=gone, group_id=group_id)
-    await _run_unless_empty(transaction, "snapshots.remove_entities", ids=_ids_to_remove(entities), group_id=group_id)
-    await _run_unless_empty(
-        transaction, "snapshots.restore_entities", rows=_rows_to_restore(entities), run_id=rollback_id
-    )
-    await _run_unless_empty(transaction, "snapshots.set_entities", rows=_rows_to_update(entities), group_id=group_id)
-    await _run_unless_empty(transaction, "snapshots.set_episodes", rows=_rows_to_update(episodes), group_id=group_id)
-    # Keys first go, then come: two facts may not hold one even for a moment.
-    staying = {key: pair for key, pair in facts.items() if key not in moved}
-    released = [{"id": row["id"], "properties": {"active_hash": None}} for row in _rows_to_update(staying)]
-    await _run_unless_empty(transaction, "snapshots.set_facts", rows=released, group_id=group_id)
-    back = _rows_to_restore(facts) + [_restored_row(key, facts[key][1]) for key in moved]
-    await _run_unless_empty(transaction, "snapshots.restore_facts", rows=back, run_id=rollback_id)
-    await _run_unless_empty(
-        transaction, "snapshots.set_facts", rows=_rows_to_update(staying, keys=True), group_id=group_id
-    )
-    await _run_unless_empty(transaction, "snapshots.restore_mentions", rows=_rows_to_restore(mentions))
-    await _run_unless_empty(transaction, "snapshots.set_mentions", rows=_rows_to_update(mentions), group_id=group_id)
+async def _fetch_fact_images(
+    transaction: Transaction, group_id: str, rows: Iterable[dict[str, str]]
+) -> dict[str, ElementImage]:
+    return await snapshots.fetch_images(transaction, group_id, ElementKind.FACT, [row["id"] for row in rows])
 
 
-async def _run_unless_empty(transaction: Transaction, name: str, **parameters: object) -> None:
-    if parameters.get("rows") or parameters.get("ids"):
-        await transaction.run(name, **parameters)
+async def apply_plan(transaction: Transaction, group_id: str, rollback_id: str, plan: RollbackPlan) -> None:
+    """Carry a plan out: remove elements first, then restore and update them, nodes before relationships."""
 
+    async def run(query: str, **parameters: object) -> None:
+        if parameters.get("ids") or parameters.get("rows"):
+            await transaction.run(query, **parameters)
 
-CurrentAndTarget = Mapping[str, tuple[ElementImage | None, ElementImage | None]]
-
-
-def _ids_to_remove(pairs: CurrentAndTarget) -> list[str]:
-    return [key for key, (now, then) in pairs.items() if now is not None and then is None]
-
-
-def _rows_to_restore(pairs: CurrentAndTarget) -> list[dict[str, object]]:
-    return [_restored_row(key, then) for key, (now, then) in pairs.items() if now is None and then is not None]
-
-
-def _restored_row(key: str, image: ElementImage | None) -> dict[str, object]:
-    assert image is not None
-    return {
-        "id": key,
-        "properties": image.properties,
-        "source": image.source,
-        "target": image.target,
-        "labels": list(image.labels),
-    }
-
-
-def _rows_to_update(pairs: CurrentAndTarget, *, keys: bool = False) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for key, (now, then) in pairs.items():
-        if now is None or then is None:
-            continue
-        changes = diff_properties(now.properties, then.properties)
-        if keys and then.properties.get("active_hash"):
-            changes["active_hash"] = then.properties["active_hash"]
-        rows.append(
-            {
-                "id": key,
-                "properties": changes,
-                "labels": [label for label in then.labels if label not in now.labels],
-                "labels_gone": [label for label in now.labels if label not in then.labels],
-            }
-        )
-    return rows
-
-
-def _endpoints(image: ElementImage) -> tuple[str | None, str | None]:
-    return image.source, image.target
+    fact_updates = plan.rows_to_update(ElementKind.FACT)
+    await run("snapshots.remove_mentions", ids=plan.ids_to_remove(ElementKind.MENTION), group_id=group_id)
+    await run("snapshots.remove_facts", ids=plan.ids_to_remove(ElementKind.FACT), group_id=group_id)
+    await run("snapshots.remove_entities", ids=plan.ids_to_remove(ElementKind.ENTITY), group_id=group_id)
+    await run("snapshots.restore_entities", rows=plan.rows_to_restore(ElementKind.ENTITY), run_id=rollback_id)
+    await run("snapshots.set_entities", rows=plan.rows_to_update(ElementKind.ENTITY), group_id=group_id)
+    await run("snapshots.set_episodes", rows=plan.rows_to_update(ElementKind.EPISODE), group_id=group_id)
+    # Two facts may not hold one unique hash at any moment: clear the hashes before they are set.
+    released = [{"id": row["id"], "properties": {"active_hash": None}} for row in fact_updates]
+    await run("snapshots.set_facts", rows=released, group_id=group_id)
+    await run("snapshots.restore_facts", rows=plan.rows_to_restore(ElementKind.FACT), run_id=rollback_id)
+    await run("snapshots.set_facts", rows=fact_updates, group_id=group_id)
+    await run("snapshots.restore_mentions", rows=plan.rows_to_restore(ElementKind.MENTION))
+    await run("snapshots.set_mentions", rows=plan.rows_to_update(ElementKind.MENTION), group_id=group_id)

@@ -1,181 +1,240 @@
-"""What undoing a run comes to: what each element is to become, and what later writes it would overwrite."""
+"""Plans a rollback: the state that each element is restored to, and the later writes that it overwrites. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from graphmem.domain.consolidation_models import RollbackConflict
-from graphmem.domain.identity import Owner
 from graphmem.domain.snapshot import (
     EXISTENCE_FIELD,
     ElementChange,
     ElementImage,
     ElementKind,
-    RestoredElement,
+    diff_properties,
     restore_element,
 )
 from graphmem.errors import Conflict
-from graphmem.store.driver import Transaction
-from graphmem.store.snapshots import SnapshotStore, fetch_images
 
+ElementKey = tuple[ElementKind, str]
+Row = dict[str, Any]
+
+_REFERENCES = ("superseded_by", "ended_by")
 _REFERENCE_LISTS = ("supersedes", "associations")
-_NOT_PLANNED = ElementImage()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class PlannedElement:
+    """An element that a rollback concerns: its current state and its target; None where it does not exist."""
+
+    kind: ElementKind
+    id: str
+    current: ElementImage | None
+    target: ElementImage | None
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether a relationship gets other ends, so that it must be removed and restored."""
+        return bool(self.current and self.target and self.current.endpoints != self.target.endpoints)
+
+
 class RollbackPlan:
-    """What a rollback will do to each element, and what it would overwrite."""
+    """The elements of one rollback, its conflicts, and the memories that it makes duplicates.
 
-    target: dict[tuple[ElementKind, str], ElementImage | None] = field(default_factory=dict)
-    current: dict[tuple[ElementKind, str], ElementImage | None] = field(default_factory=dict)
-    conflicts: list[RollbackConflict] = field(default_factory=list)
-    duplicates: dict[str, str] = field(default_factory=dict)
+    It starts with the changes of the run and the current images of the changed elements; further methods take what the
+    graph holds around them. `duplicates` maps the id of a memory to that of a restored memory which states the same.
+    """
 
-    def changes_of(self, kind: ElementKind) -> dict[str, tuple[ElementImage | None, ElementImage | None]]:
-        """Return what elements of a kind are and are to be, where the two differ."""
-        return {
-            key: (self.current[seen, key], image)
-            for (seen, key), image in self.target.items()
-            if seen is kind and self.current[seen, key] != image
-        }
-
-
-class RollbackPlanner:
-    """Compares what a run left with what is there now, within the caller's transaction."""
-
-    def __init__(self, snapshots: SnapshotStore) -> None:
-        self._snapshots = snapshots
-
-    async def plan(self, transaction: Transaction, owner: Owner, run_id: str) -> RollbackPlan:
-        """Return the plan; raise Conflict where a name that comes back belongs to another entity by now."""
-        plan = RollbackPlan()
-        deltas = await self._snapshots.list_changes(transaction, run_id)
+    def __init__(self, changes: Sequence[ElementChange], images: Mapping[ElementKey, ElementImage]) -> None:
+        self.conflicts: list[RollbackConflict] = []
+        self.duplicates: dict[str, str] = {}
+        self._changes = changes
+        self._elements: dict[ElementKey, PlannedElement] = {}
         for kind in ElementKind:
-            found = [delta for delta in deltas if delta.kind is kind]
-            images = await fetch_images(transaction, owner.group_id, kind, [delta.id for delta in found])
-            for delta in found:
-                back = restore_element(delta, images.get(delta.id))
-                plan.target[kind, delta.id], plan.current[kind, delta.id] = back.image, images.get(delta.id)
-                if back.conflicts:
-                    plan.conflicts.append(_to_rollback_conflict(delta, back))
-        await self._check_names_are_free(transaction, owner, plan)
-        await self._add_later_versions(transaction, owner, plan, deltas)
-        await self._add_duplicates(transaction, owner, plan)
-        await self._keep_referenced_entities(transaction, owner, plan)
-        await self._remove_dangling_references(transaction, owner, plan)
-        return plan
+            for change in changes:
+                if change.kind is kind:
+                    self._add_change(change, images.get((kind, change.id)))
 
-    async def _check_names_are_free(self, transaction: Transaction, owner: Owner, plan: RollbackPlan) -> None:
-        """Refuse, whatever the force, to bring an entity back whose name another one bears now."""
-        back = plan.changes_of(ElementKind.ENTITY)
-        keys = {then.properties["name_key"]: then for now, then in back.values() if now is None and then is not None}
-        rows = (
-            await transaction.run("snapshots.find_name_holders", group_id=owner.group_id, keys=list(keys))
-            if keys
-            else []
-        )
-        taken = [row for row in rows if plan.target.get((ElementKind.ENTITY, row["id"]), _NOT_PLANNED) is not None]
-        if taken:
-            name = keys[taken[0]["key"]].properties["name"]
-            raise Conflict(f"The name {name!r} is another entity's since then ({taken[0]['id']}): link that one first.")
+    def _add_change(self, change: ElementChange, current: ElementImage | None) -> None:
+        restored = restore_element(change, current)
+        self._set(PlannedElement(change.kind, change.id, current, restored.image))
+        if restored.conflicts:
+            fields = list(restored.conflicts)
+            if fields == [EXISTENCE_FIELD]:
+                detail = "was created or deleted after the run"
+            else:
+                detail = f"was written after the run ({', '.join(fields)})"
+            self._add_conflict(change.kind, change.id, change.memory_id, detail, fields)
 
-    async def _add_later_versions(
-        self, transaction: Transaction, owner: Owner, plan: RollbackPlan, deltas: Sequence[ElementChange]
+    def _set(self, element: PlannedElement) -> None:
+        self._elements[element.kind, element.id] = element
+
+    def _add_conflict(
+        self, kind: ElementKind, element_id: str, memory_id: str | None, detail: str, fields: Sequence[str] = ()
     ) -> None:
-        """Take versions along that rest on one which the run wrote: they have nothing to stand on."""
-        known: dict[str, int] = {}
-        for delta in deltas:
-            if delta.kind is ElementKind.FACT and delta.memory_id and delta.before is None and delta.after:
-                version = delta.after.properties["version"]
-                known[delta.memory_id] = max(version, known.get(delta.memory_id, 0))
-        rows = [{"memory_id": key, "version": version} for key, version in known.items()]
-        later = (
-            await transaction.run("snapshots.find_later_versions", group_id=owner.group_id, rows=rows) if rows else []
+        self.conflicts.append(
+            RollbackConflict(kind=kind, id=element_id, memory_id=memory_id, fields=list(fields), detail=detail)
         )
-        images = await fetch_images(transaction, owner.group_id, ElementKind.FACT, [row["id"] for row in later])
-        for key, image in images.items():
-            if (ElementKind.FACT, key) in plan.target:
+
+    def changed(self, kind: ElementKind) -> list[PlannedElement]:
+        """Return the elements of a kind whose current state differs from the target."""
+        return [
+            element for element in self._elements.values() if element.kind is kind and element.current != element.target
+        ]
+
+    # Names of restored entities
+
+    def restored_names(self) -> dict[str, str]:
+        """Return the names of the entities to be restored, by name key."""
+        return {
+            element.target.properties["name_key"]: element.target.properties["name"]
+            for element in self.changed(ElementKind.ENTITY)
+            if element.current is None and element.target is not None
+        }
+
+    def check_names_are_free(self, holders: Mapping[str, str]) -> None:
+        """Raise Conflict when an entity that stays has a restored name; `holders` are entity ids by name key.
+
+        No force overrides this conflict.
+        """
+        names = self.restored_names()
+        for key, entity_id in holders.items():
+            planned = self._elements.get((ElementKind.ENTITY, entity_id))
+            if planned is None or planned.target is not None:
+                raise Conflict(
+                    f"The name {names[key]!r} now belongs to another entity ({entity_id}): link that entity first."
+                )
+
+    # Versions written after the run
+
+    def last_versions(self) -> dict[str, int]:
+        """Return the last version that the run wrote of each memory, by memory id."""
+        versions: dict[str, int] = {}
+        for change in self._changes:
+            if change.kind is ElementKind.FACT and change.memory_id and change.before is None and change.after:
+                version = change.after.properties["version"]
+                versions[change.memory_id] = max(version, versions.get(change.memory_id, 0))
+        return versions
+
+    def add_later_versions(self, images: Mapping[str, ElementImage]) -> None:
+        """Plan to remove the versions that follow those the run wrote; each is a conflict."""
+        for uuid, image in images.items():
+            if (ElementKind.FACT, uuid) in self._elements:
                 continue
-            plan.target[ElementKind.FACT, key], plan.current[ElementKind.FACT, key] = None, image
-            memory_id = image.properties["memory_id"]
-            detail = f"version {image.properties['version']} was written since"
-            conflict = RollbackConflict(
-                kind="fact", id=key, memory_id=memory_id, fields=[EXISTENCE_FIELD], detail=detail
-            )
-            plan.conflicts.append(conflict)
+            self._set(PlannedElement(ElementKind.FACT, uuid, current=image, target=None))
+            detail = f"version {image.properties['version']} was written after the run"
+            self._add_conflict(ElementKind.FACT, uuid, image.properties["memory_id"], detail, [EXISTENCE_FIELD])
 
-    async def _add_duplicates(self, transaction: Transaction, owner: Owner, plan: RollbackPlan) -> None:
-        """Find memories that state since then what the rollback makes current again."""
-        keys = {
-            image.properties["active_hash"]: image.properties["memory_id"]
-            for (kind, _), image in plan.target.items()
-            if kind is ElementKind.FACT and image and image.properties.get("active_hash")
+    # Statements saved again after the run
+
+    def restored_hashes(self) -> dict[str, str]:
+        """Return the ids of the memories that become current, by the unique hash of their statement."""
+        return {
+            element.target.properties["active_hash"]: element.target.properties["memory_id"]
+            for element in self._elements.values()
+            if element.kind is ElementKind.FACT and element.target and element.target.properties.get("active_hash")
         }
-        rows = await transaction.run("snapshots.find_active_hash_holders", group_id=owner.group_id, keys=list(keys))
-        for row in rows:
-            if (ElementKind.FACT, row["id"]) not in plan.target:
-                plan.duplicates[row["memory_id"]] = keys[row["key"]]
-                detail = f"states the same as {keys[row['key']]}, which comes back"
-                plan.conflicts.append(
-                    RollbackConflict(kind="fact", id=row["id"], memory_id=row["memory_id"], detail=detail)
-                )
 
-    async def _keep_referenced_entities(self, transaction: Transaction, owner: Owner, plan: RollbackPlan) -> None:
-        """Let an entity stay that the run made and others have built on."""
-        going = [key for (kind, key), image in plan.target.items() if kind is ElementKind.ENTITY and image is None]
-        ties = (
-            await transaction.run("snapshots.list_entity_relationships", group_id=owner.group_id, ids=going)
-            if going
-            else []
-        )
-        for row in ties:
-            kind = ElementKind.FACT if row["type"] == "RELATES_TO" else ElementKind.MENTION
-            key = (ElementKind.ENTITY, row["id"])
-            if (kind, row["tie"]) not in plan.target and plan.target[key] is None:
-                plan.target[key] = plan.current[key]
-                detail = "others have built on it since: it stays"
-                plan.conflicts.append(
-                    RollbackConflict(kind="entity", id=row["id"], fields=[EXISTENCE_FIELD], detail=detail)
-                )
+    def add_duplicates(self, holders: Iterable[Row]) -> None:
+        """Note the facts outside the plan that hold a restored hash (`key`); each is a conflict."""
+        restored_ids = self.restored_hashes()
+        for holder in holders:
+            if (ElementKind.FACT, holder["id"]) in self._elements:
+                continue
+            restored_id = restored_ids[holder["key"]]
+            self.duplicates[holder["memory_id"]] = restored_id
+            detail = f"states the same as {restored_id}, which the rollback restores"
+            self._add_conflict(ElementKind.FACT, holder["id"], holder["memory_id"], detail)
 
-    async def _remove_dangling_references(self, transaction: Transaction, owner: Owner, plan: RollbackPlan) -> None:
-        """Take the ids of memories that go out of the facts that point to them."""
-        staying = {
-            image.properties["memory_id"]
-            for (kind, _), image in plan.target.items()
-            if kind is ElementKind.FACT and image
-        }
+    # Entities used after the run
+
+    def removed_entity_ids(self) -> list[str]:
+        """Return the ids of the entities to be removed."""
+        return [
+            element.id
+            for element in self._elements.values()
+            if element.kind is ElementKind.ENTITY and element.target is None
+        ]
+
+    def add_relationship(self, entity_id: str, kind: ElementKind, relationship_id: str) -> None:
+        """Keep an entity that was to be removed if a relationship of it is not part of the plan; it is a conflict."""
+        entity = self._elements[ElementKind.ENTITY, entity_id]
+        if (kind, relationship_id) not in self._elements and entity.target is None:
+            self._set(replace(entity, target=entity.current))
+            detail = "is used by later writes and stays"
+            self._add_conflict(ElementKind.ENTITY, entity_id, None, detail, [EXISTENCE_FIELD])
+
+    # References to removed memories
+
+    def removed_memory_ids(self) -> set[str]:
+        """Return the ids of the memories of which no version remains."""
+        facts = [element for element in self._elements.values() if element.kind is ElementKind.FACT]
+        staying = {element.target.properties["memory_id"] for element in facts if element.target}
         going = {
-            image.properties["memory_id"]
-            for (kind, key), image in plan.current.items()
-            if kind is ElementKind.FACT and image and plan.target[kind, key] is None
-        } - staying
-        if not going:
-            return
-        rows = await transaction.run(
-            "snapshots.find_referencing_facts", group_id=owner.group_id, memory_ids=sorted(going)
-        )
-        ids = [row["id"] for row in rows]
-        images = await fetch_images(transaction, owner.group_id, ElementKind.FACT, ids)
-        for key, image in images.items():
-            place = (ElementKind.FACT, key)
-            wanted = plan.target.setdefault(place, image)
-            plan.current.setdefault(place, image)
-            if wanted is not None:
-                plan.target[place] = _without_references(wanted, going)
+            element.current.properties["memory_id"] for element in facts if element.current and element.target is None
+        }
+        return going - staying
+
+    def remove_references(self, images: Mapping[str, ElementImage]) -> None:
+        """Plan to remove the ids of removed memories from the facts that refer to them; `images` are those facts'."""
+        removed_ids = self.removed_memory_ids()
+        for uuid, image in images.items():
+            element = self._elements.get((ElementKind.FACT, uuid))
+            element = element or PlannedElement(ElementKind.FACT, uuid, current=image, target=image)
+            if element.target is not None:
+                element = replace(element, target=_without_references(element.target, removed_ids))
+            self._set(element)
+
+    # Rows of the queries that carry the plan out
+
+    def ids_to_remove(self, kind: ElementKind) -> list[str]:
+        """Return the ids of the elements to be removed, those to be moved included."""
+        return [
+            element.id
+            for element in self.changed(kind)
+            if element.current is not None and (element.target is None or element.is_moved)
+        ]
+
+    def rows_to_restore(self, kind: ElementKind) -> list[Row]:
+        """Return the rows of the elements to be created, those to be moved included."""
+        return [
+            {
+                "id": element.id,
+                "properties": element.target.properties,
+                "source": element.target.source,
+                "target": element.target.target,
+                "labels": list(element.target.labels),
+            }
+            for element in self.changed(kind)
+            if element.target is not None and (element.current is None or element.is_moved)
+        ]
+
+    def rows_to_update(self, kind: ElementKind) -> list[Row]:
+        """Return the rows of the elements to be changed in place, always with the hash that makes a fact unique."""
+        rows = []
+        for element in self.changed(kind):
+            current, target = element.current, element.target
+            if current is None or target is None or element.is_moved:
+                continue
+            properties = diff_properties(current.properties, target.properties)
+            if target.properties.get("active_hash"):
+                properties["active_hash"] = target.properties["active_hash"]
+            rows.append(
+                {
+                    "id": element.id,
+                    "properties": properties,
+                    "labels": [label for label in target.labels if label not in current.labels],
+                    "removed_labels": [label for label in current.labels if label not in target.labels],
+                }
+            )
+        return rows
 
 
-def _to_rollback_conflict(delta: ElementChange, back: RestoredElement) -> RollbackConflict:
-    fields = list(back.conflicts)
-    detail = "is gone since" if fields == [EXISTENCE_FIELD] else f"was written to since ({', '.join(fields)})"
-    return RollbackConflict(kind=delta.kind.value, id=delta.id, memory_id=delta.memory_id, fields=fields, detail=detail)
-
-
-def _without_references(image: ElementImage, going: set[str]) -> ElementImage:
+def _without_references(image: ElementImage, removed_ids: set[str]) -> ElementImage:
     properties = {
-        name: [item for item in value if item not in going] if name in _REFERENCE_LISTS else value
+        name: [item for item in value if item not in removed_ids] if name in _REFERENCE_LISTS else value
         for name, value in image.properties.items()
-        if not (name in ("superseded_by", "ended_by") and value in going)
+        if not (name in _REFERENCES and value in removed_ids)
     }
-    return ElementImage(properties, image.source, image.target, image.labels)
+    return replace(image, properties=properties)

@@ -1,11 +1,11 @@
-"""Consolidation as callers see it: what may be proposed, what became of it, what it changed."""
+"""Models of consolidation: proposals and their verdicts, runs and their changes, rollbacks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -21,11 +21,13 @@ from pydantic import (
 from graphmem.domain.entity import EntityType
 from graphmem.domain.job import Receipt
 from graphmem.domain.memory import MAX_CONTENT_LENGTH
+from graphmem.domain.snapshot import ElementChange, ElementKind
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.types import EntityName, Id, Metadata, deduplicate
 from graphmem.domain.validation import invalid_input_from
 
 MAX_PROPOSALS = 2000
+"""Most curated proposals that one request may hold."""
 
 
 def _require_two(ids: list[str]) -> list[str]:
@@ -50,7 +52,7 @@ class _Proposal(BaseModel):
 
 
 class Merge(_Proposal):
-    """Two or more statements of one fact become one, which says all that they said."""
+    """Replace statements of one fact by a single statement that says all that they say."""
 
     action: Literal["MERGE"]
     memory_ids: TwoOrMoreIds
@@ -58,14 +60,14 @@ class Merge(_Proposal):
 
 
 class Associate(_Proposal):
-    """Memories that belong together point to one another; nothing else about them changes."""
+    """Make related memories point to one another; nothing else about them changes."""
 
     action: Literal["ASSOCIATE"]
     memory_ids: TwoOrMoreIds
 
 
 class UpdateEntity(_Proposal):
-    """An entity gets attributes (`summary` and `type` are its own) and further names."""
+    """Set attributes of an entity and add aliases; `summary` and `type` are fields of the entity itself."""
 
     action: Literal["UPDATE_ENTITY"]
     entity_id: Id
@@ -80,7 +82,7 @@ class UpdateEntity(_Proposal):
 
 
 class LinkEntities(_Proposal):
-    """Two entities are one thing under two names; the facts of `merge_id` move to `keep_id`."""
+    """Make two entities one: the facts of `merge_id` move to `keep_id`."""
 
     action: Literal["LINK_ENTITIES"]
     keep_id: Id
@@ -94,7 +96,7 @@ class LinkEntities(_Proposal):
 
 
 class CreateEntity(_Proposal):
-    """Something that memories speak of becomes an entity of its own, which they mention."""
+    """Create an entity for something that memories mention, and link them to it."""
 
     action: Literal["CREATE_ENTITY"]
     name: EntityName
@@ -112,7 +114,7 @@ Proposal = Annotated[
     Annotated[Merge | Associate | UpdateEntity | LinkEntities | CreateEntity, Field(discriminator="action")],
     BeforeValidator(_normalise_action),
 ]
-"""One of the five actions of consolidation; anything else is refused."""
+"""One of the five actions of consolidation; any other action is invalid input."""
 
 _PROPOSALS: TypeAdapter[list[Merge | Associate | UpdateEntity | LinkEntities | CreateEntity]] = TypeAdapter(
     Annotated[list[Proposal], Field(min_length=1, max_length=MAX_PROPOSALS)]
@@ -120,16 +122,16 @@ _PROPOSALS: TypeAdapter[list[Merge | Associate | UpdateEntity | LinkEntities | C
 
 
 def parse_proposals(values: Sequence[object]) -> list[Proposal]:
-    """Return proposals given as plain data; raise InvalidInput that lists what is wrong with which."""
+    """Parse proposals given as plain data; raise InvalidInput with one error for each invalid field."""
     try:
         return _PROPOSALS.validate_python(list(values))
     except ValidationError as error:
-        detail = "A proposal cannot be used: see the list of errors."
+        detail = "A proposal is invalid: see the list of errors."
         raise invalid_input_from(error, detail, path=["proposals"]) from None
 
 
 class ProposalVerdict(StrEnum):
-    """What became of a proposal."""
+    """The outcome of a proposal; `planned` replaces `executed` in a dry run and in an aborted run."""
 
     WAITING = "waiting"
     PLANNED = "planned"
@@ -139,10 +141,10 @@ class ProposalVerdict(StrEnum):
 
 
 class ReviewedProposal(BaseModel):
-    """A proposal, the state of things it was made from, and what became of it.
+    """A proposal, the versions it was made from, and its verdict.
 
-    `seen` maps the ids it rests on to their version (a memory) or time of change (an entity); `result_id` is the
-    memory or entity that came of it.
+    `seen` maps the id of each memory it names to a version, and of each entity to its time of change. `result_id` is
+    the memory or entity that the proposal created or changed.
     """
 
     proposal: Proposal
@@ -153,12 +155,12 @@ class ReviewedProposal(BaseModel):
 
     @staticmethod
     def list_from_json(text: str | None) -> list[ReviewedProposal]:
-        """Return the list that `list_to_json` wrote."""
+        """Parse the JSON that `list_to_json` wrote."""
         return _REVIEWED_PROPOSALS.validate_json(text or "[]")
 
     @staticmethod
     def list_to_json(reviewed: Sequence[ReviewedProposal]) -> str:
-        """Return proposals and what became of them as JSON."""
+        """Return reviewed proposals as JSON."""
         return _REVIEWED_PROPOSALS.dump_json(list(reviewed)).decode()
 
 
@@ -166,7 +168,7 @@ _REVIEWED_PROPOSALS = TypeAdapter(list[ReviewedProposal])
 
 
 class RunStatus(StrEnum):
-    """Where a consolidation run stands; `aborted` is the loss guard's."""
+    """The status of a consolidation run; the loss guard ends a run as `aborted`."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -177,12 +179,12 @@ class RunStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether the run does nothing more by itself."""
+        """Whether the run has ended."""
         return self not in (RunStatus.QUEUED, RunStatus.RUNNING)
 
 
 class RunTrigger(StrEnum):
-    """What a run was started by."""
+    """What started a run."""
 
     NIGHTLY = "nightly"
     ON_DEMAND = "on_demand"
@@ -191,7 +193,7 @@ class RunTrigger(StrEnum):
 
 
 class RunPhase(StrEnum):
-    """What a run has behind it."""
+    """The last stage that a run has finished."""
 
     NEW = "new"
     DISCOVERED = "discovered"
@@ -199,24 +201,19 @@ class RunPhase(StrEnum):
     DONE = "done"
 
 
-class GraphChange(BaseModel):
-    """One element of the graph before and after a run; None where it did not exist.
+class MemoryBatch(BaseModel):
+    """Memories that are analysed in one model call; `old` ones are candidates for compression."""
 
-    `kind` is fact (one version of a memory), entity, episode or mention; the images hold its properties and, as
-    `from`, `to` and `labels`, where it lies. The vector, which no run changes, is kept on the node in the graph.
-    """
+    model_config = ConfigDict(frozen=True)
 
-    kind: str
-    id: str
-    memory_id: str | None = None
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
+    memory_ids: list[str]
+    old: bool = False
 
 
 class RollbackConflict(BaseModel):
-    """Something a rollback would restore that has been written to since; `fields` are those that differ."""
+    """An element that was written after the run that a rollback undoes; `fields` are those that differ."""
 
-    kind: str
+    kind: ElementKind
     id: str
     memory_id: str | None = None
     fields: list[str] = Field(default_factory=list)
@@ -224,7 +221,7 @@ class RollbackConflict(BaseModel):
 
 
 class ConsolidationRun(BaseModel):
-    """One consolidation run of a user, or of all users of a tenant (`user_id` null, `parts` its runs)."""
+    """One consolidation run of a user, or of all users of a tenant: then `user_id` is null and `parts` are its runs."""
 
     id: str
     user_id: str | None
@@ -246,12 +243,12 @@ class ConsolidationRun(BaseModel):
     change_count: int = 0
     receipt: Receipt = Field(default_factory=Receipt)
     proposals: list[ReviewedProposal] = Field(default_factory=list)
-    changes: list[GraphChange] = Field(default_factory=list)
+    changes: list[ElementChange] = Field(default_factory=list)
     parts: list[str] = Field(default_factory=list)
 
 
 class RollbackResult(BaseModel):
-    """What a rollback did: the run that records it, how many elements it restored, what it overwrote with force."""
+    """The result of a rollback: the run that records it, the number of elements restored, the conflicts overwritten."""
 
     run_id: str
     rollback_id: str

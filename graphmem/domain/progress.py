@@ -1,19 +1,19 @@
-"""How far something long has come."""
+"""Progress of long operations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 ProgressCallback = Callable[[int, int], None]
-"""Told how many entries of a whole are done, and how many there are."""
+"""Called with the number of entries done and the number of entries in total."""
 
 
-def ignore_progress(_done: int, _of: int) -> None:
-    """Tell nobody."""
+def ignore_progress(_done: int, _total: int) -> None:
+    """Report nothing."""
 
 
 class ProgressCounter:
-    """Counts what is done of a whole and tells it on."""
+    """Counts finished entries and reports the count to a callback."""
 
     def __init__(self, progress: ProgressCallback, total: int) -> None:
         self._progress = progress
@@ -21,6 +21,6 @@ class ProgressCounter:
         self._done = 0
 
     def add(self, count: int) -> None:
-        """Count further entries as done."""
+        """Count `count` more entries as done and report the progress."""
         self._done += count
         self._progress(self._done, self._total)

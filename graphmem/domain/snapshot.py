@@ -1,7 +1,7 @@
-"""Images of graph elements, and the way back from a change: pure.
+"""Before- and after-images of graph elements, and the three-way merge that undoes a change. Pure.
 
-A rollback is a three-way merge of each element: what the run changed goes back to what it was, what nobody but the run
-touched comes out exactly as before, and a property that somebody has written since is a conflict.
+A rollback merges each element: a property that the run changed gets its earlier value back, a property that the run
+left alone keeps its current value, and a property that somebody wrote after the run is a conflict.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
 
 
 class ElementKind(StrEnum):
-    """What an image is of, in the order in which things are put back."""
+    """The kinds of graph elements that a run changes, in the order in which a rollback restores them."""
 
     ENTITY = "entity"
     EPISODE = "episode"
@@ -23,28 +25,61 @@ class ElementKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ElementImage:
-    """One element: its properties without the vector, both ends of a relationship, the labels of a node."""
+    """The state of one element: properties except the vector, ends of a relationship, labels of a node."""
 
     properties: dict[str, Any] = field(default_factory=dict)
     source: str | None = None
     target: str | None = None
     labels: tuple[str, ...] = ()
 
+    @property
+    def endpoints(self) -> tuple[str | None, str | None]:
+        """The ids of both ends of a relationship; None for a node."""
+        return self.source, self.target
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the image as the API shows it: the properties, and the position as `from`, `to` and `labels`."""
+        document = dict(self.properties)
+        if self.source:
+            document |= {"from": self.source, "to": self.target}
+        if self.labels:
+            document["labels"] = list(self.labels)
+        return document
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> ElementImage:
+        """Return the image that `to_dict` wrote."""
+        properties = dict(document)
+        source, target = properties.pop("from", None), properties.pop("to", None)
+        return cls(properties, source, target, tuple(properties.pop("labels", ())))
+
+
+def _parse_image(value: object) -> object:
+    return ElementImage.from_dict(value) if isinstance(value, Mapping) else value
+
+
+ImageField = Annotated[ElementImage, BeforeValidator(_parse_image), PlainSerializer(ElementImage.to_dict)]
+"""An image in a pydantic model: read and written as one flat JSON object."""
+
 
 @dataclass(frozen=True, slots=True)
 class ElementChange:
-    """One element before and after a run; None where it did not exist."""
+    """One graph element before and after a run; None where it did not exist.
+
+    A fact is one version of a memory, and `memory_id` names that memory. The images leave out the vector: a run never
+    changes one, and the store keeps it beside the images.
+    """
 
     kind: ElementKind
     id: str
     memory_id: str | None
-    before: ElementImage | None
-    after: ElementImage | None
+    before: ImageField | None
+    after: ImageField | None
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredElement:
-    """What an element is to become, and the fields that were written to since the run."""
+    """The state that an element is restored to, and the fields that were written after the run."""
 
     image: ElementImage | None
     conflicts: tuple[str, ...] = ()
@@ -54,48 +89,49 @@ VOLATILE_PROPERTIES = frozenset(
     {"access_count", "last_accessed_at", "strength", "confidence", "importance", "updated_at", "decayed_at"}
     | {"consolidated_at", "consolidated_by", "compressed_at", "compressed_by", "reviewed_at"}
 )
-"""What retrieval and maintenance change on their own; it neither conflicts nor is turned back."""
+"""Properties that retrieval and maintenance write: they neither conflict nor go back to their earlier value."""
 
 LIST_PROPERTIES = frozenset(
     {"mentioned_in", "entity_edges", "associations", "supersedes", "aliases", "alias_keys", "entity_ids"}
 )
-"""Lists that grow with every write around an element: only what the run added or removed is turned back."""
+"""Lists that other writes extend: a rollback removes what the run added and adds what the run removed."""
 
 DERIVED_PROPERTIES = frozenset({"updated_at", "search_text", "alias_text", "labels"})
-"""What follows from other properties: it goes back when nobody has touched it, and stays otherwise."""
+"""Properties computed from others: a rollback restores them unless they were written after the run."""
 
 EXISTENCE_FIELD = "existence"
+"""Name of the conflict over an element that was created or deleted after the run."""
+
 ENDPOINTS_FIELD = "ends"
+"""Name of the conflict over a relationship that was moved to other nodes after the run."""
 
 
-def restore_element(delta: ElementChange, current: ElementImage | None) -> RestoredElement:
-    """Return what an element becomes when a run's change of it is undone, given what it is now."""
-    if delta.after is None:
-        return RestoredElement(delta.before, () if current is None else (EXISTENCE_FIELD,))
+def restore_element(change: ElementChange, current: ElementImage | None) -> RestoredElement:
+    """Return the state of an element once a run's change of it is undone, given its current state."""
+    before, after = change.before, change.after
+    if after is None:
+        return RestoredElement(before, () if current is None else (EXISTENCE_FIELD,))
     if current is None:
-        return RestoredElement(delta.before, (EXISTENCE_FIELD,) if delta.before else ())
-    if delta.before is None:
-        return RestoredElement(None, _changed_fields(delta.after, current))
+        return RestoredElement(before, (EXISTENCE_FIELD,) if before else ())
+    if before is None:
+        return RestoredElement(None, _changed_fields(after, current))
     conflicts: list[str] = []
-    ends_moved = (delta.before.source, delta.before.target) != (delta.after.source, delta.after.target)
-    ends = (current.source, current.target)
-    if ends_moved:
-        if ends != (delta.after.source, delta.after.target):
+    endpoints = current.endpoints
+    if before.endpoints != after.endpoints:
+        if endpoints != after.endpoints:
             conflicts.append(ENDPOINTS_FIELD)
-        ends = (delta.before.source, delta.before.target)
+        endpoints = before.endpoints
     properties = dict(current.properties)
-    for name in delta.before.properties.keys() | delta.after.properties.keys():
-        before, after = delta.before.properties.get(name), delta.after.properties.get(name)
-        if before == after:
+    for name in before.properties.keys() | after.properties.keys():
+        old, new = before.properties.get(name), after.properties.get(name)
+        if old == new:
             continue
-        now = current.properties.get(name)
-        value, conflicting = _restore_property(name, before, after, now)
-        if conflicting:
+        properties[name], is_conflict = _restore_property(name, old, new, current.properties.get(name))
+        if is_conflict:
             conflicts.append(name)
-        properties[name] = value
-    labels = delta.before.labels if current.labels == delta.after.labels else current.labels
-    kept = {name: value for name, value in properties.items() if value is not None}
-    return RestoredElement(ElementImage(kept, *ends, labels), tuple(sorted(conflicts)))
+    labels = before.labels if current.labels == after.labels else current.labels
+    present = {name: value for name, value in properties.items() if value is not None}
+    return RestoredElement(ElementImage(present, *endpoints, labels), tuple(sorted(conflicts)))
 
 
 def _restore_property(name: str, before: Any, after: Any, now: Any) -> tuple[Any, bool]:
@@ -109,7 +145,7 @@ def _restore_property(name: str, before: Any, after: Any, now: Any) -> tuple[Any
 
 
 def _undo_list_change(before: list[Any], after: list[Any], now: list[Any]) -> list[Any]:
-    """Return `now` without what the run added and with what it removed."""
+    """Return `now` without the items that the run added, followed by those that it removed."""
     added, removed = set(after) - set(before), [item for item in before if item not in after]
     kept = [item for item in now if item not in added]
     return kept + [item for item in removed if item not in kept]
@@ -122,11 +158,11 @@ def _changed_fields(after: ElementImage, current: ElementImage) -> tuple[str, ..
         if name not in VOLATILE_PROPERTIES | LIST_PROPERTIES | DERIVED_PROPERTIES
         and after.properties.get(name) != current.properties.get(name)
     }
-    if (after.source, after.target) != (current.source, current.target):
+    if after.endpoints != current.endpoints:
         fields.add(ENDPOINTS_FIELD)
     return tuple(sorted(fields))
 
 
-def diff_properties(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties to set so that `current` becomes `wanted`; None takes one away."""
-    return {name: wanted.get(name) for name in current.keys() | wanted.keys() if current.get(name) != wanted.get(name)}
+def diff_properties(current: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties to set so that `current` becomes `target`; None removes a property."""
+    return {name: target.get(name) for name in current.keys() | target.keys() if current.get(name) != target.get(name)}

@@ -1,9 +1,9 @@
-"""Which messages support an answer: one order from what facts and the messages themselves say.
+"""Evidence: ranks the messages that support an answer, by what they say and by the facts taken from them. Pure.
 
-A message inherits from the facts that rest on it: the best of their scores by words, by meaning of the question and by
-meaning of its focus. To that come its own scores by words and by meaning. Scores count by their size and by their
-reciprocal ranks; a message said by somebody the question names counts more. The weights were fitted to whether a
-message is evidence and checked on conversations left out: `docs/retrieval.md` tells how.
+A message has features of its own: its BM25 score and its similarity to the question. From the facts that were taken
+from it, it gets their best BM25 score, their best similarity to the question, and their best similarity to the focus of
+the question. Features count by value and by reciprocal rank; a message whose speaker the question names counts more.
+The weights were fitted to labelled conversations and checked on others: see `docs/retrieval.md`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from graphmem.domain.search_candidates import FactCandidate, MessageContent
 from graphmem.domain.search_models import Evidence
 from graphmem.retrieval.bm25 import bm25_scores
+from graphmem.text.names import name_words
 from graphmem.text.tokenising import tokenize
 
 RANK_K = 20
-"""Constant of the reciprocal ranks `k / (k + rank)`."""
+"""Constant `k` of the reciprocal ranks `k / (k + rank)`; fitted with the weights."""
+
+EVIDENCE_PER_RESULT = 5
+"""Most messages of evidence for each result that a search asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactText:
-    """A candidate fact: its words, its similarity to the question and to the question's focus, its messages."""
+    """A candidate fact: its text, its similarity to the question and to the question's focus, its source messages."""
 
     memory_id: str
     text: str
@@ -32,7 +37,7 @@ class FactText:
 
 @dataclass(frozen=True, slots=True)
 class MessageText:
-    """A candidate message; `speaker_named` tells whether the question names its speaker."""
+    """A candidate message; `speaker_named` says whether the question names its speaker."""
 
     message_id: str
     text: str
@@ -40,50 +45,60 @@ class MessageText:
     speaker_named: bool
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceWeights:
-    """What each feature adds to a message's score; `…_rank` are those of reciprocal ranks."""
-
-    fact_words: float
-    fact_words_rank: float
-    fact_meaning: float
-    fact_meaning_rank: float
-    fact_focus_rank: float
-    words: float
-    meaning: float
-    meaning_rank: float
-    speaker_named: float
-
-
-FITTED_WEIGHTS = EvidenceWeights(
-    fact_words=3.5,
-    fact_words_rank=0.6,
-    fact_meaning=0.1,
-    fact_meaning_rank=2.3,
-    fact_focus_rank=0.9,
-    words=1.1,
-    meaning=0.2,
-    meaning_rank=0.7,
-    speaker_named=2.5,
-)
+FEATURE_WEIGHTS: Mapping[str, float] = {
+    "fact_words": 3.5,
+    "fact_words_rank": 0.6,
+    "fact_meaning": 0.1,
+    "fact_meaning_rank": 2.3,
+    "fact_focus_rank": 0.9,
+    "words": 1.1,
+    "meaning": 0.2,
+    "meaning_rank": 0.7,
+    "speaker_named": 2.5,
+}
+"""Fitted weights of the features of a message; names of reciprocal ranks end in `_rank`."""
 
 
-def message_features(
-    question: str, facts: Sequence[FactText], messages: Sequence[MessageText], languages: tuple[str, ...] = ("en",)
+def describe_facts(facts: Iterable[FactCandidate], similarities: Mapping[str, Sequence[float]]) -> list[FactText]:
+    """Return facts as candidates; `similarities`, by uuid, are those to the question and to its focus."""
+    described = []
+    for fact in facts:
+        similarity, focus_similarity = similarities.get(fact.uuid, (0.0, 0.0))
+        described.append(FactText(fact.memory_id, fact.text, similarity, focus_similarity, fact.message_ids))
+    return described
+
+
+def describe_messages(question: str, messages: Iterable[MessageContent]) -> list[MessageText]:
+    """Return messages as candidates."""
+    question_words = frozenset(name_words(question))
+    return [
+        MessageText(
+            message_id=message.message_id,
+            text=message.content,
+            similarity=message.similarity,
+            speaker_named=not question_words.isdisjoint(name_words(message.speaker or "")),
+        )
+        for message in messages
+    ]
+
+
+def _message_features(
+    question: str, facts: Sequence[FactText], messages: Sequence[MessageText], languages: tuple[str, ...]
 ) -> list[dict[str, float]]:
-    """Return the features of each message under the names of `EvidenceWeights`."""
+    """Return the features of each message, by the names of `FEATURE_WEIGHTS`."""
     question_tokens = tokenize(question, languages)
-    own = {message.message_id: index for index, message in enumerate(messages)}
+    indexes = {message.message_id: index for index, message in enumerate(messages)}
     by_words = _share_of_max(bm25_scores(question_tokens, [tokenize(fact.text, languages) for fact in facts]))
-    fact_words = _best_fact_scores(by_words, facts, own)
-    fact_meaning = _best_fact_scores([fact.similarity for fact in facts], facts, own)
+    fact_words = _best_fact_scores(by_words, facts, indexes)
+    fact_meaning = _best_fact_scores([fact.similarity for fact in facts], facts, indexes)
+    fact_focus = _best_fact_scores([fact.focus_similarity for fact in facts], facts, indexes)
     meaning = [message.similarity for message in messages]
     columns = {
         "fact_words": fact_words,
         "fact_words_rank": _reciprocal_ranks(fact_words),
         "fact_meaning": fact_meaning,
         "fact_meaning_rank": _reciprocal_ranks(fact_meaning),
-        "fact_focus_rank": _reciprocal_ranks(_best_fact_scores([fact.focus_similarity for fact in facts], facts, own)),
+        "fact_focus_rank": _reciprocal_ranks(fact_focus),
         "words": _share_of_max(
             bm25_scores(question_tokens, [tokenize(message.text, languages) for message in messages])
         ),
@@ -95,51 +110,46 @@ def message_features(
 
 
 def rank_messages(
-    question: str,
-    facts: Sequence[FactText],
-    messages: Sequence[MessageText],
-    weights: EvidenceWeights = FITTED_WEIGHTS,
-    languages: tuple[str, ...] = ("en",),
+    question: str, facts: Sequence[FactText], messages: Sequence[MessageText], languages: tuple[str, ...] = ("en",)
 ) -> list[Evidence]:
-    """Return the messages that support an answer, the best first, each with the memories that lead to it.
+    """Return the messages that support an answer, best first, each with the memories that were taken from it.
 
-    Scores lie in (0, 1): the share of what a message could have that is best by every feature.
+    A score of 1 would be that of a message which is best by every feature.
     """
     via: dict[str, list[str]] = {}
     for fact in facts:
         for message_id in fact.message_ids:
             via.setdefault(message_id, []).append(fact.memory_id)
-    by_name = {name: getattr(weights, name) for name in EvidenceWeights.__slots__}
-    most = sum(by_name.values())
+    max_score = sum(FEATURE_WEIGHTS.values())
     scored = [
         Evidence(
             message_id=message.message_id,
-            score=max(0.0, sum(by_name[name] * value for name, value in row.items()) / most),
+            score=max(0.0, sum(FEATURE_WEIGHTS[name] * value for name, value in features.items()) / max_score),
             via=via.get(message.message_id, []),
         )
-        for message, row in zip(messages, message_features(question, facts, messages, languages), strict=True)
+        for message, features in zip(messages, _message_features(question, facts, messages, languages), strict=True)
     ]
-    return sorted(scored, key=lambda each: -each.score)
+    return sorted(scored, key=lambda evidence: -evidence.score)
 
 
-def _share_of_max(scores: Iterable[float]) -> list[float]:
-    listed = list(scores)
-    most = max(listed, default=0.0)
-    return [score / most for score in listed] if most > 0 else listed
+def _share_of_max(scores: Sequence[float]) -> Sequence[float]:
+    highest = max(scores, default=0.0)
+    return [score / highest for score in scores] if highest > 0 else scores
 
 
-def _best_fact_scores(scores: Sequence[float], facts: Sequence[FactText], own: Mapping[str, int]) -> list[float]:
-    best = [0.0] * len(own)
+def _best_fact_scores(scores: Sequence[float], facts: Sequence[FactText], indexes: Mapping[str, int]) -> list[float]:
+    """Return for each message, by its index, the best score of the facts that were taken from it."""
+    best = [0.0] * len(indexes)
     for score, fact in zip(scores, facts, strict=True):
         for message_id in fact.message_ids:
-            if (index := own.get(message_id)) is not None and score > best[index]:
+            if (index := indexes.get(message_id)) is not None and score > best[index]:
                 best[index] = score
     return best
 
 
 def _reciprocal_ranks(scores: Sequence[float]) -> list[float]:
-    """Return `k / (k + rank)` of each score, equal scores sharing the better rank; nothing for a score of 0 or less."""
-    places: dict[float, int] = {}
+    """Return `k / (k + rank)` of each score; equal scores share the better rank, and a score of 0 or less gets 0."""
+    ranks: dict[float, int] = {}
     for rank, score in enumerate(sorted(scores, reverse=True), start=1):
-        places.setdefault(score, rank)
-    return [RANK_K / (RANK_K + places[score]) if score > 0 else 0.0 for score in scores]
+        ranks.setdefault(score, rank)
+    return [RANK_K / (RANK_K + ranks[score]) if score > 0 else 0.0 for score in scores]

@@ -1,67 +1,107 @@
-"""The semantic path: channels side by side, fused, ranked, cut; reinforcement is written behind."""
+"""Search by meaning, by keywords and around named entities, over facts and messages."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from operator import attrgetter
-from typing import NamedTuple
+from functools import partial
 
+from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
-from graphmem.domain.search_candidates import FactCandidate, MessageCandidate
+from graphmem.domain.search_candidates import MessageCandidate
 from graphmem.domain.search_models import (
-    ChannelRank,
-    Explanation,
+    Evidence,
+    MessageHit,
     MessageSearchQuery,
     MessageSearchResponse,
     SearchHit,
     SearchQuery,
     SearchResponse,
+    normalise_query,
 )
 from graphmem.domain.times import Clock
+from graphmem.domain.types import Vector
 from graphmem.embedding import Embedder
-from graphmem.errors import InvalidInput
-from graphmem.retrieval.bm25 import bm25_scores
-from graphmem.retrieval.channels import ChannelQuery, SearchChannels
 from graphmem.retrieval.entity_name_cache import EntityNameCache
-from graphmem.retrieval.message_search import EvidenceCandidates, MessageRanker
-from graphmem.retrieval.rank_fusion import max_rrf_score, reciprocal_rank_fusion
+from graphmem.retrieval.evidence import EVIDENCE_PER_RESULT, describe_facts, describe_messages, rank_messages
+from graphmem.retrieval.name_index import EntityMention, MentionKind, question_focus
+from graphmem.retrieval.ranking import (
+    FactsByChannel,
+    ScoredFact,
+    apply_rerank_scores,
+    explain,
+    rank_facts,
+    rescore_keyword_channel,
+)
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.retrieval.rerank import CrossEncoderReranker
-from graphmem.retrieval.score_factors import ScoreFactors, score_factors
-from graphmem.retrieval.search_preparer import SearchPreparer
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
+from graphmem.store.fulltext import FACT_FIELDS, MESSAGE_FIELDS
 from graphmem.store.search import SearchStore
-from graphmem.text.time_expressions import TimeRange, find_time_ranges
-from graphmem.text.tokenising import tokenize
+from graphmem.text.lucene import build_lucene_query, query_terms
+from graphmem.text.time_expressions import find_time_ranges
 
-CHANNEL_WEIGHTS = {"semantic": 0.5, "keyword": 1.0, "graph": 0.1}
-EVIDENCE_PER_RESULT = 5
+MIN_CANDIDATES_PER_CHANNEL = 60
+"""Least number of candidates that a channel is asked for; a search with a high limit asks for three times its limit."""
+
+MAX_GRAPH_ENTITIES = 5
+"""Most named entities around which the graph channel searches; the most certain ones are chosen."""
+
+MAX_EMBEDDED_CHARACTERS = 2_000
+"""Longest part of a question that is embedded, in characters; embedders read no more."""
+
 MIN_RERANKED = 30
+"""Least number of facts that a cross-encoder reads; a search with a high limit has three times its limit read."""
 
-HitsByChannel = Mapping[str, Sequence[FactCandidate]]
+MessagesByChannel = Mapping[str, Sequence[MessageCandidate]]
+"""The messages that each channel found, best first."""
 
-_by_score = attrgetter("score")
+
+@dataclass(frozen=True, slots=True)
+class NamedEntities:
+    """The entities that a question names, as of a write version of the user."""
+
+    version: int
+    mentions: list[EntityMention]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the entities around which the graph channel searches."""
+        named = [mention.id for mention in self.mentions if mention.kind is not MentionKind.SELF_REFERENCE]
+        return named[:MAX_GRAPH_ENTITIES]
 
 
-class ScoredFact(NamedTuple):
-    """A fact with its fused score and what multiplies it to its final score.
+@dataclass(frozen=True, slots=True)
+class PreparedSearch:
+    """What the steps of one search share; `candidates` is the number of rows that a channel is asked for.
 
-    What a cross-encoder says stands for the fused score where there is one.
+    `named` and `vectors` are tasks that several steps await; they are None where no step needs them. The vectors are
+    that of the question and, for a search with messages, that of its focus.
     """
 
-    fact: FactCandidate
-    score: float
-    rrf: float
-    factors: ScoreFactors
-    rerank: float | None = None
+    owner: Owner
+    text: str
+    now: datetime
+    filters: FactFilters
+    candidates: int
+    words: list[str]
+    searches_graph: bool
+    named: asyncio.Task[NamedEntities] | None
+    vectors: asyncio.Task[list[Vector]] | None
+
+    def lucene_query(self, fields: Sequence[str]) -> str | None:
+        """Return the full-text query for the words of the search in some fields; None without words."""
+        if not self.words:
+            return None
+        return build_lucene_query(self.words, self.owner.readable_group_keys, fields)
 
 
 class HybridSearch:
-    """Search by meaning, words and neighbourhood, over facts and messages."""
+    """Searches facts and messages through several channels at once."""
 
     def __init__(
         self,
@@ -77,124 +117,195 @@ class HybridSearch:
         languages: Sequence[str] = ("en",),
     ) -> None:
         self._store = store
-        self._channels = SearchChannels(store)
-        self._preparer = SearchPreparer(entities, name_cache, embedder, clock, tuple(languages))
-        self._messages = MessageRanker(store, episodes, tuple(languages))
+        self._entities = entities
+        self._episodes = episodes
+        self._name_cache = name_cache
         self._reinforcement = reinforcement
-        self._k = rrf_k
+        self._embedder = embedder
+        self._clock = clock
+        self._rrf_k = rrf_k
         self._reranker = reranker
         self._languages = tuple(languages)
 
+    @property
+    def can_rerank(self) -> bool:
+        """Whether a cross-encoder is configured."""
+        return self._reranker is not None
+
     async def search(self, owner: Owner, query: SearchQuery) -> SearchResponse:
-        """Return what answers the query, best first; raise InvalidInput for one that cannot be asked."""
+        """Return the memories that answer a query, best first; raise InvalidInput for an empty query.
+
+        At least one channel must be on, and `rerank` needs `can_rerank`.
+        """
         started = time.perf_counter()
-        if not (query.semantic or query.keyword or query.graph):
-            raise InvalidInput("Every channel is switched off: leave semantic, keyword or graph on.")
-        if query.rerank and self._reranker is None:
-            raise InvalidInput("No cross-encoder is configured: set GRAPHMEM_RERANK_MODEL, or leave rerank off.")
-        prepared = await self._preparer.prepare(owner, query)
-        hits_by_channel, messages, time_ranges = await asyncio.gather(
-            self._facts(prepared.channel_query),
-            self._channels.messages(prepared.channel_query) if query.include_messages else _no_messages(),
-            asyncio.to_thread(find_time_ranges, prepared.text, prepared.now, self._languages),
+        search = await self._prepare(owner, query)
+        facts, messages, time_ranges = await asyncio.gather(
+            self._find_facts(search),
+            self._find_messages(search) if query.include_messages else _find_nothing(),
+            asyncio.to_thread(find_time_ranges, search.text, search.now, self._languages),
         )
-        ranked = self._rank(hits_by_channel, query, time_ranges, prepared.now)
+        ranked = rank_facts(facts, query.persona, time_ranges, search.now, self._rrf_k)
         if query.rerank:
-            ranked = await self._rerank(prepared.text, ranked, query.limit)
-        chosen = [each for each in ranked if each.score >= (query.min_score or 0.0)][: query.limit]
-        memories, (hits, evidence) = await asyncio.gather(
-            self._store.load_memories([each.fact.uuid for each in chosen], prepared.now),
-            self._messages.rank(prepared, [each.fact for each in ranked], messages, query.limit),
+            ranked = await self._rerank(search.text, ranked, query.limit)
+        best = [scored for scored in ranked if scored.score >= (query.min_score or 0.0)][: query.limit]
+        memories, (message_hits, evidence) = await asyncio.gather(
+            self._store.load_memories([scored.fact.uuid for scored in best], search.now),
+            self._rank_messages(search, ranked, messages, query.limit),
         )
         if query.reinforce:
             self._reinforcement.record(owner, memories)
         return SearchResponse(
             results=[
-                SearchHit(
-                    memory=memory, score=each.score, explain=_explain(each, hits_by_channel) if query.explain else None
-                )
-                for each, memory in zip(chosen, memories, strict=True)
+                SearchHit(memory=memory, score=scored.score, explain=explain(scored, facts) if query.explain else None)
+                for scored, memory in zip(best, memories, strict=True)
             ],
-            messages=hits,
+            messages=message_hits,
             evidence=evidence[: EVIDENCE_PER_RESULT * query.limit],
             took_ms=round((time.perf_counter() - started) * 1000, 3),
         )
 
-    async def messages(self, owner: Owner, query: MessageSearchQuery) -> MessageSearchResponse:
-        """Return the messages that answer a query, best first."""
-        prepared = await self._preparer.prepare(owner, SearchQuery(query=query.query, limit=query.limit, graph=False))
-        hits_by_channel = await self._channels.messages(prepared.channel_query)
-        hits, _ = await self._messages.rank(prepared, [], hits_by_channel, query.limit)
+    async def search_messages(self, owner: Owner, query: MessageSearchQuery) -> MessageSearchResponse:
+        """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""
+        search = await self._prepare(owner, SearchQuery(query=query.query, limit=query.limit, graph=False))
+        messages = await self._find_messages(search)
+        hits, _ = await self._rank_messages(search, [], messages, query.limit)
         return MessageSearchResponse(results=hits)
 
-    async def evidence_candidates(self, owner: Owner, query: SearchQuery) -> EvidenceCandidates:
-        """Return what the order of evidence is made from, for those who measure it."""
-        prepared = await self._preparer.prepare(owner, query)
-        hits_by_channel, messages = await asyncio.gather(
-            self._facts(prepared.channel_query), self._channels.messages(prepared.channel_query)
+    # Preparing
+
+    async def _prepare(self, owner: Owner, query: SearchQuery) -> PreparedSearch:
+        """Resolve the filters, and start to find the named entities and to embed the question."""
+        text, now = normalise_query(query.query), self._clock()
+        entity_ids = await self._entities.resolve_entity_ids(owner, query.entity) if query.entity else None
+        needs_focus = query.semantic and query.include_messages
+        named = asyncio.create_task(self._find_named(owner, text)) if query.graph or needs_focus else None
+        vectors = asyncio.create_task(self._embed(text, named if needs_focus else None)) if query.semantic else None
+        return PreparedSearch(
+            owner=owner,
+            text=text,
+            now=now,
+            filters=query.resolve(entity_ids, now),
+            candidates=max(MIN_CANDIDATES_PER_CHANNEL, 3 * query.limit),
+            words=query_terms(text) if query.keyword else [],
+            searches_graph=query.graph,
+            named=named,
+            vectors=vectors,
         )
-        pool = {fact.uuid: fact for facts in hits_by_channel.values() for fact in facts}
-        return await self._messages.evidence_candidates(prepared, list(pool.values()), messages)
 
-    async def _facts(self, channel_query: ChannelQuery) -> dict[str, list[FactCandidate]]:
-        """Return what the channels find; the order by words is that of the candidates' own statistics."""
-        found = await self._channels.facts(channel_query)
-        if "keyword" not in found:
-            return found
-        pool = {fact.uuid: fact for facts in found.values() for fact in facts}
-        by_words = bm25_scores(
-            tokenize(channel_query.keyword_text, self._languages),
-            [tokenize(fact.text, self._languages) for fact in pool.values()],
+    async def _find_named(self, owner: Owner, text: str, *, refresh: bool = False) -> NamedEntities:
+        """Return the entities that a text names; without `refresh`, names may be those of an earlier write version."""
+        if refresh:
+            version = await self._name_cache.write_version(owner)
+        else:
+            version = await self._name_cache.last_seen_version(owner)
+        return NamedEntities(version, await self._name_cache.find(owner, text, version))
+
+    async def _embed(self, text: str, named: asyncio.Task[NamedEntities] | None) -> list[Vector]:
+        """Return the vector of a question and, with its named entities, that of its focus."""
+        texts = [text]
+        if named is not None:
+            texts.append(question_focus(text, (await named).mentions, self._languages) or text)
+        return await self._embedder.embed([text[:MAX_EMBEDDED_CHARACTERS] for text in texts], query=True)
+
+    # Channels
+
+    async def _find_facts(self, search: PreparedSearch) -> FactsByChannel:
+        by_vector, by_text = await asyncio.gather(self._find_facts_by_vector(search), self._find_facts_by_text(search))
+        return rescore_keyword_channel({**by_vector, **by_text}, search.text, self._languages)
+
+    async def _find_facts_by_vector(self, search: PreparedSearch) -> FactsByChannel:
+        if search.vectors is None:
+            return {}
+        vector, *_ = await search.vectors
+        found = await self._store.find_facts_by_vector(search.owner, vector, search.filters, search.candidates)
+        return {"semantic": found}
+
+    async def _find_facts_by_text(self, search: PreparedSearch) -> FactsByChannel:
+        """Search by keywords and around the named entities, in one query.
+
+        The query returns the user's write version. If the names are those of an earlier version, it is repeated with
+        the current names.
+        """
+        if not search.words and not search.searches_graph:
+            return {}
+        find = partial(
+            self._store.find_facts_by_text,
+            search.owner,
+            search.lucene_query(FACT_FIELDS),
+            filters=search.filters,
+            limit=search.candidates,
         )
-        scores = dict(zip(pool, by_words, strict=True))
-        scored = [fact._replace(score=scores[fact.uuid]) for fact in found["keyword"]]
-        return {**found, "keyword": sorted(scored, key=_by_score, reverse=True)}
+        if search.named is None or not search.searches_graph:
+            return {"keyword": (await find([])).by_words}
+        named = await search.named
+        found = await find(named.ids)
+        if found.write_version != named.version:
+            found = await find((await self._find_named(search.owner, search.text, refresh=True)).ids)
+        return {**({"keyword": found.by_words} if search.words else {}), "graph": found.near_entities}
 
-    def _rank(
-        self, hits_by_channel: HitsByChannel, query: SearchQuery, time_ranges: Sequence[TimeRange], now: datetime
-    ) -> list[ScoredFact]:
-        """Return the facts found, by fused score times their factors."""
-        found = {fact.uuid: fact for facts in hits_by_channel.values() for fact in facts}
-        rankings = {name: [fact.uuid for fact in facts] for name, facts in hits_by_channel.items()}
-        max_score = max_rrf_score(rankings, CHANNEL_WEIGHTS, self._k)
-        now_ms = int(now.timestamp() * 1000)
-        scored = []
-        for uuid, fused in reciprocal_rank_fusion(rankings, CHANNEL_WEIGHTS, self._k).items():
-            multipliers = score_factors(found[uuid], query.persona, time_ranges, now_ms)
-            scored.append(
-                ScoredFact(found[uuid], fused / max_score * multipliers.product, fused / max_score, multipliers)
-            )
-        return sorted(scored, key=_by_score, reverse=True)
+    async def _find_messages(self, search: PreparedSearch) -> MessagesByChannel:
+        by_vector, by_words = await asyncio.gather(
+            self._find_messages_by_vector(search), self._find_messages_by_words(search)
+        )
+        return {**by_vector, **by_words}
 
-    async def _rerank(self, text: str, ranked: list[ScoredFact], limit: int) -> list[ScoredFact]:
-        """Return the best by a cross-encoder; it reads three times as many as are wanted, and no others are left."""
+    async def _find_messages_by_vector(self, search: PreparedSearch) -> MessagesByChannel:
+        if search.vectors is None:
+            return {}
+        vector, *_ = await search.vectors
+        known_at = search.filters.known_at
+        found = await self._store.find_messages_by_vector(search.owner, vector, known_at, search.candidates)
+        return {"semantic": found}
+
+    async def _find_messages_by_words(self, search: PreparedSearch) -> MessagesByChannel:
+        lucene = search.lucene_query(MESSAGE_FIELDS)
+        if lucene is None:
+            return {}
+        known_at = search.filters.known_at
+        found = await self._store.find_messages_by_words(search.owner, lucene, known_at, search.candidates)
+        return {"keyword": found}
+
+    # Ranking
+
+    async def _rerank(self, text: str, ranked: Sequence[ScoredFact], limit: int) -> list[ScoredFact]:
+        """Return the best facts in the order of the cross-encoder; the facts that it does not read are dropped."""
         assert self._reranker
         read = ranked[: max(MIN_RERANKED, 3 * limit)]
-        scores = await self._reranker.score(text, [each.fact.content for each in read])
-        scored = [
-            each._replace(score=score * each.factors.product, rerank=score)
-            for each, score in zip(read, scores, strict=True)
-        ]
-        return sorted(scored, key=_by_score, reverse=True)
+        scores = await self._reranker.score(text, [scored.fact.content for scored in read])
+        return apply_rerank_scores(read, scores)
+
+    async def _rank_messages(
+        self, search: PreparedSearch, ranked: Sequence[ScoredFact], found: MessagesByChannel, limit: int
+    ) -> tuple[list[MessageHit], list[Evidence]]:
+        """Return up to `limit` of the messages found, and all messages that support an answer, each best first.
+
+        A message also supports an answer through the facts that were taken from it.
+        """
+        if not found:
+            return [], []
+        found_ids = dict.fromkeys(message.message_id for messages in found.values() for message in messages)
+        source_ids = dict.fromkeys(message_id for scored in ranked for message_id in scored.fact.message_ids)
+        vectors = await search.vectors if search.vectors else []
+        similarities, contents = await asyncio.gather(
+            self._store.compute_fact_similarities(
+                [scored.fact.uuid for scored in ranked], vectors if len(vectors) > 1 else []
+            ),
+            self._store.load_message_contents(
+                search.owner,
+                list(found_ids | source_ids),
+                vectors[0] if vectors else None,
+                search.filters.known_at,
+            ),
+        )
+        facts = describe_facts([scored.fact for scored in ranked], similarities)
+        messages = describe_messages(search.text, contents)
+        found_messages = [message for message in messages if message.message_id in found_ids]
+        best = rank_messages(search.text, [], found_messages, self._languages)[:limit]
+        stored = await self._episodes.load_messages(search.owner, [hit.message_id for hit in best])
+        by_id = {message.id: message for message in stored}
+        hits = [MessageHit(message=by_id[hit.message_id], score=hit.score) for hit in best if hit.message_id in by_id]
+        return hits, rank_messages(search.text, facts, messages, self._languages)
 
 
-async def _no_messages() -> dict[str, list[MessageCandidate]]:
+async def _find_nothing() -> MessagesByChannel:
     return {}
-
-
-def _explain(scored: ScoredFact, hits_by_channel: HitsByChannel) -> Explanation:
-    places = {
-        name: ChannelRank(rank=rank, score=fact.score)
-        for name, facts in hits_by_channel.items()
-        for rank, fact in enumerate(facts, start=1)
-        if fact.uuid == scored.fact.uuid
-    }
-    return Explanation(
-        **places,
-        rrf=scored.rrf,
-        persona=scored.factors.persona,
-        decay=scored.factors.decay,
-        importance=scored.factors.importance,
-        time=scored.factors.time,
-        rerank=scored.rerank,
-    )

@@ -1,4 +1,4 @@
-"""The fast path: entities named in a text and what is known about them; no model, no vector."""
+"""The fast path: looks up the entities that a text names and the memories about them, without model or vector."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.store.search import SearchStore
 
 MAX_LOOKUP_ENTITIES = 10
+"""Most entities that one lookup returns."""
+
 MAX_CORE_MEMORIES = 200
+"""Most core memories that are returned; the most important ones are chosen."""
 
 
 class EntityLookup:
-    """Entities by name, and the core memories of a user; both from a cache that no write leaves stale."""
+    """Looks up entities by name and the core memories of a user, from caches that every write invalidates."""
 
     def __init__(
         self,
@@ -43,31 +46,38 @@ class EntityLookup:
         )
 
     async def lookup(self, owner: Owner, text: str, limit: int = 20, *, reinforce: bool = True) -> LookupResponse:
-        """Return the entities a text names with up to `limit` current memories each; an empty text is InvalidInput."""
+        """Return the entities that a text names with up to `limit` current memories each.
+
+        Raises InvalidInput for an empty text. `reinforce` counts a retrieval of each memory.
+        """
         started = time.perf_counter()
         text = normalise_query(text)
         version = await self._name_cache.write_version(owner)
-        named = [each.id for each in (await self._name_cache.find(owner, text, version))[:MAX_LOOKUP_ENTITIES]]
+        mentions = await self._name_cache.find(owner, text, version)
+        entity_ids = [mention.id for mention in mentions[:MAX_LOOKUP_ENTITIES]]
         now = self._clock()
-        key = f"{owner.group_id}@{version}/{limit}/{','.join(named)}"
+        key = f"{owner.group_id}@{version}/{limit}/{','.join(entity_ids)}"
         cached = await self._answers.get(key)
         if cached is None:
             until = now + timedelta(seconds=LOOKUP_TTL_SECONDS)
-            found = await self._store.load_entities_with_facts(owner, named, now, until, limit)
+            found = await self._store.load_entities_with_facts(owner, entity_ids, now, until, limit)
             await self._answers.set(key, found)
         else:
             found = cached
-        entities = [EntityMemories(entity=each.entity, memories=_current(each.memories, now)[:limit]) for each in found]
+        entities = [
+            EntityMemories(entity=known.entity, memories=_current(known.memories, now)[:limit]) for known in found
+        ]
         if reinforce:
-            self._reinforcement.record(owner, {one.id: one for each in entities for one in each.memories}.values())
+            memories = {memory.id: memory for known in entities for memory in known.memories}
+            self._reinforcement.record(owner, memories.values())
         return LookupResponse(
             entities=entities,
             cache="miss" if cached is None else "hit",
             took_ms=round((time.perf_counter() - started) * 1000, 3),
         )
 
-    async def core_memories(self, owner: Owner) -> list[Memory]:
-        """Return the user's core memories (profile scope, importance from 0.8), the most important first."""
+    async def list_core_memories(self, owner: Owner) -> list[Memory]:
+        """Return the user's core memories: those of profile scope from an importance of 0.8, most important first."""
         key = f"{owner.group_id}@{await self._name_cache.write_version(owner)}"
         now = self._clock()
         cached = await self._core.get(key)
@@ -78,16 +88,17 @@ class EntityLookup:
         return _current(cached, now)
 
     async def close(self) -> None:
-        """Let go of the caches."""
+        """Close the caches."""
         await self._answers.close()
         await self._core.close()
 
 
 def _current(memories: list[Memory], now: datetime) -> list[Memory]:
+    """Return the memories that are valid at `now`: a cached answer holds those of some moment of its lifetime."""
     return [
-        each
-        for each in memories
+        memory
+        for memory in memories
         if interval_contains(
-            each.valid_at or MIN_TIME, min(each.invalid_at or MAX_TIME, each.expires_at or MAX_TIME), now
+            memory.valid_at or MIN_TIME, min(memory.invalid_at or MAX_TIME, memory.expires_at or MAX_TIME), now
         )
     ]

@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion: one order out of several."""
+"""Reciprocal rank fusion: combines several rankings into one. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 
+CHANNEL_WEIGHTS: Mapping[str, float] = {"semantic": 0.5, "keyword": 1.0, "graph": 0.1}
+"""Weights of the channels of a search; a channel that is not listed has weight 1."""
+
 
 def reciprocal_rank_fusion(
     rankings: Mapping[str, Sequence[Key]], weights: Mapping[str, float], k: int = 60
 ) -> dict[Key, float]:
-    """Return every key with `Σ weight / (k + rank)` over the rankings that hold it, ranks from 1, the best first.
+    """Return the score of every ranked key, best first: the sum of `weight / (k + rank)` over all rankings.
 
-    A ranking without a weight counts once; of a key that a ranking holds twice, its best place counts. Keys of equal
-    score stay in the order in which the rankings bring them up (Cormack, Clarke and Büttcher, SIGIR 2009).
+    Ranks start at 1. A ranking without a weight has weight 1. A key that occurs twice in a ranking counts with its
+    better rank. Keys of equal score keep the order of their first occurrence. See Cormack, Clarke and Büttcher, SIGIR
+    2009.
     """
     scores: dict[Key, float] = {}
     for name, ranking in rankings.items():
@@ -25,5 +29,5 @@ def reciprocal_rank_fusion(
 
 
 def max_rrf_score(names: Iterable[str], weights: Mapping[str, float], k: int = 60) -> float:
-    """Return the score of a key that every ranking of `names` puts first: what scores are divided by."""
+    """Return the score of a key that is first in every named ranking."""
     return sum(weights.get(name, 1.0) for name in names) / (k + 1)

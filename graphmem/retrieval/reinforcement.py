@@ -1,4 +1,4 @@
-"""What is recalled grows stronger: counted in memory, written behind (UMB-08)."""
+"""Counts retrievals in memory and writes them to the graph later: retrieved memories gain strength."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from graphmem.errors import Unavailable
 from graphmem.store.facts import FactStore
 
 FLUSH_SECONDS = 2.0
+"""Seconds between two writes of counted retrievals."""
 
 _log = structlog.get_logger(__name__)
 
 
 class ReinforcementBuffer:
-    """A buffer of retrievals, written every few seconds, when asked for, and at the end."""
+    """A buffer of retrievals, written every `interval_seconds` seconds, by `flush` and by `close`."""
 
     def __init__(self, facts: FactStore, clock: Clock, interval_seconds: float = FLUSH_SECONDS) -> None:
         self._facts = facts
@@ -34,7 +35,7 @@ class ReinforcementBuffer:
         self._closing = asyncio.Event()
 
     def record(self, owner: Owner, memories: Iterable[Memory]) -> None:
-        """Count one retrieval of each memory; global ones are the tenant's."""
+        """Count one retrieval of each memory; that of a global memory counts for the tenant."""
         now = self._clock()
         for memory in memories:
             owned = owner if memory.user_id else owner.tenant_global
@@ -43,27 +44,27 @@ class ReinforcementBuffer:
             self._writer = asyncio.create_task(self._flush_periodically())
 
     async def flush(self) -> None:
-        """Write what has been counted, one short transaction a user; what cannot be written now is kept."""
+        """Write the counted retrievals, one transaction for each user; keep those that cannot be written."""
         async with self._writing:
-            waiting, self._pending = self._pending, defaultdict(dict)
-            for owner, hits in waiting.items():
+            pending, self._pending = self._pending, defaultdict(dict)
+            for owner, counts in pending.items():
                 try:
-                    await self._facts.reinforce(owner, hits)
+                    await self._facts.reinforce(owner, counts)
                 except Unavailable as error:
-                    _log.warning("retrievals are not counted yet", reason=error.detail, memories=len(hits))
-                    for memory_id, hit in hits.items():
-                        self._count(owner, memory_id, hit)
+                    _log.warning("retrievals are not written yet", reason=error.detail, memories=len(counts))
+                    for memory_id, count in counts.items():
+                        self._count(owner, memory_id, count)
 
     async def close(self) -> None:
-        """Stop the timer and write what is left."""
+        """Stop the timer and write the remaining retrievals."""
         self._closing.set()
         if self._writer:
             await asyncio.gather(self._writer, return_exceptions=True)
         await self.flush()
 
-    def _count(self, owner: Owner, memory_id: str, hit: RetrievalCount) -> None:
+    def _count(self, owner: Owner, memory_id: str, count: RetrievalCount) -> None:
         pending = self._pending[owner]
-        pending[memory_id] = pending[memory_id].plus(hit) if memory_id in pending else hit
+        pending[memory_id] = pending[memory_id].plus(count) if memory_id in pending else count
 
     async def _flush_periodically(self) -> None:
         while self._pending and not self._closing.is_set():

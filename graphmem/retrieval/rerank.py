@@ -1,4 +1,4 @@
-"""A last look by a cross-encoder, where one is configured: question and statement read together."""
+"""Reranking by a cross-encoder, which reads question and statement together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphmem.errors import ConfigurationError
 
 
 class CrossEncoderReranker:
-    """A cross-encoder of sentence-transformers on this machine, loaded when it is first asked."""
+    """A cross-encoder of sentence-transformers that runs in this process and is loaded on first use."""
 
     def __init__(self, model: str) -> None:
         self._name = model
@@ -18,12 +18,12 @@ class CrossEncoderReranker:
         self._loading = asyncio.Lock()
 
     async def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return how well each text answers, from 0 to 1; raise ConfigurationError when the model cannot be had."""
+        """Return how well each text answers, from 0 to 1; raise ConfigurationError when the model cannot be loaded."""
         async with self._loading:
             if self._model is None:
                 self._model = await asyncio.to_thread(self._load)
         scores = await asyncio.to_thread(self._predict, [(question, text) for text in texts])
-        return [float(each) for each in scores]
+        return [float(score) for score in scores]
 
     def _load(self) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Consolidation on demand: start a run, look at it, undo it."""
+"""Consolidation on demand: start a run, read it, roll it back."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, Stage
-from graphmem.consolidation.discovery import DEFAULT_COLD_MEMORY_POLICY, ColdMemoryPolicy, find_owners_with_work
-from graphmem.consolidation.execution import RunExecutor
+from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.rollback import RunRollback
+from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.domain.consolidation_models import (
     ConsolidationRun,
     Proposal,
@@ -28,33 +28,36 @@ from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
-from graphmem.store.driver import Graph
-from graphmem.store.runs import RunStore
+from graphmem.store.runs import RunStore, RunUpdate
 
 WAIT_SECONDS = 3600.0
+"""How long a caller waits for a run, in seconds."""
+
 FOLLOW_POLL_SECONDS = 0.5
+"""Seconds between two states of a run that a caller follows."""
 
 
 class ConsolidationService:
-    """The verbs of consolidation runs; a user's run is a job in the user's partition, its id the run's."""
+    """Starts, lists and rolls back consolidation runs.
+
+    The run of a user is a job in the user's partition, and the id of the job is that of the run.
+    """
 
     def __init__(
         self,
-        graph: Graph,
+        discovery: Discovery,
         runs: RunStore,
         executor: RunExecutor,
         rollbacks: RunRollback,
         jobs: JobRunner,
         clock: Clock,
-        cold_policy: ColdMemoryPolicy = DEFAULT_COLD_MEMORY_POLICY,
     ) -> None:
-        self._graph = graph
+        self._discovery = discovery
         self._runs = runs
         self._executor = executor
         self._rollbacks = rollbacks
         self._jobs = jobs
         self._clock = clock
-        self._cold_policy = cold_policy
 
     async def start(
         self,
@@ -66,13 +69,13 @@ class ConsolidationService:
         proposals: Sequence[Proposal | dict[str, Any]] | None = None,
         actor: str | None = None,
     ) -> ConsolidationRun | str:
-        """Queue a run of one user, or of all users with memories to look at, and return its id.
+        """Queue a run of one user, or of all users with memories to analyse, and return its id.
 
-        With `proposals`, curated by hand for one user, nothing is discovered or analysed. With `wait` the finished run
-        is returned. Raises InvalidInput for proposals without a user.
+        A run with `proposals`, which a person curated for one user, skips discovery and analysis. With `wait`, return
+        the finished run. Raises InvalidInput for proposals without a user and for invalid proposals.
         """
         if proposals is not None and user_id is None:
-            raise InvalidInput("Curated proposals are for one user: give a user_id.")
+            raise InvalidInput("Curated proposals need a user_id.")
         if user_id is None:
             run_id, jobs = await self._start_all(tenant, dry_run, actor)
         else:
@@ -88,7 +91,7 @@ class ConsolidationService:
         return await self._runs.get(tenant, run_id)
 
     async def follow(self, tenant: str, run_id: str) -> AsyncIterator[ConsolidationRun]:
-        """Yield a run without its changes as it stands from moment to moment, until its jobs have ended."""
+        """Yield the state of a run, without its changes, every half second until its jobs have ended."""
         run = await self._runs.get(tenant, run_id, with_changes=False)
         for job_id in [run_id] if run.user_id is not None else run.parts:
             while not (await self._jobs.wait(job_id, FOLLOW_POLL_SECONDS)).status.is_final:
@@ -98,11 +101,11 @@ class ConsolidationService:
     async def page(
         self, tenant: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> Page[ConsolidationRun]:
-        """List runs without their proposals and changes, the newest first."""
+        """Return a page of runs without their proposals and changes, newest first."""
         owner = make_owner(tenant, user_id) if user_id is not None else None
         runs = await self._runs.list_page(tenant, owner, _parse_cursor(cursor) if cursor else None, limit)
-        following = encode_cursor(runs[-1].created_at.isoformat(), runs[-1].id) if len(runs) == limit else None
-        return Page(items=runs, next_cursor=following)
+        next_cursor = encode_cursor(runs[-1].created_at.isoformat(), runs[-1].id) if len(runs) == limit else None
+        return Page(items=runs, next_cursor=next_cursor)
 
     async def get(self, tenant: str, run_id: str) -> ConsolidationRun:
         """Return a run with its proposals and changes; raise NotFound for one of another tenant."""
@@ -111,17 +114,17 @@ class ConsolidationService:
     async def rollback(
         self, tenant: str, run_id: str, *, force: bool = False, actor: str | None = None
     ) -> RollbackResult:
-        """Undo a run.
+        """Roll back a run.
 
-        Raises Conflict, with the list as its errors, when later writes touched the same things and `force` is not
-        given, and when there is nothing to undo; Gone past the retention.
+        Raises NotFound; Gone past the retention; Conflict when there is nothing to roll back or, without `force`, when
+        later writes changed the same elements, which the errors then list.
         """
         return await self._rollbacks.roll_back(tenant, run_id, force=force, actor=actor)
 
     async def _prepare_proposals(
         self, owner: Owner, proposals: Sequence[Proposal | dict[str, Any]]
     ) -> list[ReviewedProposal]:
-        plain = [each if isinstance(each, dict) else each.model_dump() for each in proposals]
+        plain = [proposal if isinstance(proposal, dict) else proposal.model_dump() for proposal in proposals]
         return await self._executor.attach_versions(owner, parse_proposals(plain))
 
     async def _start_one(
@@ -153,10 +156,10 @@ class ConsolidationService:
         now = self._clock()
         run_id = str(uuid.uuid4())
         await self._runs.create(run_id, tenant, None, RunTrigger.ON_DEMAND, now, dry_run=dry_run, actor=actor)
-        owners = await find_owners_with_work(self._graph, tenant, now, self._cold_policy)
+        owners = await self._discovery.find_owners(tenant, now)
         parts = [await self._start_one(owner, dry_run, actor, None, run_id) for owner in owners]
-        # The whole has no work of its own: its status is what its parts come to.
-        await self._runs.update(run_id, status=RunStatus.SUCCEEDED.value, phase=RunPhase.DONE.value, finished_at=now)
+        # The run over all users does nothing itself: readers see the status of its parts.
+        await self._runs.update(run_id, RunUpdate(status=RunStatus.SUCCEEDED, phase=RunPhase.DONE, finished_at=now))
         return run_id, parts
 
 
@@ -165,11 +168,11 @@ def _parse_cursor(cursor: str) -> tuple[datetime, str]:
     try:
         return datetime.fromisoformat(at), run_id
     except ValueError:
-        raise InvalidInput("The cursor is not one of this list: take it from `next_cursor`.") from None
+        raise InvalidInput("The cursor belongs to another list: use the `next_cursor` of this one.") from None
 
 
 async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings) -> None:
-    """Keep the three stages of the night in the configured zone; without `nightly`, keep none."""
+    """Schedule the three nightly stages in the configured time zone; without `nightly`, remove their schedules."""
     cron_by_stage = {
         Stage.DISCOVERY: settings.consolidation_discovery,
         Stage.ANALYSIS: settings.consolidation_analysis,

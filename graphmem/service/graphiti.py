@@ -1,7 +1,7 @@
-"""Reading a user's memories with Graphiti's own search, over the same graph (extra `graphiti`).
+"""Graphiti's own search on graphmem's graph (extra `graphiti`).
 
-Graphiti refuses group ids with a colon, so a user is named to it by the entities the facts begin at. Words of what was
-written a moment ago may be missing: no write waits for the full-text index that only Graphiti asks.
+Graphiti rejects group ids with a colon, so its search is limited to a user by the entities that the user's facts start
+at. It may miss the words of the latest writes: no write waits for the full-text index that only Graphiti uses.
 """
 
 from __future__ import annotations
@@ -19,26 +19,39 @@ from graphmem.store.driver import Graph
 
 if TYPE_CHECKING:
     from graphiti_core import Graphiti
+    from graphiti_core.driver.driver import GraphDriver
     from graphiti_core.search.search_filters import SearchFilters
 
 PLACEHOLDER_API_KEY = "unused"
-"""Key for the model clients that Graphiti insists on and its search never calls."""
+"""Key of the model clients that Graphiti requires and that its search does not call."""
 
 
 @asynccontextmanager
 async def open_graphiti(settings: Settings, uri: str, password: str, embedder: Embedder) -> AsyncIterator[Graphiti]:
     """Open Graphiti on graphmem's database with graphmem's vectors; raise ConfigurationError without the extra."""
-    os.environ.setdefault("GRAPHITI_TELEMETRY_ENABLED", "false")
-    # Graphiti reads the size of vectors from the environment when it is first imported.
-    os.environ.setdefault("EMBEDDING_DIM", str(embedder.dimension))
+    configure_graphiti(embedder)
     try:
-        from graphiti_core import Graphiti
-        from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
-        from graphiti_core.embedder.client import EmbedderClient
-        from graphiti_core.llm_client.config import LLMConfig
-        from graphiti_core.llm_client.openai_client import OpenAIClient
+        from graphiti_core.driver.neo4j_driver import Neo4jDriver
     except ImportError as error:
         raise ConfigurationError("Graphiti is not installed: `pip install 'graphmem[graphiti]'`.") from error
+    async with connect_graphiti(Neo4jDriver(uri, settings.neo4j_user, password), embedder) as graphiti:
+        yield graphiti
+
+
+def configure_graphiti(embedder: Embedder) -> None:
+    """Switch telemetry off and set the size of vectors, which Graphiti reads when it is first imported."""
+    os.environ.setdefault("GRAPHITI_TELEMETRY_ENABLED", "false")
+    os.environ.setdefault("EMBEDDING_DIM", str(embedder.dimension))
+
+
+@asynccontextmanager
+async def connect_graphiti(driver: GraphDriver, embedder: Embedder) -> AsyncIterator[Graphiti]:
+    """Open Graphiti over a driver with graphmem's vectors; close both at the end."""
+    from graphiti_core import Graphiti
+    from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
+    from graphiti_core.embedder.client import EmbedderClient
+    from graphiti_core.llm_client.config import LLMConfig
+    from graphiti_core.llm_client.openai_client import OpenAIClient
 
     class SharedEmbedder(EmbedderClient):
         async def create(self, input_data: str | list[str] | Iterable[int] | Iterable[Iterable[int]]) -> list[float]:
@@ -50,9 +63,7 @@ async def open_graphiti(settings: Settings, uri: str, password: str, embedder: E
 
     config = LLMConfig(api_key=PLACEHOLDER_API_KEY)
     graphiti = Graphiti(
-        uri,
-        settings.neo4j_user,
-        password,
+        graph_driver=driver,
         llm_client=OpenAIClient(config),
         embedder=SharedEmbedder(),
         cross_encoder=OpenAIRerankerClient(config),
@@ -64,7 +75,7 @@ async def open_graphiti(settings: Settings, uri: str, password: str, embedder: E
 
 
 async def build_user_filter(graph: Graph, owner: Owner, *, current: bool = True) -> SearchFilters:
-    """Return the filter that keeps Graphiti's search to one user, and to what is believed and open with `current`."""
+    """Return the filter that limits Graphiti's search to one user and, with `current`, to believed and open facts."""
     from graphiti_core.search.search_filters import ComparisonOperator, DateFilter, SearchFilters
 
     rows = await graph.fetch("entities.list_ids", group_id=owner.group_id)

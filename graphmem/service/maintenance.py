@@ -1,4 +1,4 @@
-"""Maintenance, every night and on demand."""
+"""Maintenance on demand and every night."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from graphmem.settings import Settings
 
 SCHEDULE_NAME = "maintenance"
 WAIT_SECONDS = 900.0
+"""How long a caller waits for maintenance, in seconds."""
 
 
 class MaintenanceService:
-    """The verb of maintenance, done by a worker."""
+    """Has a worker do maintenance tasks."""
 
     def __init__(self, jobs: JobRunner) -> None:
         self._jobs = jobs
 
     async def run(self, tenant: str, tasks: Sequence[MaintenanceTask]) -> MaintenanceResults:
-        """Do the tasks for a tenant now and return what each did; raise JobStoreUnavailable when no worker does them."""
+        """Do the tasks for a tenant now and return the counts of each.
+
+        Raises JobStoreUnavailable when no worker has done them in time, and GraphmemError when they fail.
+        """
         payload = {"tenant": tenant, "tasks": list(tasks)}
         job_id = await self._jobs.enqueue(MAINTENANCE_JOB, f"maintenance:{tenant}", payload, str(uuid.uuid4()))
         job = await self._jobs.wait(job_id, WAIT_SECONDS)
@@ -31,7 +35,7 @@ class MaintenanceService:
             raise GraphmemError(f"Maintenance failed: {job.error}")
         if not job.status.is_final:
             raise JobStoreUnavailable(
-                f"Maintenance is not done yet: see that a worker runs, then look at the job {job_id}."
+                f"Maintenance has not ended yet: check that a worker runs, then look at the job {job_id}."
             )
         return {
             MaintenanceTask(action["task"]): {name: value for name, value in action.items() if name != "task"}
@@ -40,7 +44,7 @@ class MaintenanceService:
 
 
 async def schedule_maintenance(jobs: JobRunner, settings: Settings) -> None:
-    """Keep the nightly maintenance in the configured zone; without `nightly`, keep none."""
+    """Schedule nightly maintenance in the configured time zone; without `nightly`, remove the schedule."""
     if settings.nightly:
         await jobs.schedule(SCHEDULE_NAME, settings.maintenance_schedule, settings.timezone, MAINTENANCE_JOB, {})
     else:

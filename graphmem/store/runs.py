@@ -1,4 +1,4 @@
-"""Consolidation runs as nodes one can look at in Neo4j Browser."""
+"""Consolidation runs as nodes: `(:ConsolidationRun)`, with their changes and, over all users, their parts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from graphmem.domain.consolidation_models import (
+    Associate,
     ConsolidationRun,
-    GraphChange,
+    MemoryBatch,
+    Merge,
     ProposalVerdict,
     ReviewedProposal,
     RunPhase,
@@ -20,22 +22,67 @@ from graphmem.domain.consolidation_models import (
 )
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
-from graphmem.domain.snapshot import ElementChange, ElementImage
+from graphmem.domain.snapshot import ElementChange
 from graphmem.errors import NotFound
+from graphmem.store import snapshots
 from graphmem.store.driver import Graph, Row, Transaction
-from graphmem.store.snapshots import SnapshotStore
 
-_CHANGE_LIST = TypeAdapter(list[GraphChange])
+_CHANGE_LIST = TypeAdapter(list[ElementChange])
+_BATCH_LIST = TypeAdapter(list[MemoryBatch])
+
+_SCALARS = ("id", "phase", "trigger", "dry_run", "actor", "reason", "created_at", "finished_at", "undoes", "undone_by")
+_COUNTS = ("candidates", "batches", "batches_done", "executed", "refused", "change_count")
+
 MAX_RETURNED_CHANGES = 5000
-"""How many changes a run is shown with at most."""
+"""Most changes that a run is returned with."""
+
+
+class RunUpdate(BaseModel):
+    """The fields of a run to set. A field that is not given keeps its value; None removes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_enum_values=True)
+
+    status: RunStatus | None = None
+    phase: RunPhase | None = None
+    reason: str | None = None
+    finished_at: datetime | None = None
+    undone_by: str | None = None
+    batches: list[MemoryBatch] | None = None
+    batches_done: int | None = None
+    proposals: list[ReviewedProposal] | None = None
+    receipt: Receipt | None = None
+    change_count: int | None = None
+    preview: list[ElementChange] | None = None
+
+    def to_properties(self) -> dict[str, Any]:
+        """Return the properties of the run's node to set; counts follow from batches and proposals."""
+        lists = {"batches", "proposals", "receipt", "preview"}
+        properties = self.model_dump(exclude_unset=True, exclude=lists)
+        if self.batches is not None:
+            properties["batch_ids"] = _BATCH_LIST.dump_json(self.batches).decode()
+            properties["batches"] = len(self.batches)
+            properties["candidates"] = sum(len(batch.memory_ids) for batch in self.batches)
+        if self.proposals is not None:
+            verdicts = [proposal.verdict for proposal in self.proposals]
+            properties["proposals"] = ReviewedProposal.list_to_json(self.proposals)
+            properties["executed"] = sum(
+                verdict in (ProposalVerdict.EXECUTED, ProposalVerdict.PLANNED) for verdict in verdicts
+            )
+            properties["refused"] = sum(
+                verdict in (ProposalVerdict.REFUSED, ProposalVerdict.STALE) for verdict in verdicts
+            )
+        if self.receipt is not None:
+            properties["receipt"] = self.receipt.model_dump_json()
+        if self.preview is not None:
+            properties["preview"] = _CHANGE_LIST.dump_json(self.preview).decode()
+        return properties
 
 
 class RunStore:
-    """Runs of all users, found by id within a tenant."""
+    """Consolidation runs of all users, found by id within a tenant."""
 
-    def __init__(self, graph: Graph, snapshots: SnapshotStore) -> None:
+    def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._snapshots = snapshots
 
     async def create(
         self,
@@ -51,15 +98,14 @@ class RunStore:
         phase: RunPhase = RunPhase.NEW,
         parent_run_id: str | None = None,
         undoes: str | None = None,
-        status: RunStatus = RunStatus.QUEUED,
         transaction: Transaction | None = None,
     ) -> None:
-        """Write a run of a user, or of all users of the tenant (`owner` None)."""
+        """Write a queued run of one user, or of all users of the tenant when `owner` is None."""
         properties = {
             "id": run_id,
             "tenant": tenant,
             "group_id": owner.group_id if owner else None,
-            "status": status.value,
+            "status": RunStatus.QUEUED.value,
             "phase": phase.value,
             "trigger": trigger.value,
             "dry_run": dry_run,
@@ -70,54 +116,42 @@ class RunStore:
         }
 
         async def work(inside: Transaction) -> None:
-            await inside.run("consolidation.create_run", properties=properties)
+            await inside.run("runs.create", properties=properties)
             if parent_run_id:
-                await inside.run("consolidation.add_child_run", run_id=parent_run_id, part_id=run_id)
+                await inside.run("runs.add_child", run_id=parent_run_id, part_id=run_id)
 
         await (work(transaction) if transaction else self._graph.write(work))
 
-    async def update(self, run_id: str, transaction: Transaction | None = None, **properties: Any) -> None:
-        """Set what has become of a run; `proposals` and `receipt` are given as models."""
-        if "proposals" in properties:
-            judged: Sequence[ReviewedProposal] = properties["proposals"]
-            properties["proposals"] = ReviewedProposal.list_to_json(judged)
-            properties["executed"] = sum(
-                each.verdict in (ProposalVerdict.EXECUTED, ProposalVerdict.PLANNED) for each in judged
-            )
-            properties["refused"] = sum(
-                each.verdict in (ProposalVerdict.REFUSED, ProposalVerdict.STALE) for each in judged
-            )
-        if "receipt" in properties:
-            properties["receipt"] = properties["receipt"].model_dump_json()
+    async def update(self, run_id: str, update: RunUpdate, transaction: Transaction | None = None) -> None:
+        """Set fields of a run, within a transaction of the caller if one is given."""
 
         async def work(inside: Transaction) -> None:
-            await inside.run("consolidation.update_run", run_id=run_id, properties=properties)
+            await inside.run("runs.update", run_id=run_id, properties=update.to_properties())
 
         await (work(transaction) if transaction else self._graph.write(work))
 
     async def get(self, tenant: str, run_id: str, *, with_changes: bool = True) -> ConsolidationRun:
-        """Return a run with its proposals and changes; those of all users are summed up over its parts."""
+        """Return a run with its proposals and up to `MAX_RETURNED_CHANGES` changes; raise NotFound.
+
+        A run over all users sums up its parts.
+        """
 
         async def work(transaction: Transaction) -> ConsolidationRun:
-            row = await self._fetch_run_row(transaction, tenant, run_id)
-            run = _run_with_children(row["run"], row["parts"])
-            if with_changes:
-                left = MAX_RETURNED_CHANGES
-                for part in [row["run"], *row["parts"]]:
-                    if part.get("preview"):
-                        run.changes += _CHANGE_LIST.validate_json(part["preview"])
-                    deltas = await self._snapshots.list_changes(transaction, part["id"], left)
-                    run.changes += [graph_change_from(delta) for delta in deltas]
-                    left -= len(deltas)
-            return run
+            row = await _fetch_run_row(transaction, tenant, run_id)
+            changes: list[ElementChange] = []
+            for part in [row["run"], *row["parts"]] if with_changes else []:
+                changes += _CHANGE_LIST.validate_json(part.get("preview") or "[]")
+                limit = max(0, MAX_RETURNED_CHANGES - len(changes))
+                changes += await snapshots.list_changes(transaction, part["id"], limit)
+            return _run_with_parts(row).model_copy(update={"changes": changes})
 
         return await self._graph.read(work)
 
     async def list_user_runs(self, tenant: str, run_id: str) -> list[tuple[str, Owner]]:
-        """Return the runs with changes of their own that a run is made of, with their users."""
+        """Return the one-user runs that a run consists of, each with its user; raise NotFound."""
 
         async def work(transaction: Transaction) -> list[tuple[str, Owner]]:
-            row = await self._fetch_run_row(transaction, tenant, run_id)
+            row = await _fetch_run_row(transaction, tenant, run_id)
             runs = row["parts"] if row["run"].get("group_id") is None else [row["run"]]
             return [(run["id"], Owner.from_group_id(run["group_id"])) for run in runs]
 
@@ -126,114 +160,122 @@ class RunStore:
     async def list_page(
         self, tenant: str, owner: Owner | None, after: tuple[datetime, str] | None, limit: int
     ) -> list[ConsolidationRun]:
-        """Return runs without proposals and changes, the newest first, from the one `after` on."""
+        """Return runs without proposals and changes, newest first, starting behind `after` (time and id of a run)."""
         rows = await self._graph.fetch(
-            "consolidation.list_runs",
+            "runs.list_page",
             tenant=tenant,
             group_id=owner.group_id if owner else None,
             before=after[0] if after else None,
             before_id=after[1] if after else None,
             limit=limit,
         )
-        return [_run_with_children(row["run"], row["parts"]) for row in rows]
+        return list(map(_run_with_parts, rows))
 
     async def list_unfinished(self, owner: Owner) -> list[ConsolidationRun]:
-        """Return the runs of a user that are still to be finished, the oldest first."""
-        rows = await self._graph.fetch(
-            "consolidation.list_unfinished_runs", tenant=owner.tenant, group_id=owner.group_id
-        )
-        return [run_from_node(row["run"]) for row in rows]
+        """Return the queued and running runs of a user, oldest first."""
+        rows = await self._graph.fetch("runs.list_unfinished", tenant=owner.tenant, group_id=owner.group_id)
+        return [_run_from_node(row["run"]) for row in rows]
 
-    async def save_batches(self, run_id: str, batches: Sequence[dict[str, Any]]) -> None:
-        """Keep the batches that discovery found for a run."""
-        await self.update(
-            run_id,
-            batch_ids=json.dumps(batches),
-            batches=len(batches),
-            candidates=sum(len(batch["memory_ids"]) for batch in batches),
-            phase=RunPhase.DISCOVERED.value,
-            status=RunStatus.RUNNING.value,
-        )
+    async def list_unfinished_nightly(self, tenant: str | None) -> list[tuple[str, Owner]]:
+        """Return the queued and running nightly runs of a tenant, or of all tenants, with their users, oldest first."""
+        rows = await self._graph.fetch("runs.list_unfinished_nightly", tenant=tenant)
+        return [(row["id"], Owner.from_group_id(row["group_id"])) for row in rows]
 
-    async def load_batches(self, run_id: str, tenant: str) -> list[dict[str, Any]]:
+    async def load_batches(self, run_id: str, tenant: str) -> list[MemoryBatch]:
         """Return the batches of memories that discovery found for a run."""
-        rows = await self._graph.fetch("consolidation.get_run", run_id=run_id, tenant=tenant)
-        found: list[dict[str, Any]] = json.loads((rows[0]["run"].get("batch_ids") if rows else None) or "[]")
-        return found
+        rows = await self._graph.fetch("runs.get", run_id=run_id, tenant=tenant)
+        return _BATCH_LIST.validate_json((rows[0]["run"].get("batch_ids") if rows else None) or "[]")
 
     async def get_undone_run_id(self, transaction: Transaction, run_id: str) -> str | None:
-        """Return the run that a rollback undid."""
-        rows = await transaction.run("consolidation.get_undone_run_id", run_id=run_id)
+        """Return the id of the run that a rollback undid."""
+        rows = await transaction.run("runs.get_undone_run_id", run_id=run_id)
         return rows[0]["undoes"] if rows else None
 
-    async def _fetch_run_row(self, transaction: Transaction, tenant: str, run_id: str) -> Row:
-        rows = await transaction.run("consolidation.get_run", run_id=run_id, tenant=tenant)
-        if not rows:
-            raise NotFound("There is no such run.")
-        return rows[0]
+    # Erasure
+
+    async def erase_user(self, transaction: Transaction, owner: Owner) -> dict[str, int]:
+        """Erase the runs of a user with their changes; return the number of nodes erased by label."""
+        changes = await snapshots.erase_user(transaction, owner)
+        rows = await transaction.run("runs.erase_user", group_id=owner.group_id)
+        return {"Change": changes, "ConsolidationRun": int(rows[0]["erased"])}
+
+    async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
+        """Erase a memory from the changes, proposals and batches of every run; return the number of changes erased.
+
+        What a run did to other memories can still be rolled back.
+        """
+        erased = await snapshots.erase_memory(transaction, owner, memory_id)
+        rows = await transaction.run("runs.find_mentioning", group_id=owner.group_id, memory_id=memory_id)
+        for row in rows:
+            proposals = [proposal for proposal in json.loads(row["proposals"]) if memory_id not in json.dumps(proposal)]
+            batches = [
+                MemoryBatch(memory_ids=[key for key in batch.memory_ids if key != memory_id], old=batch.old)
+                for batch in _BATCH_LIST.validate_json(row["batch_ids"] or "[]")
+            ]
+            properties = {
+                "proposals": json.dumps(proposals, ensure_ascii=False),
+                "batch_ids": _BATCH_LIST.dump_json(batches).decode(),
+                "preview": None,
+            }
+            await transaction.run("runs.update", run_id=row["id"], properties=properties)
+        return erased
+
+    async def delete_expired_changes(self, transaction: Transaction, before: datetime) -> int:
+        """Delete changes recorded before a time and the texts of their runs; return the number of changes deleted."""
+        deleted = await snapshots.delete_expired(transaction, before)
+        await transaction.run("runs.clear_expired_texts", before=before)
+        return deleted
 
 
-def changes_to_json(deltas: Sequence[ElementChange]) -> str:
-    """Return what a dry run would have changed as JSON."""
-    return _CHANGE_LIST.dump_json([graph_change_from(delta) for delta in deltas]).decode()
+async def list_rolled_back_proposals(transaction: Transaction, owner: Owner) -> list[Merge | Associate]:
+    """Return the merges and associations of a user's runs that were rolled back."""
+    rows = await transaction.run("runs.list_rolled_back_proposals", group_id=owner.group_id)
+    proposals = [reviewed.proposal for row in rows for reviewed in ReviewedProposal.list_from_json(row["proposals"])]
+    return [proposal for proposal in proposals if isinstance(proposal, Merge | Associate)]
 
 
-def graph_change_from(delta: ElementChange) -> GraphChange:
-    """Return a change as callers see it."""
-    return GraphChange(
-        kind=delta.kind.value,
-        id=delta.id,
-        memory_id=delta.memory_id,
-        before=_image_to_dict(delta.before),
-        after=_image_to_dict(delta.after),
-    )
+async def _fetch_run_row(transaction: Transaction, tenant: str, run_id: str) -> Row:
+    rows = await transaction.run("runs.get", run_id=run_id, tenant=tenant)
+    if not rows:
+        raise NotFound("There is no such run.")
+    return rows[0]
 
 
-def _image_to_dict(image: ElementImage | None) -> dict[str, Any] | None:
-    if image is None:
-        return None
-    shown = dict(image.properties)
-    if image.source:
-        shown |= {"from": image.source, "to": image.target}
-    if image.labels:
-        shown["labels"] = list(image.labels)
-    return shown
-
-
-def run_from_node(stored: Row) -> ConsolidationRun:
-    """Return a run node's properties as callers see them."""
-    same = ("id", "phase", "trigger", "dry_run", "actor", "reason", "created_at", "finished_at", "undoes", "undone_by")
-    counts = ("candidates", "batches", "batches_done", "executed", "refused", "change_count")
+def _run_from_node(node: Row) -> ConsolidationRun:
     return ConsolidationRun(
-        **{name: stored[name] for name in same if stored.get(name) is not None},
-        **{name: stored.get(name) or 0 for name in counts},
-        user_id=(Owner.from_group_id(stored["group_id"]).user_id or None) if stored.get("group_id") else None,
-        status=RunStatus(stored["status"]),
-        receipt=Receipt.model_validate_json(stored.get("receipt") or "{}"),
-        proposals=ReviewedProposal.list_from_json(stored.get("proposals")),
+        **{name: node[name] for name in (*_SCALARS, *_COUNTS) if node.get(name) is not None},
+        user_id=Owner.from_group_id(node["group_id"]).user_id if node.get("group_id") else None,
+        status=RunStatus(node["status"]),
+        receipt=Receipt.model_validate_json(node.get("receipt") or "{}"),
+        proposals=ReviewedProposal.list_from_json(node.get("proposals")),
     )
 
 
-def _run_with_children(stored: Row, parts: Sequence[Row]) -> ConsolidationRun:
-    """Return a run with what its parts have come to."""
-    run = run_from_node(stored)
+def _run_with_parts(row: Row) -> ConsolidationRun:
+    """Return a run; one over all users has the counts, costs and status of its parts."""
+    run = _run_from_node(row["run"])
+    parts = [_run_from_node(part) for part in row["parts"]]
     if not parts:
         return run
-    found = [run_from_node(part) for part in parts]
-    run.parts = [part.id for part in found]
-    run.proposals = [judged for part in found for judged in part.proposals]
-    for name in ("candidates", "batches", "batches_done", "executed", "refused", "change_count"):
-        setattr(run, name, sum(getattr(part, name) for part in found))
-    run.receipt = Receipt(**{name: sum(getattr(part.receipt, name) for part in found) for name in Receipt.model_fields})
+    totals: dict[str, Any] = {
+        "parts": [part.id for part in parts],
+        "proposals": [proposal for part in parts for proposal in part.proposals],
+        "receipt": Receipt(
+            **{name: sum(getattr(part.receipt, name) for part in parts) for name in Receipt.model_fields}
+        ),
+        **{name: sum(getattr(part, name) for part in parts) for name in _COUNTS},
+    }
     if run.status in (RunStatus.SUCCEEDED, RunStatus.ROLLED_BACK):
-        run.status = aggregate_status([part.status for part in found], run.status)
-        run.finished_at = max((part.finished_at for part in found if part.finished_at), default=run.finished_at)
-        run.reason = "; ".join(dict.fromkeys(part.reason for part in found if part.reason)) or run.reason
-    return run
+        totals |= {
+            "status": _aggregate_status([part.status for part in parts], run.status),
+            "finished_at": max((part.finished_at for part in parts if part.finished_at), default=run.finished_at),
+            "reason": "; ".join(dict.fromkeys(part.reason for part in parts if part.reason)) or run.reason,
+        }
+    return run.model_copy(update=totals)
 
 
-def aggregate_status(parts: Sequence[RunStatus], own: RunStatus) -> RunStatus:
-    """Return the status of a run over all users: what is worst or least far of its parts."""
+def _aggregate_status(parts: Sequence[RunStatus], own: RunStatus) -> RunStatus:
+    """Return the status of a run over all users: unfinished before failed before aborted before its own."""
     for status in (RunStatus.RUNNING, RunStatus.QUEUED, RunStatus.FAILED, RunStatus.ABORTED):
         if status in parts:
             return RunStatus.RUNNING if status is RunStatus.QUEUED else status

@@ -92,7 +92,7 @@ async def test_rollback_after_retention_is_410(admin: httpx.AsyncClient, service
     for days, status in ((31, 410), (29, 200)):
         ended = utc_now() - timedelta(days=days)
         await services.components.graph.execute(
-            "consolidation.update_run", run_id=run["id"], properties={"finished_at": ended, "created_at": ended}
+            "runs.update", run_id=run["id"], properties={"finished_at": ended, "created_at": ended}
         )
         assert (await admin.post(f"{RUNS}/{run['id']}/rollback")).status_code == status
 

@@ -1,4 +1,4 @@
-"""One user's memories, a consolidation to try on them, and everything of that user as it lies in the graph."""
+"""A user with memories, the parts of consolidation, and the whole state of the user in the graph."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from graphmem.consolidation.execution import RunExecutor
+from graphmem.consolidation.loss_guard import LossLimits
+from graphmem.consolidation.proposal_applier import ExecutionResult
 from graphmem.consolidation.rollback import RunRollback
-from graphmem.consolidation.run_transaction import ExecutionResult, LossLimits
+from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.domain.consolidation_models import (
     ConsolidationRun,
     ReviewedProposal,
@@ -29,7 +30,6 @@ from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
 from graphmem.store.runs import RunStore
-from graphmem.store.snapshots import SnapshotStore
 from tests.conftest import FakeClock
 
 
@@ -43,7 +43,6 @@ class ConsolidationHarness:
     embedder: Embedder
     entities: EntityStore
     facts: FactStore
-    snapshots: SnapshotStore
     runs: RunStore
     executor: RunExecutor
     rollbacks: RunRollback
@@ -55,10 +54,10 @@ class ConsolidationHarness:
     async def save_all(self, memories: list[MemoryIn]) -> list[Memory]:
         vectors = await self.embedder.embed([memory.content for memory in memories])
         named = {
-            name_key(each.name): each.name
+            name_key(entity.name): entity.name
             for memory in memories
-            for each in (memory.subject, memory.object, *memory.entities)
-            if each
+            for entity in (memory.subject, memory.object, *memory.entities)
+            if entity
         }
         names = dict(zip(named, await self.embedder.embed(list(named.values())), strict=True)) if named else {}
         statements = [NewMemory(memory, vector) for memory, vector in zip(memories, vectors, strict=True)]
@@ -82,9 +81,15 @@ class ConsolidationHarness:
         run_id = str(uuid.uuid4())
         reviewed = await self.executor.attach_versions(self.owner, parse_proposals(proposals))
         await self.runs.create(
-            run_id, self.owner.tenant, self.owner, RunTrigger.CURATED, self.clock(), dry_run=dry_run, proposals=reviewed,
+            run_id,
+            self.owner.tenant,
+            self.owner,
+            RunTrigger.CURATED,
+            self.clock(),
+            dry_run=dry_run,
+            proposals=reviewed,
             phase=RunPhase.ANALYSED,
-        )  # fmt: skip
+        )
         return run_id, reviewed
 
     async def roll_back(self, run_id: str, *, force: bool = False) -> RollbackResult:
@@ -125,8 +130,7 @@ class ConsolidationHarness:
 async def harness(graph: Graph, owner: Owner, clock: FakeClock, embedder: Embedder) -> ConsolidationHarness:
     entities = EntityStore(graph)
     facts = FactStore(graph, entities, clock)
-    snapshots = SnapshotStore()
-    runs = RunStore(graph, snapshots)
-    executor = RunExecutor(graph, facts, entities, snapshots, runs, embedder, SecretPolicy([]), LossLimits())
-    rollbacks = RunRollback(graph, facts, snapshots, runs, clock, days=30)
-    return ConsolidationHarness(graph, owner, clock, embedder, entities, facts, snapshots, runs, executor, rollbacks)
+    runs = RunStore(graph)
+    executor = RunExecutor(graph, facts, entities, runs, embedder, SecretPolicy([]), LossLimits())
+    rollbacks = RunRollback(graph, facts, runs, clock, days=30)
+    return ConsolidationHarness(graph, owner, clock, embedder, entities, facts, runs, executor, rollbacks)

@@ -1,7 +1,7 @@
 """A worker that kills itself: `killed_worker.py <data folder> <query> <how many>`.
 
-It does jobs of consolidation until the query has been run so many times within this process, then ends by SIGKILL; with
-0 it goes on. `commit` as the query stands for the moment after the run's transaction was committed.
+It does consolidation jobs until this process has run the query that many times, then ends by SIGKILL; with 0 it never
+ends itself. The query `commit` means the moment after the run's transaction was committed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, ConsolidationJob
 from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.execution import RunExecutor
-from graphmem.consolidation.run_transaction import LossLimits
+from graphmem.consolidation.loss_guard import LossLimits
+from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.domain.policy import SecretPolicy
 from graphmem.embedding import create_embedder
 from graphmem.jobs import JobRunner
@@ -29,7 +29,6 @@ from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
 from graphmem.store.runs import RunStore
-from graphmem.store.snapshots import SnapshotStore
 
 DATA, QUERY, TIMES = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -40,7 +39,7 @@ def die() -> None:
 
 
 class DyingRunExecutor(RunExecutor):
-    """Executes, and dies before anybody hears of it."""
+    """Executes a run, and kills the process before the result is returned."""
 
     async def execute(self, *given: Any, **options: Any) -> Any:
         executed = await super().execute(*given, **options)
@@ -70,13 +69,12 @@ async def main() -> None:
     embedder = create_embedder(settings)
     entities = EntityStore(graph)
     facts = FactStore(graph, entities, lambda: NOON)
-    snapshots = SnapshotStore()
-    runs = RunStore(graph, snapshots)
-    executor = DyingRunExecutor(graph, facts, entities, snapshots, runs, embedder, SecretPolicy([]), LossLimits())
+    runs = RunStore(graph)
+    executor = DyingRunExecutor(graph, facts, entities, runs, embedder, SecretPolicy([]), LossLimits())
     discovery = Discovery(graph, batch_size=25, max_batches=400)
 
     async def enqueue(*_: Any) -> None:
-        raise AssertionError("one user's run queues no other")
+        raise AssertionError("the run of one user queues no other job")
 
     consolidation_job = ConsolidationJob(
         graph, runs, discovery, ProposalAnalyser(graph, None, load_prompts()), executor, lambda: NOON, enqueue

@@ -1,4 +1,4 @@
-"""What the model is shown, what is read of its answer, and what becomes of bad proposals: nothing."""
+"""What the prompt shows the model, how its answer is parsed, and that bad proposals change nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from graphmem.consolidation.analysis import AnalysisResult, ProposalAnalyser
-from graphmem.domain.consolidation_models import Associate, ConsolidationRun, ProposalVerdict, RunPhase, RunTrigger
+from graphmem.domain.consolidation_models import (
+    Associate,
+    ConsolidationRun,
+    MemoryBatch,
+    ProposalVerdict,
+    RunPhase,
+    RunTrigger,
+)
 from graphmem.domain.memory import Memory
 from graphmem.errors import ModelUnavailable
 from graphmem.llm.client import LanguageModel
@@ -34,13 +41,17 @@ def answering(*actions: Json) -> Iterator[ScriptedServer]:
         yield server
 
 
+def batch_of(memories: list[Memory], *, old: bool = False) -> MemoryBatch:
+    return MemoryBatch(memory_ids=[memory.id for memory in memories], old=old)
+
+
 async def analyse(
     harness: ConsolidationHarness, server: ScriptedServer, memories: list[Memory], *, old: bool = False
 ) -> AnalysisResult:
     model = LanguageModel(base_url=server.base_url)
     async with model:
         analyser = ProposalAnalyser(harness.graph, model, load_prompts())
-        return await analyser.analyse(harness.owner, [each.id for each in memories], old=old)
+        return await analyser.analyse(harness.owner, batch_of(memories, old=old))
 
 
 async def consolidate(harness: ConsolidationHarness, memories: list[Memory], *actions: Json) -> ConsolidationRun:
@@ -50,7 +61,7 @@ async def consolidate(harness: ConsolidationHarness, memories: list[Memory], *ac
     await harness.runs.create(
         run_id, harness.owner.tenant, harness.owner, RunTrigger.ON_DEMAND, harness.clock(), phase=RunPhase.ANALYSED
     )
-    await harness.executor.execute(harness.owner, run_id, analysed.reviewed)
+    await harness.executor.execute(harness.owner, run_id, analysed.proposals)
     return await harness.runs.get(harness.owner.tenant, run_id)
 
 
@@ -85,7 +96,7 @@ async def test_numbers_become_memories_and_entities_of_the_user(harness: Consoli
     memories = await harness.save("User is vegetarian", "User eats no dairy")
     merge = action("merge", memories=[1, 2], content="User is vegetarian and eats no dairy")
     run = await consolidate(harness, memories, merge)
-    assert [each.verdict for each in run.proposals] == [ProposalVerdict.EXECUTED]
+    assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.EXECUTED]
     assert list(await current(harness)) == ["User is vegetarian and eats no dairy"]
 
 
@@ -104,7 +115,7 @@ async def test_invalid_actions_are_left_out_and_counted(harness: ConsolidationHa
     memories = await harness.save("User likes tea", "User likes jazz")
     with answering(invalid_action, action("ASSOCIATE", memories=[1, 2])) as server:
         analysed = await analyse(harness, server, memories)
-    assert [type(each.proposal) for each in analysed.reviewed] == [Associate]
+    assert [type(proposed.proposal) for proposed in analysed.proposals] == [Associate]
     assert analysed.invalid_count == 1
 
 
@@ -143,19 +154,19 @@ ADVERSARIAL: list[tuple[str, list[str], Json]] = [
 
 
 @pytest.mark.req("UMB-16")
-@pytest.mark.parametrize(("name", "statements", "proposed"), ADVERSARIAL, ids=[each[0] for each in ADVERSARIAL])
+@pytest.mark.parametrize(("name", "statements", "proposed"), ADVERSARIAL, ids=[name for name, _, _ in ADVERSARIAL])
 async def test_a_bad_merge_of_the_model_changes_nothing(
     harness: ConsolidationHarness, name: str, statements: list[str], proposed: Json
 ) -> None:
     memories = await harness.save(*statements)
     before = await harness.graph_state()
     run = await consolidate(harness, memories, proposed)
-    assert [each.verdict for each in run.proposals] == [ProposalVerdict.REFUSED]
+    assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.REFUSED]
     assert run.change_count == 0
     assert set(await current(harness)) == set(statements)
     marks = {"consolidated_at", "consolidated_by"}
     after = await harness.graph_state()
-    assert {key: _without(each, marks) for key, each in after.items()} == before
+    assert {key: _without(state, marks) for key, state in after.items()} == before
 
 
 def _without(found: tuple[Any, ...], names: set[str]) -> tuple[Any, ...]:
@@ -168,7 +179,7 @@ async def test_the_model_does_not_make_two_people_one(harness: ConsolidationHarn
         await harness.save(f"{name} rows", subject={"name": name, "type": "Person"})
     memories = list((await current(harness)).values())
     run = await consolidate(harness, memories, action("LINK_ENTITIES", entities=[1, 2]))
-    assert [each.verdict for each in run.proposals] == [ProposalVerdict.REFUSED]
+    assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.REFUSED]
     assert await entity_id(harness, "John Doe") != await entity_id(harness, "John Smith")
 
 
@@ -179,17 +190,15 @@ async def test_a_rolled_back_merge_is_not_proposed_again(harness: ConsolidationH
     await harness.roll_back(run.id)
     with answering(merge) as server:
         analysed = await analyse(harness, server, memories)
-    assert analysed.reviewed == []
+    assert analysed.proposals == []
     assert "MERGE of [M1], [M2]" in server.requests[0]["messages"][1]["content"]
 
 
 async def test_without_a_model_only_near_duplicates_are_associated(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User likes green tea", "User likes green tea a lot", "User repairs old bicycles")
-    analysed = await ProposalAnalyser(harness.graph, None, load_prompts()).analyse(
-        harness.owner, [each.id for each in memories], old=False
-    )
-    assert [type(each.proposal) for each in analysed.reviewed] == [Associate]
-    proposal = analysed.reviewed[0].proposal
+    analysed = await ProposalAnalyser(harness.graph, None, load_prompts()).analyse(harness.owner, batch_of(memories))
+    assert [type(proposed.proposal) for proposed in analysed.proposals] == [Associate]
+    proposal = analysed.proposals[0].proposal
     assert isinstance(proposal, Associate)
     assert set(proposal.memory_ids) == {memories[0].id, memories[1].id}
 

@@ -1,4 +1,4 @@
-"""Runs as durable jobs: on demand, night by night, through crashes."""
+"""Runs as durable jobs: on demand, at night, and through crashes."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class RunClient:
             await self.jobs.enqueue(CONSOLIDATION_JOB, f"system:{uuid.uuid4()}", payload), PATIENCE
         )
         assert job.status is JobStatus.SUCCEEDED, job.error
-        for each in await self.jobs.list(kind=CONSOLIDATION_JOB):
-            await self.jobs.wait(each.id, PATIENCE)
+        for queued in await self.jobs.list(kind=CONSOLIDATION_JOB):
+            await self.jobs.wait(queued.id, PATIENCE)
         return job
 
     async def runs(self) -> list[ConsolidationRun]:
         page = await self.service.page(self.harness.owner.tenant)
-        return [await self.service.get(self.harness.owner.tenant, each.id) for each in page.items]
+        return [await self.service.get(self.harness.owner.tenant, run.id) for run in page.items]
 
 
 @asynccontextmanager
@@ -93,7 +93,7 @@ async def open_run_client(
     ) as jobs:
         held.append(jobs)
         service = ConsolidationService(
-            harness.graph, harness.runs, harness.executor, harness.rollbacks, jobs, harness.clock
+            discovery, harness.runs, harness.executor, harness.rollbacks, jobs, harness.clock
         )
         yield RunClient(harness, jobs, service)
 
@@ -126,11 +126,11 @@ async def test_curated_proposals_are_carried_out_by_a_job(run_client: RunClient)
         user_id=run_client.harness.owner.user_id, proposals=[merge(memories, DIET)], actor="key1"
     )
     assert (run.status, run.trigger, run.actor) == (RunStatus.SUCCEEDED, RunTrigger.CURATED, "key1")
-    assert [each.verdict for each in run.proposals] == [ProposalVerdict.EXECUTED]
+    assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.EXECUTED]
     assert run.changes
     undone = await run_client.service.rollback(run_client.harness.owner.tenant, run.id)
     assert undone.restored == run.change_count
-    assert set(await current(run_client.harness)) == {each.content for each in memories}
+    assert set(await current(run_client.harness)) == {memory.content for memory in memories}
 
 
 async def test_proposals_need_a_user_and_a_known_action(run_client: RunClient) -> None:
@@ -147,8 +147,8 @@ async def test_a_dry_run_shows_the_difference_and_cannot_be_rolled_back(run_clie
         user_id=run_client.harness.owner.user_id, proposals=[merge(memories, DIET)], dry_run=True
     )
     assert (run.status, run.dry_run) == (RunStatus.SUCCEEDED, True)
-    assert [each.verdict for each in run.proposals] == [ProposalVerdict.PLANNED]
-    assert DIET in {change.after["fact"] for change in run.changes if change.after and not change.before}
+    assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.PLANNED]
+    assert DIET in {change.after.properties["fact"] for change in run.changes if change.after and not change.before}
     assert await run_client.harness.graph_state() == before
     with pytest.raises(Conflict):
         await run_client.service.rollback(run_client.harness.owner.tenant, run.id)
@@ -172,7 +172,7 @@ async def test_runs_are_listed_by_tenant_and_user_page_by_page(run_client: RunCl
     rest = await run_client.service.page(
         harness.owner.tenant, user_id=harness.owner.user_id, limit=2, cursor=first.next_cursor
     )
-    assert len({each.id for each in (*first.items, *rest.items)}) == 3
+    assert len({run.id for run in (*first.items, *rest.items)}) == 3
     assert (await run_client.service.page(harness.owner.tenant, user_id="noor")).items == []
     with pytest.raises(NotFound):
         await run_client.service.get("another", first.items[0].id)
@@ -181,16 +181,16 @@ async def test_runs_are_listed_by_tenant_and_user_page_by_page(run_client: RunCl
 async def test_a_run_of_all_users_is_one_run_with_parts(run_client: RunClient) -> None:
     harness = run_client.harness
     other = replace(harness, owner=Owner(harness.owner.tenant, "noor"))
-    for each in (harness, other):
-        await each.save("User likes green tea", "User likes green tea a lot")
-    before = [await each.graph_state() for each in (harness, other)]
+    for user in (harness, other):
+        await user.save("User likes green tea", "User likes green tea a lot")
+    before = [await user.graph_state() for user in (harness, other)]
     run = await run_client.start()
     assert run.status is RunStatus.SUCCEEDED
     assert (run.user_id, len(run.parts), run.executed) == (None, 2, 2)
     assert run.change_count == len(run.changes) == 4
     undone = await run_client.service.rollback(harness.owner.tenant, run.id)
     assert undone.restored == 4
-    assert [await each.graph_state() for each in (harness, other)] == before
+    assert [await user.graph_state() for user in (harness, other)] == before
     assert (await run_client.service.get(harness.owner.tenant, run.id)).status is RunStatus.ROLLED_BACK
 
 
@@ -219,13 +219,13 @@ async def test_a_nightly_run_discovers_then_analyses_then_executes(
         await run_client.tick(Stage.ANALYSIS)
         (run,) = await run_client.runs()
         assert (run.phase, len(run.proposals), len(server.requests)) == (RunPhase.ANALYSED, 1, 1)
-        assert set(await current(harness)) == {each.content for each in memories}
+        assert set(await current(harness)) == {memory.content for memory in memories}
         await run_client.tick(Stage.EXECUTION)
         (run,) = await run_client.runs()
         assert (run.phase, run.status, run.receipt.llm_calls) == (RunPhase.DONE, RunStatus.SUCCEEDED, 1)
         assert list(await current(harness)) == [DIET]
         await run_client.tick(Stage.DISCOVERY)
-        assert len(await run_client.runs()) == 1, "nothing is new"
+        assert len(await run_client.runs()) == 1, "no memory is new"
 
 
 @pytest.mark.req("UMB-10")
@@ -245,7 +245,7 @@ async def test_a_run_left_unfinished_is_finished_by_the_next_schedule(
         harness.clock.advance(timedelta(days=1))
         await run_client.tick(Stage.DISCOVERY)
         runs = await run_client.runs()
-        assert [run.candidates for run in runs if run.phase is RunPhase.DISCOVERED] == [1], "what came meanwhile"
+        assert [run.candidates for run in runs if run.phase is RunPhase.DISCOVERED] == [1], "the memory saved meanwhile"
 
 
 @pytest.mark.req("UMB-11")
@@ -257,7 +257,7 @@ async def test_a_model_that_fails_leaves_everything_and_the_run_can_be_retried(
     async with open_run_client_with_model(harness, tmp_path, *steps) as (run_client, _):
         run = await run_client.start(user_id=harness.owner.user_id)
         assert run.status is RunStatus.FAILED
-        assert set(await current(harness)) == {each.content for each in memories}
+        assert set(await current(harness)) == {memory.content for memory in memories}
         await run_client.jobs.retry(run.id)
         await run_client.jobs.wait(run.id, PATIENCE)
         assert (await run_client.service.get(harness.owner.tenant, run.id)).status is RunStatus.SUCCEEDED
@@ -268,7 +268,7 @@ POINTS = [
     ("snapshots.record_before", 1),
     ("facts.commit_write", 1),
     ("snapshots.record_after", 1),
-    ("consolidation.update_run", 1),
+    ("runs.update", 1),
     ("commit", 1),
 ]
 
@@ -304,11 +304,12 @@ async def test_a_run_killed_in_any_phase_is_atomic(
 ) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy", "User likes tea", "User likes jazz")
     before = await harness.graph_state()
+    discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
     async with await JobRunner.open(Settings(data_dir=tmp_path), {}, worker=False) as jobs:
         service = ConsolidationService(
-            harness.graph, harness.runs, harness.executor, harness.rollbacks, jobs, harness.clock
+            discovery, harness.runs, harness.executor, harness.rollbacks, jobs, harness.clock
         )
-        together = {"action": "ASSOCIATE", "memory_ids": [each.id for each in memories[2:]]}
+        together = {"action": "ASSOCIATE", "memory_ids": [memory.id for memory in memories[2:]]}
         proposals = [merge(memories[:2], DIET), together]
         run_id = await service.start(harness.owner.tenant, user_id=harness.owner.user_id, proposals=proposals)
         assert isinstance(run_id, str)
@@ -322,7 +323,7 @@ async def test_a_run_killed_in_any_phase_is_atomic(
         start_killed_worker("nothing", 0)
         job = await jobs.wait(run_id, 90)
     assert job.status is JobStatus.SUCCEEDED
-    assert await harness.graph_state() == found, "what was done is not done again"
+    assert await harness.graph_state() == found, "a run that is done is not repeated"
     assert set(await current(harness)) == {DIET, "User likes tea", "User likes jazz"}
     await harness.roll_back(run_id)
     assert await harness.graph_state() == before

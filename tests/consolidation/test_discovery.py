@@ -1,4 +1,4 @@
-"""Which memories a night looks at, and in which company."""
+"""Which memories a run analyses, and which ones together."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.consolidation.discovery import (
-    DEFAULT_COLD_MEMORY_POLICY,
+from graphmem.consolidation.batch_planning import (
     ColdMemoryPolicy,
     ConsolidationCandidate,
-    Discovery,
     DiscoveryResult,
     discovery_score,
-    find_owners_with_work,
-    neighbours,
+    find_neighbours,
     plan_batches,
 )
+from graphmem.consolidation.discovery import Discovery
 from tests.consolidation.conftest import ConsolidationHarness
 
 NOW = datetime(2026, 6, 1, 2, tzinfo=UTC)
@@ -57,17 +55,19 @@ def test_memories_are_analysed_in_batches_of_25(size: int, sizes: list[int]) -> 
 def test_new_isolated_similar_and_overlapping_memories_score_higher() -> None:
     def best(first: ConsolidationCandidate, second: ConsolidationCandidate) -> bool:
         found = [first, second]
-        near = neighbours(found)
+        near = find_neighbours(found)
         return discovery_score(found, 0, near[0], NOW) > discovery_score(found, 1, near[1], NOW)
 
     assert best(candidate("new"), candidate("old", created_at=NOW - timedelta(days=2)))
     assert best(candidate("alone"), candidate("linked", associations=5))
     alike = [candidate("a"), candidate("b", 0.1), candidate("c", 1.5)]
-    near = neighbours(alike)
+    near = find_neighbours(alike)
     assert discovery_score(alike, 0, near[0], NOW) > discovery_score(alike, 2, near[2], NOW)
     shared = [candidate("a", entity_ids=frozenset("xy")), candidate("b", entity_ids=frozenset("xy"))]
     apart = [candidate("a", entity_ids=frozenset("xy")), candidate("b", entity_ids=frozenset("vw"))]
-    assert discovery_score(shared, 0, neighbours(shared)[0], NOW) > discovery_score(apart, 0, neighbours(apart)[0], NOW)
+    assert discovery_score(shared, 0, find_neighbours(shared)[0], NOW) > discovery_score(
+        apart, 0, find_neighbours(apart)[0], NOW
+    )
 
 
 def test_new_memories_are_batched_before_the_backlog() -> None:
@@ -146,7 +146,7 @@ def test_every_new_memory_is_in_exactly_one_batch(rows: list[tuple[float, bool, 
     batches = plan_batches(found, NOW, size, 400).batches
     seen = [key for batch in batches for key in batch.memory_ids]
     assert len(seen) == len(set(seen))
-    assert {each.memory_id for each in found if each.is_new} <= set(seen)
+    assert {memory.memory_id for memory in found if memory.is_new} <= set(seen)
     assert all(len(batch.memory_ids) <= size for batch in batches)
 
 
@@ -156,7 +156,7 @@ async def test_discovery_finds_memories_no_run_has_considered(harness: Consolida
     await harness.save("User is allergic to nuts", immutable=True)
     discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
     (batch,) = (await discovery.find_batches(harness.owner, harness.clock())).batches
-    assert set(batch.memory_ids) == {each.id for each in memories}
+    assert set(batch.memory_ids) == {memory.id for memory in memories}
 
     run_id, reviewed = await harness.propose({"action": "ASSOCIATE", "memory_ids": batch.memory_ids[:2]})
     await harness.executor.execute(harness.owner, run_id, reviewed, considered=batch.memory_ids)
@@ -167,20 +167,16 @@ async def test_discovery_finds_memories_no_run_has_considered(harness: Consolida
 
 @pytest.mark.req("UMB-17")
 async def test_a_user_with_cold_memories_is_due_once(harness: ConsolidationHarness) -> None:
-    tenant = harness.owner.tenant
+    tenant, discovery = harness.owner.tenant, Discovery(harness.graph, batch_size=25, max_batches=400)
     memories = await harness.save("User likes tea", "User likes green tea")
-    assert await find_owners_with_work(harness.graph, tenant, harness.clock(), DEFAULT_COLD_MEMORY_POLICY) == [
-        harness.owner
-    ]
-    run_id, reviewed = await harness.propose({"action": "ASSOCIATE", "memory_ids": [each.id for each in memories]})
-    ids = [each.id for each in memories]
+    assert await discovery.find_owners(tenant, harness.clock()) == [harness.owner]
+    run_id, reviewed = await harness.propose({"action": "ASSOCIATE", "memory_ids": [memory.id for memory in memories]})
+    ids = [memory.id for memory in memories]
     await harness.executor.execute(harness.owner, run_id, reviewed, considered=ids)
     harness.clock.advance(timedelta(days=7))
-    assert await find_owners_with_work(harness.graph, tenant, harness.clock(), DEFAULT_COLD_MEMORY_POLICY) == []
+    assert await discovery.find_owners(tenant, harness.clock()) == []
     harness.clock.advance(timedelta(days=1))
-    assert await find_owners_with_work(harness.graph, tenant, harness.clock(), DEFAULT_COLD_MEMORY_POLICY) == [
-        harness.owner
-    ]
+    assert await discovery.find_owners(tenant, harness.clock()) == [harness.owner]
     run_id, reviewed = await harness.propose({"action": "ASSOCIATE", "memory_ids": ids})
     await harness.executor.execute(harness.owner, run_id, reviewed, considered=ids, considered_for_compression=ids)
-    assert await find_owners_with_work(harness.graph, tenant, harness.clock(), DEFAULT_COLD_MEMORY_POLICY) == []
+    assert await discovery.find_owners(tenant, harness.clock()) == []

@@ -1,4 +1,4 @@
-"""A memory erased for good is in no record of the jobs that made it."""
+"""A hard delete also erases a memory from the records of the jobs that created it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.jobs.test_jobs_forget import places_containing
 
 def memories_of(harness: ConsolidationHarness, jobs: JobRunner) -> MemoryService:
     memory_writer = MemoryWriter(harness.facts, harness.embedder, SecretPolicy([]), TenantProfiles())
-    erasures = [harness.snapshots.erase_memory]
+    erasures = [harness.runs.erase_memory]
     return MemoryService(
         memory_writer,
         harness.facts,
@@ -49,7 +49,7 @@ async def test_a_hard_delete_erases_recorded_model_answers_of_job_steps(
     async with open_run_client_with_model(harness, tmp_path, model_answers(proposed)) as (run_client, _):
         run = await run_client.start(user_id=harness.owner.user_id)
         assert places_containing(Settings(data_dir=tmp_path), DIET), (
-            "the step that asked the model has recorded its model_answers"
+            "the step that called the model has recorded the answer"
         )
         merged = (await current(harness))[DIET]
         await memories_of(harness, run_client.jobs).erase(harness.owner, merged.id)
@@ -57,7 +57,7 @@ async def test_a_hard_delete_erases_recorded_model_answers_of_job_steps(
         assert DIET not in (await harness.runs.get(harness.owner.tenant, run.id)).model_dump_json()
         job = await run_client.jobs.get(run.id)
         assert job
-        assert job.actions, "what the job came to is still told"
+        assert job.actions, "the actions of the job are still there"
 
 
 async def test_a_running_job_is_erased_when_it_ends(harness: ConsolidationHarness, tmp_path: Path) -> None:
@@ -83,12 +83,12 @@ async def test_a_running_job_is_erased_when_it_ends(harness: ConsolidationHarnes
 
 
 async def test_an_unavailable_job_store_aborts_the_erasure(harness: ConsolidationHarness) -> None:
-    async def away(owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
-        raise JobStoreUnavailable("The job store is away.")
+    async def fail(owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
+        raise JobStoreUnavailable("The job store is unavailable.")
 
     (memory,) = await harness.save("User is vegetarian")
     memory_writer = MemoryWriter(harness.facts, harness.embedder, SecretPolicy([]), TenantProfiles())
-    memories = MemoryService(memory_writer, harness.facts, harness.entities, harness.clock, 500, trace_erasers=[away])
+    memories = MemoryService(memory_writer, harness.facts, harness.entities, harness.clock, 500, trace_erasers=[fail])
     with pytest.raises(JobStoreUnavailable):
         await memories.erase(harness.owner, memory.id)
     assert (await memories.get(harness.owner, memory.id)).status is MemoryStatus.ACTIVE

@@ -1,4 +1,4 @@
-"""What each action does to the graph: all of it in one go, and nothing where it may not."""
+"""What the actions of a run do to the graph, and that a refused action changes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DIET = "User is vegetarian and eats no dairy"
 
 
 def merge(memories: list[Memory], content: str) -> dict[str, Any]:
-    return {"action": "MERGE", "memory_ids": [each.id for each in memories], "content": content}
+    return {"action": "MERGE", "memory_ids": [memory.id for memory in memories], "content": content}
 
 
 async def current(harness: ConsolidationHarness) -> dict[str, Memory]:
@@ -45,7 +45,7 @@ async def test_a_merge_supersedes_its_sources(harness: ConsolidationHarness) -> 
     run = await harness.execute(merge([*first, *second], content))
 
     assert run.status is RunStatus.SUCCEEDED
-    assert [each.verdict for each in run.proposals] == [ProposalVerdict.EXECUTED]
+    assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.EXECUTED]
     found = await current(harness)
     assert list(found) == [content]
     merged = found[content]
@@ -84,7 +84,7 @@ async def test_a_merge_keeps_the_messages_of_all_its_sources(harness: Consolidat
     edges = [
         set(found[4]["entity_edges"]) for found in (await harness.graph_state()).values() if "Episodic" in found[0]
     ]
-    assert edges[0] & edges[1], "both messages are tied to the merged fact"
+    assert edges[0] & edges[1], "both messages list the merged fact"
 
 
 async def test_a_merged_memory_is_valid_from_the_start_of_its_sources(harness: ConsolidationHarness) -> None:
@@ -133,10 +133,10 @@ async def test_an_entity_gets_attributes_and_further_names(harness: Consolidatio
 @pytest.mark.req("UMB-14")
 async def test_linking_moves_all_relationships_to_the_kept_entity(harness: ConsolidationHarness) -> None:
     fred, frederick = {"name": "Fred", "type": "Person"}, {"name": "Frederick", "type": "Person"}
-    told = MemorySourceIn(message_ids=["m"])
+    source = MemorySourceIn(message_ids=["m"])
     turn = PreparedMessage(MessageIn(id="m", role=MessageRole.USER, content="Fred likes tea"), [0.1] * 384)
-    await EpisodeStore(harness.graph, harness.clock).append(harness.owner, "s", [turn], job_id=None)
-    await harness.save("Fred likes tea", subject=fred, source=told)
+    await EpisodeStore(harness.graph, harness.clock).append_messages(harness.owner, "s", [turn], job_id=None)
+    await harness.save("Fred likes tea", subject=fred, source=source)
     await harness.save("Frederick lives in Bonn", subject=frederick, object={"name": "Bonn", "type": "City"})
     await harness.save("User met Fred in 2019", object=fred)
     await harness.save("User had lunch with Fred", entities=[EntityIn(**fred)])
@@ -188,7 +188,7 @@ async def test_an_immutable_memory_is_left_alone(harness: ConsolidationHarness) 
         merge([*fixed, *other], "User is allergic to nuts and eats no dairy"),
         {"action": "ASSOCIATE", "memory_ids": [fixed[0].id, other[0].id]},
     )
-    assert [each.verdict for each in run.proposals] == [ProposalVerdict.REFUSED] * 2
+    assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.REFUSED] * 2
     assert await harness.graph_state() == before
 
 
@@ -206,7 +206,7 @@ async def test_a_memory_is_merged_once_in_a_run(harness: ConsolidationHarness) -
     run = await harness.execute(
         merge([one, two], "User likes tea and jazz"), merge([two, three], "User likes jazz and maps")
     )
-    assert [each.verdict for each in run.proposals] == [ProposalVerdict.EXECUTED, ProposalVerdict.REFUSED]
+    assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.EXECUTED, ProposalVerdict.REFUSED]
     assert set(await current(harness)) == {"User likes tea and jazz", "User likes maps"}
 
 
@@ -217,7 +217,7 @@ async def test_an_association_follows_a_merge_of_the_same_run(harness: Consolida
         {"action": "ASSOCIATE", "memory_ids": [one.id, two.id]},
         merge([one, two], "User likes tea and jazz"),
     )
-    assert [each.verdict for each in run.proposals] == [
+    assert [proposal.verdict for proposal in run.proposals] == [
         ProposalVerdict.EXECUTED,
         ProposalVerdict.REFUSED,
         ProposalVerdict.EXECUTED,
@@ -232,8 +232,8 @@ async def test_a_proposal_whose_memories_changed_is_stale(harness: Consolidation
     changed = memories[0].id
     await harness.facts.update_memory(harness.owner, changed, lambda ledger: ledger.amend(changed, {"importance": 0.9}))
     executed = await harness.executor.execute(harness.owner, run_id, reviewed)
-    assert executed.reviewed[0].verdict is ProposalVerdict.STALE
-    assert set(await current(harness)) == {each.content for each in memories}
+    assert executed.proposals[0].verdict is ProposalVerdict.STALE
+    assert set(await current(harness)) == {memory.content for memory in memories}
 
 
 async def test_a_run_above_the_loss_limits_is_aborted(harness: ConsolidationHarness) -> None:
@@ -253,7 +253,9 @@ async def test_a_dry_run_previews_changes_without_writing(harness: Consolidation
     before = await harness.graph_state()
     _, executed = await harness.run_proposals(merge(memories, DIET), dry_run=True)
     assert executed.status is RunStatus.SUCCEEDED
-    assert DIET in {delta.after.properties["fact"] for delta in executed.deltas if delta.after and not delta.before}
+    assert DIET in {
+        change.after.properties["fact"] for change in executed.changes if change.after and not change.before
+    }
     assert await harness.graph_state() == before
 
 
@@ -264,8 +266,12 @@ async def test_a_run_shows_what_it_changed_in_the_graph(harness: ConsolidationHa
     assert ("fact", False, False) in kinds
     assert ("fact", True, False) in kinds
     ended = [change for change in run.changes if change.before and change.after and change.kind == "fact"]
-    assert {change.memory_id for change in ended} == {each.id for each in memories}
-    assert all(change.before["fact"] == change.after["fact"] for change in ended if change.before and change.after)
+    assert {change.memory_id for change in ended} == {memory.id for memory in memories}
+    assert all(
+        change.before.properties["fact"] == change.after.properties["fact"]
+        for change in ended
+        if change.before and change.after
+    )
     rows = await harness.graph.fetch("snapshots.list_changes", run_id=run.id, limit=100)
     assert len(rows) == run.change_count == len(run.changes)
 

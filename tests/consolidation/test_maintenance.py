@@ -1,4 +1,4 @@
-"""Maintenance: what fades, what ends, what becomes a summary, and what stays."""
+"""Maintenance: decay, expiry, compression and archiving, and what they leave alone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.consolidation.test_execution import DIET, current, merge
 from tests.llm.scripted_server import ScriptedServer, replies
 
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
-"""Before everybody else's images, which the same database may hold."""
+"""A time before the changes of all other tests, which share the database."""
 
 DAY = timedelta(days=1)
 PATIENCE = 60
@@ -54,7 +54,7 @@ def maintenance_tasks(harness: ConsolidationHarness) -> MaintenanceTasks:
     return MaintenanceTasks(
         harness.graph,
         harness.facts,
-        harness.snapshots,
+        harness.runs,
         harness.clock,
         archive_days=90,
         compress_days=30,
@@ -126,8 +126,8 @@ async def test_feedback_memories_are_reviewed_again(
 ) -> None:
     memories = await harness.save("User wants shorter answers", "User likes lists", tags=["feedback"])
     discovery = Discovery(harness.graph, batch_size=25, max_batches=9)
-    run_id, reviewed = await harness.propose({"action": "ASSOCIATE", "memory_ids": [each.id for each in memories]})
-    await harness.executor.execute(harness.owner, run_id, reviewed, considered=[each.id for each in memories])
+    run_id, reviewed = await harness.propose({"action": "ASSOCIATE", "memory_ids": [memory.id for memory in memories]})
+    await harness.executor.execute(harness.owner, run_id, reviewed, considered=[memory.id for memory in memories])
     assert (await discovery.find_batches(harness.owner, harness.clock())).batches == []
     harness.clock.advance(8 * DAY)
     assert (await maintenance_tasks.expire(harness.owner))["feedback_to_review"] == 2
@@ -136,12 +136,12 @@ async def test_feedback_memories_are_reviewed_again(
 
 
 async def add_messages(
-    harness: ConsolidationHarness, count: int, *, session: str = "s", told: datetime | None = None
+    harness: ConsolidationHarness, count: int, *, session: str = "s", sent_at: datetime | None = None
 ) -> EpisodeStore:
     episodes = EpisodeStore(harness.graph, harness.clock)
     turns = [
         PreparedMessage(
-            MessageIn(role=MessageRole.USER, content=f"Turn {n} about maps", timestamp=told or harness.clock()),
+            MessageIn(role=MessageRole.USER, content=f"Turn {n} about maps", timestamp=sent_at or harness.clock()),
             [0.1] * 384,
         )
         for n in range(count)
@@ -172,10 +172,10 @@ async def test_sessions_with_more_than_ten_old_messages_are_compressible(
 ) -> None:
     await add_messages(harness, 10, session="ten")
     await add_messages(harness, 11, session="eleven")
-    assert await maintenance_tasks.old_sessions(harness.owner) == []
+    assert await maintenance_tasks.list_old_sessions(harness.owner) == []
     harness.clock.advance(31 * DAY)
     await add_messages(harness, 3, session="eleven")
-    (found,) = await maintenance_tasks.old_sessions(harness.owner)
+    (found,) = await maintenance_tasks.list_old_sessions(harness.owner)
     assert (found.session_id, found.through, found.message_count, found.is_summarized) == ("eleven", 11, 11, False)
 
 
@@ -197,12 +197,12 @@ async def test_old_messages_are_archived_only_after_their_summary_is_stored(
     episodes = await add_messages(harness, 12)
     harness.clock.advance(31 * DAY)
     await add_messages(harness, 3)
-    assert await maintenance_tasks.archive(harness.owner, "s", 12) == 0, "nothing stands for them yet"
+    assert await maintenance_tasks.archive(harness.owner, "s", 12) == 0, "no summary covers them yet"
     assert len(await message_texts(harness, episodes)) == 15
     await store_summary(harness, episodes, through=12)
     assert await maintenance_tasks.archive(harness.owner, "s", 12) == 12
     assert len(await message_texts(harness, episodes)) == 3
-    assert await maintenance_tasks.old_sessions(harness.owner) == []
+    assert await maintenance_tasks.list_old_sessions(harness.owner) == []
     everything = (await harness.graph_state()).values()
     assert not [found for found in everything if "Turn 7 " in repr(found)]
     archives = await harness.graph.read(
@@ -235,7 +235,7 @@ async def test_an_archived_message_is_still_deduplicated(
 async def run_maintenance_jobs(
     harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks, folder: Path, model: LanguageModel | None
 ) -> AsyncIterator[MaintenanceService]:
-    """Maintenance with its jobs, and summaries by the model where there is one."""
+    """Maintenance with its jobs, and with summaries if there is a model."""
     held: list[JobRunner] = []
 
     async def enqueue(kind: str, partition: str, payload: dict[str, Any], job_id: str) -> str:
@@ -261,8 +261,8 @@ async def run_maintenance_jobs(
     async with await JobRunner.open(Settings(data_dir=folder), handlers, retry_delays=(0.01,)) as jobs:
         held.append(jobs)
         yield MaintenanceService(jobs)
-        for each in await jobs.list():
-            await jobs.wait(each.id, PATIENCE)
+        for job in await jobs.list():
+            await jobs.wait(job.id, PATIENCE)
 
 
 @pytest.mark.req("TRUE-24")
@@ -286,8 +286,8 @@ async def test_compression_summarizes_then_archives_messages(
 ) -> None:
     episodes = await add_messages(harness, 12)
     harness.clock.advance(31 * DAY)
-    told = {"title": "Maps", "summary": "Mara collects maps.", "takeaways": [], "topics": [], "sentiment": 0.2}
-    with ScriptedServer(replies(json.dumps(told))) as server:
+    summary = {"title": "Maps", "summary": "Mara collects maps.", "takeaways": [], "topics": [], "sentiment": 0.2}
+    with ScriptedServer(replies(json.dumps(summary))) as server:
         async with LanguageModel(base_url=server.base_url, attempts=1) as model:
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "1", model) as maintenance:
                 done = await maintenance.run(harness.owner.tenant, [MaintenanceTask.COMPRESS])
@@ -296,7 +296,7 @@ async def test_compression_summarizes_then_archives_messages(
     assert (done["compress"], again["compress"]) == ({"sessions": 1}, {})
     assert await message_texts(harness, episodes) == []
     assert (await episodes.get_session(harness.owner, "s")).summary == "Mara collects maps."
-    assert "Mara collects maps." in await current(harness), "the summary is a memory one can find"
+    assert "Mara collects maps." in await current(harness), "the summary is also a memory"
 
 
 @pytest.mark.req("UMB-13")

@@ -1,4 +1,4 @@
-"""Two batches read by a large language model, as recorded: what it proposes is sound, the rest stays apart."""
+"""Two batches analysed by a large language model, as recorded: all its proposals pass the guards."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from graphmem.llm.client import LanguageModel
 from graphmem.llm.prompts import load_prompts
 from graphmem.llm.replay import ReplayServer
 from tests.consolidation.conftest import ConsolidationHarness
+from tests.consolidation.test_analysis import batch_of
 from tests.consolidation.test_execution import current, entity_id
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -75,23 +76,23 @@ async def reading(harness: ConsolidationHarness) -> AsyncIterator[ProposalAnalys
 async def consolidate(
     harness: ConsolidationHarness, given: list[dict[str, Any]], *, old: bool = False
 ) -> tuple[list[Memory], ConsolidationRun]:
-    memories = await harness.save_all([MemoryIn.model_validate(each) for each in given])
+    memories = await harness.save_all([MemoryIn.model_validate(memory) for memory in given])
     async with reading(harness) as analyser:
-        analysed = await analyser.analyse(harness.owner, [each.id for each in memories], old=old)
+        analysed = await analyser.analyse(harness.owner, batch_of(memories, old=old))
     assert analysed.invalid_count == 0
     run_id = str(uuid.uuid4())
     await harness.runs.create(
         run_id, harness.owner.tenant, harness.owner, RunTrigger.NIGHTLY, harness.clock(), phase=RunPhase.ANALYSED
     )
-    await harness.executor.execute(harness.owner, run_id, analysed.reviewed)
+    await harness.executor.execute(harness.owner, run_id, analysed.proposals)
     return memories, await harness.runs.get(harness.owner.tenant, run_id)
 
 
 def reasons_by_action(run: ConsolidationRun) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for each in run.proposals:
-        assert each.verdict is ProposalVerdict.EXECUTED, (each.proposal, each.reason)
-        found.setdefault(each.proposal.action, []).append(each.proposal.reason)
+    for reviewed in run.proposals:
+        assert reviewed.verdict is ProposalVerdict.EXECUTED, (reviewed.proposal, reviewed.reason)
+        found.setdefault(reviewed.proposal.action, []).append(reviewed.proposal.reason)
     return found
 
 
@@ -103,19 +104,19 @@ async def test_a_batch_of_new_memories_becomes_smaller_and_better_connected(harn
     found = await current(harness)
     assert "Bob works at Acme in the Engineering department" in found
     assert "User is vegetarian and eats no dairy" in found
-    apart = {each["content"] for each in NEW[4:8]} | {each["content"] for each in NEW[14:20]}
-    assert apart <= found.keys(), "other people, dates, scopes and a denial stay apart"
+    apart = {memory["content"] for memory in NEW[4:8] + NEW[14:20]}
+    assert apart <= found.keys(), "other people, dates, scopes and a negation are not merged"
     assert await entity_id(harness, "Fred") == await entity_id(harness, "Frederick")
     assert await entity_id(harness, "John Smith") != await entity_id(harness, "John Doe")
     rome = found["User plans to visit Rome in May 2026"]
     assert rome.associations == [found["User is learning Italian"].id]
-    assert {each.content for each in found.values() if "Rex" in {entity.name for entity in each.entities}} == {
+    assert {memory.content for memory in found.values() if "Rex" in {entity.name for entity in memory.entities}} == {
         memories[12].content,
         memories[13].content,
     }
     before = await harness.graph_state()
     undone = await harness.roll_back(run.id)
-    assert {each["content"] for each in NEW} == set(await current(harness))
+    assert {memory["content"] for memory in NEW} == set(await current(harness))
     await harness.roll_back(undone.rollback_id)
     assert (await harness.graph_state()).keys() == before.keys()
 

@@ -1,4 +1,4 @@
-"""Undoing a run: exactly, only what it did, for thirty days, and with later writes in sight."""
+"""Rollbacks: exact, limited to what the run did, for thirty days, and aware of later writes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_a_rollback_restores_everything_and_can_be_rolled_back(harness: Co
     assert await status(harness, run.id) is RunStatus.ROLLED_BACK
     record = await harness.runs.get(harness.owner.tenant, undone.rollback_id)
     assert (record.undoes, record.change_count) == (run.id, run.change_count)
-    assert DIET in repr(record.changes), "what was believed meanwhile stays readable in the record"
+    assert DIET in repr(record.changes), "the record of the rollback shows what was believed meanwhile"
 
     redone = await harness.roll_back(undone.rollback_id)
     assert await harness.graph_state() == during
@@ -73,7 +73,7 @@ async def test_a_run_can_be_rolled_back_for_thirty_days(harness: ConsolidationHa
 
 async def test_access_counters_do_not_conflict_with_a_rollback(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User plans to visit Rome", "User studies Latin")
-    run = await harness.execute({"action": "ASSOCIATE", "memory_ids": [each.id for each in memories]})
+    run = await harness.execute({"action": "ASSOCIATE", "memory_ids": [memory.id for memory in memories]})
     await harness.facts.reinforce(harness.owner, {memories[0].id: RetrievalCount(3, harness.clock())})
     await harness.roll_back(run.id)
     read = await harness.facts.get(harness.owner, memories[0].id)
@@ -158,7 +158,7 @@ async def test_a_forced_rollback_keeps_an_entity_referenced_since(harness: Conso
         await harness.roll_back(run.id)
     await harness.roll_back(run.id, force=True)
     assert (await current(harness))["Rex is a beagle"].subject.name == "Rex"
-    assert "Rex" not in {each.name for each in (await current(harness))["User walks with Rex"].entities}
+    assert "Rex" not in {entity.name for entity in (await current(harness))["User walks with Rex"].entities}
 
 
 async def test_rolling_back_a_link_restores_both_entities(harness: ConsolidationHarness) -> None:
@@ -197,7 +197,7 @@ async def row_of(harness: ConsolidationHarness, memory_id: str) -> str:
 
 async def test_forgetting_a_user_erases_before_images(harness: ConsolidationHarness) -> None:
     _, run = await diet(harness)
-    erased = await harness.graph.write(lambda inside: harness.snapshots.erase_user(inside, harness.owner))
+    erased = await harness.graph.write(lambda inside: harness.runs.erase_user(inside, harness.owner))
     assert sum(erased.values()) == run.change_count + 1
     with pytest.raises(NotFound):
         await harness.runs.get(harness.owner.tenant, run.id)
@@ -205,13 +205,13 @@ async def test_forgetting_a_user_erases_before_images(harness: ConsolidationHarn
 
 async def test_an_erased_memory_leaves_no_image_and_the_rest_can_be_rolled_back(harness: ConsolidationHarness) -> None:
     memories, run = await diet(harness)
-    erased, kept = memories
-    await harness.facts.erase_memory(harness.owner, erased.id, [harness.snapshots.erase_memory])
-    told = (await harness.runs.get(harness.owner.tenant, run.id)).model_dump_json()
-    assert erased.id not in told
-    assert 'User is vegetarian"' not in told
+    erased, remaining = memories
+    await harness.facts.erase_memory(harness.owner, erased.id, [harness.runs.erase_memory])
+    stored = (await harness.runs.get(harness.owner.tenant, run.id)).model_dump_json()
+    assert erased.id not in stored
+    assert 'User is vegetarian"' not in stored
     await harness.roll_back(run.id, force=True)
-    assert set(await current(harness)) == {kept.content}
+    assert set(await current(harness)) == {remaining.content}
 
 
 @pytest.mark.req("UMB-13")
@@ -220,7 +220,7 @@ async def test_pruned_runs_keep_no_changes_and_no_proposals(harness: Consolidati
     _, run = await diet(harness)
     harness.clock.advance(timedelta(days=31))
     before = harness.clock() - timedelta(days=30)
-    pruned = await harness.graph.write(lambda inside: harness.snapshots.delete_expired(inside, before))
+    pruned = await harness.graph.write(lambda inside: harness.runs.delete_expired_changes(inside, before))
     assert pruned >= run.change_count
     left = await harness.runs.get(harness.owner.tenant, run.id)
     assert (left.changes, left.proposals) == ([], [])

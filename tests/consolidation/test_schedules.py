@@ -1,4 +1,4 @@
-"""The hours of the night, kept as schedules of the job store."""
+"""The schedules of consolidation and maintenance in the job store."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from graphmem.settings import Settings
 
 
 async def stored_schedules(settings: Settings) -> dict[str, tuple[str, str | None, object]]:
-    """The schedules that a worker with these settings keeps: cron, zone, and the stage they are for."""
+    """The schedules of a worker with these settings: cron, time zone and stage, by name."""
     async with await JobRunner.open(settings, {}, worker=False) as jobs:
         await schedule_nightly_consolidation(jobs, settings)
         await schedule_maintenance(jobs, settings)
         found = jobs._store.client.list_schedules()
     return {
-        each["schedule_name"]: (
-            each["schedule"],
-            each["cron_timezone"],
-            each["context"]["payload"].get("stage"),
+        schedule["schedule_name"]: (
+            schedule["schedule"],
+            schedule["cron_timezone"],
+            schedule["context"]["payload"].get("stage"),
         )
-        for each in found
+        for schedule in found
     }
 
 

@@ -1,4 +1,4 @@
-"""Random memories, random runs: undoing them in turn restores every property, vector, label and relationship."""
+"""Random runs over random memories: rolling them back restores every property, vector, label and relationship."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given
+from hypothesis import HealthCheck, assume, event, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from graphmem.consolidation.execution import RunExecutor
+from graphmem.consolidation.loss_guard import LossLimits
 from graphmem.consolidation.rollback import RunRollback
-from graphmem.consolidation.run_transaction import LossLimits
+from graphmem.consolidation.run_executor import RunExecutor
+from graphmem.domain.consolidation_models import ProposalVerdict
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.decay import RetrievalCount
 from graphmem.domain.identity import Owner
@@ -26,9 +27,9 @@ from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from graphmem.store.runs import RunStore
-from graphmem.store.snapshots import SnapshotStore
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
+from tests.consolidation.test_execution import current, entity_id
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 THINGS = ["tea", "jazz", "chess", "rain", "bread", "maps", "rowing", "salt", "moths", "clay"]
@@ -36,7 +37,7 @@ THINGS = ["tea", "jazz", "chess", "rain", "bread", "maps", "rowing", "salt", "mo
 
 @st.composite
 def memory_specs(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Memories of a small world: about the user or a person, some naming others, some resting on messages."""
+    """Random memories about the user or a person; some mention others, some have a source message."""
     size = draw(st.integers(3, 9))
     things = draw(st.permutations(THINGS))[:size]
     return [
@@ -75,7 +76,7 @@ runs = st.lists(
 async def test_rolling_back_runs_in_reverse_restores_the_graph(
     graph: Graph, embedder: Embedder, specs: list[dict[str, Any]], plan: list[list[tuple[str, int, int]]], read: bool
 ) -> None:
-    harness = _make_bench(graph, embedder)
+    harness = _make_harness(graph, embedder)
     await _save_memories(harness, specs)
     states, run_ids = [await harness.graph_state()], []
     for steps in plan:
@@ -85,6 +86,7 @@ async def test_rolling_back_runs_in_reverse_restores_the_graph(
         if run.change_count:
             run_ids.append(run.id)
             states.append(await harness.graph_state())
+    assume(run_ids)
     if read:
         hits = {memory_id: RetrievalCount(2, harness.clock()) for memory_id in await _current(harness)}
         await harness.facts.reinforce(harness.owner, hits)
@@ -98,40 +100,64 @@ async def test_rolling_back_runs_in_reverse_restores_the_graph(
             assert _without_read_counters(await harness.graph_state(), read) == _without_read_counters(last, read)
 
 
-def _make_bench(graph: Graph, embedder: Embedder) -> ConsolidationHarness:
+@pytest.mark.req("UMB-13", "UMB-14")
+async def test_a_run_of_all_five_actions_is_rolled_back_exactly(graph: Graph, embedder: Embedder) -> None:
+    harness = _make_harness(graph, embedder)
+    spec = {"subject": None, "object": True, "mentions": ["Ines"], "has_message": True}
+    people = [{**spec, "thing": "maps", "subject": "Fred"}, {**spec, "thing": "salt", "subject": "Frederick"}]
+    await _save_memories(harness, [{**spec, "thing": thing} for thing in ("tea", "jazz", "rain")] + people)
+    before = await harness.graph_state()
+    memories = {memory.content: memory.id for memory in (await current(harness)).values()}
+    tea, jazz, rain = (memories[f"likes {thing} and Berlin"] for thing in ("tea", "jazz", "rain"))
+    fred, frederick, ines = [await entity_id(harness, name) for name in ("Fred", "Frederick", "Ines")]
+    run = await harness.execute(
+        {"action": "MERGE", "memory_ids": [tea, jazz], "content": "likes tea and Berlin; likes jazz and Berlin"},
+        {"action": "ASSOCIATE", "memory_ids": [jazz, rain]},
+        {"action": "CREATE_ENTITY", "name": "Berlin", "type": "City", "memory_ids": [rain]},
+        {"action": "UPDATE_ENTITY", "entity_id": ines, "set": {"mood": "calm"}, "add_aliases": ["Nessa"]},
+        {"action": "LINK_ENTITIES", "keep_id": frederick, "merge_id": fred},
+    )
+    assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.EXECUTED] * 5
+    during = await harness.graph_state()
+    undone = await harness.roll_back(run.id)
+    assert await harness.graph_state() == before
+    await harness.roll_back(undone.rollback_id)
+    assert await harness.graph_state() == during
+
+
+def _make_harness(graph: Graph, embedder: Embedder) -> ConsolidationHarness:
     clock = FakeClock(NOON)
     entities = EntityStore(graph)
     facts = FactStore(graph, entities, clock)
-    snapshots = SnapshotStore()
-    stored = RunStore(graph, snapshots)
+    stored = RunStore(graph)
     limits = LossLimits(max_ended_share=1.0, min_text_share=0.0)
-    executor = RunExecutor(graph, facts, entities, snapshots, stored, embedder, SecretPolicy([]), limits)
-    rollbacks = RunRollback(graph, facts, snapshots, stored, clock, days=30)
+    executor = RunExecutor(graph, facts, entities, stored, embedder, SecretPolicy([]), limits)
+    rollbacks = RunRollback(graph, facts, stored, clock, days=30)
     owner = Owner("property", uuid.uuid4().hex)
-    return ConsolidationHarness(graph, owner, clock, embedder, entities, facts, snapshots, stored, executor, rollbacks)
+    return ConsolidationHarness(graph, owner, clock, embedder, entities, facts, stored, executor, rollbacks)
 
 
 async def _save_memories(harness: ConsolidationHarness, specs: list[dict[str, Any]]) -> None:
     turns = [
         PreparedMessage(
-            MessageIn(id=f"m-{each['thing']}", role=MessageRole.USER, content=f"On {each['thing']}"), [0.1] * 384
+            MessageIn(id=f"m-{spec['thing']}", role=MessageRole.USER, content=f"On {spec['thing']}"), [0.1] * 384
         )
-        for each in specs
-        if each["has_message"]
+        for spec in specs
+        if spec["has_message"]
     ]
     if turns:
         await EpisodeStore(harness.graph, harness.clock).append_messages(harness.owner, "s", turns, job_id=None)
     await harness.save_all(
         [
             MemoryIn(
-                content=f"likes {each['thing']} and Berlin",
-                subject={"name": each["subject"], "type": "Person"} if each["subject"] else None,
-                object={"name": each["thing"], "type": "Interest"} if each["object"] else None,
-                entities=[{"name": name, "type": "Person"} for name in each["mentions"] if name != each["subject"]],
-                source=MemorySourceIn(message_ids=[f"m-{each['thing']}"]) if each["has_message"] else None,
-                tags=[each["thing"]],
+                content=f"likes {spec['thing']} and Berlin",
+                subject={"name": spec["subject"], "type": "Person"} if spec["subject"] else None,
+                object={"name": spec["thing"], "type": "Interest"} if spec["object"] else None,
+                entities=[{"name": name, "type": "Person"} for name in spec["mentions"] if name != spec["subject"]],
+                source=MemorySourceIn(message_ids=[f"m-{spec['thing']}"]) if spec["has_message"] else None,
+                tags=[spec["thing"]],
             )
-            for each in specs
+            for spec in specs
         ]
     )
 
@@ -149,7 +175,7 @@ async def _proposals(harness: ConsolidationHarness, steps: list[tuple[str, int, 
     )
     rows.sort(key=lambda row: (row["subject_id"], row["memory_id"]))
     page, _ = await harness.entities.list_page(harness.owner, text=None, type=None, after=None, limit=100)
-    entities = sorted(page, key=lambda each: each.name)
+    entities = sorted(page, key=lambda entity: entity.name)
     found: list[dict[str, Any]] = []
     for action, one, other in steps:
         first = rows[one % len(rows)]
@@ -168,7 +194,7 @@ async def _proposals(harness: ConsolidationHarness, steps: list[tuple[str, int, 
             known = {"mood": f"m{other}", "summary": "Seen."}
             given = {"entity_id": entity.id, "set": known, "add_aliases": [f"N{one}"]}
         else:
-            pair = {each.name: each.id for each in entities if each.name in ("Fred", "Frederick")}
+            pair = {known.name: known.id for known in entities if known.name in ("Fred", "Frederick")}
             names = list(pair.values()) if len(pair) == 2 else [entity.id, another.id]
             given = {"keep_id": names[0], "merge_id": names[1]}
         if action in ("MERGE", "ASSOCIATE") and ids[0] == ids[1]:
@@ -181,7 +207,7 @@ async def _proposals(harness: ConsolidationHarness, steps: list[tuple[str, int, 
 
 
 def _without_read_counters(everything: dict[str, Any], read: bool) -> dict[str, Any]:
-    """Leave out what reading changes, when there was a reader."""
+    """Return the state without the properties that a retrieval changes, if there was one."""
     if not read:
         return everything
     counters = {"access_count", "last_accessed_at", "strength", "confidence"}

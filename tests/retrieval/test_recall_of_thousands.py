@@ -1,4 +1,4 @@
-"""Recall among thousands of memories of one user; how fast it is, `make bench-scale` tells."""
+"""Search among thousands of memories of one user; `make bench-scale` measures its speed."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ async def test_each_of_five_thousand_memories_is_found_by_some_of_its_words(memo
     for wanted in (row["properties"] for row in made.facts[:: MEMORIES // 10]):
         words = wanted["fact"].split()
         answer = await memory.retrieval.search(owner, SearchQuery(query=" ".join(words[:6]), reinforce=False))
-        assert wanted["fact"] in [each.memory.content for each in answer.results]
+        assert wanted["fact"] in [hit.memory.content for hit in answer.results]
         looked_up = await memory.retrieval.lookup(owner, " ".join(words[-2:]), reinforce=False)
         assert looked_up.entities

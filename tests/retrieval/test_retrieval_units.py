@@ -103,7 +103,8 @@ def test_a_text_without_a_word_of_the_question_scores_nothing(texts: list[str], 
 def fact(**changes: object) -> FactCandidate:
     same = {
         "uuid": "f", "memory_id": "m", "score": 1.0, "content": "c", "context": "", "type": "fact", "tags": ["tea"],
-        "importance": 0.5, "strength": 1.0, "decay_rate": 0.01, "last_accessed_ms": 0, "valid_from": 0, "message_ids": [],
+        "importance": 0.5, "strength": 1.0, "decay_rate": 0.01, "last_accessed_ms": 0, "valid_from": 0,
+        "message_ids": [],
     }  # fmt: skip
     return FactCandidate(**{**same, **changes})  # type: ignore[arg-type]
 
@@ -114,7 +115,7 @@ def test_decay_lowers_the_score_by_at_most_its_weight() -> None:
     assert factors_of_age == sorted(factors_of_age, reverse=True)
     assert factors_of_age[0] == 1.0
     assert factors_of_age[-1] == pytest.approx(0.8)
-    assert decay_factor(1.0, 0.05, 5 * DAY, 0) == 1.0, "a clock that lags does not strengthen"
+    assert decay_factor(1.0, 0.05, 5 * DAY, 0) == 1.0, "an access in the future does not raise the score"
 
 
 @pytest.mark.req("QUINN-19")
@@ -137,7 +138,7 @@ def test_evidence_lists_the_messages_behind_the_best_facts() -> None:
         MessageText("m2", "so true", 0.0, False),
     ]
     found = rank_messages("who likes the harbour", facts, messages)
-    assert [each.message_id for each in found] == ["m1", "m2", "m3"]
+    assert [evidence.message_id for evidence in found] == ["m1", "m2", "m3"]
     assert found[0].via == ["likes"]
-    assert all(0 <= each.score <= 1 for each in found)
+    assert all(0 <= evidence.score <= 1 for evidence in found)
     assert rank_messages("who likes the harbour", [], []) == []

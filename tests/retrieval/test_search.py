@@ -20,8 +20,8 @@ from graphmem.store.search import ANN_CANDIDATES, SearchStore
 
 
 async def save(memory: Services, owner: Owner, *given: dict[str, Any]) -> list[str]:
-    results = await memory.memories.save(owner, [MemoryIn(**each) for each in given])
-    return [each.memory.id for each in results if each.memory]
+    results = await memory.memories.save(owner, [MemoryIn(**memory) for memory in given])
+    return [result.memory.id for result in results if result.memory]
 
 
 async def found(memory: Services, owner: Owner, query: str, **options: Any) -> list[str]:
@@ -53,7 +53,7 @@ GARDEN: Sequence[dict[str, Any]] = (
 
 
 async def test_a_vector_of_integers_is_accepted(memory: Services, owner: Owner) -> None:
-    """JSON may write 1.0 as 1, and servers of embeddings do."""
+    """Servers of embeddings write 1.0 as 1."""
     await save(memory, owner, *GARDEN)
     vector = [1, *[0] * (memory.components.embedder.dimension - 1)]
     for filters in (
@@ -61,7 +61,7 @@ async def test_a_vector_of_integers_is_accepted(memory: Services, owner: Owner) 
         FactFilters(valid_at=datetime.now(UTC), min_importance=0.0),
     ):
         near = await SearchStore(memory.components.graph).find_facts_by_vector(owner, vector, filters, 10)
-        assert {fact.content for fact in near} == {each["content"] for each in GARDEN}
+        assert {fact.content for fact in near} == {memory["content"] for memory in GARDEN}
 
 
 @pytest.mark.req("GO-05", "QUINN-28", "QUINN-30", "QUINN-31", "UMB-07")
@@ -142,9 +142,11 @@ async def test_nearer_facts_of_another_domain_do_not_crowd_out_the_filtered_one(
 
 @pytest.mark.req("QUINN-41")
 async def test_no_other_users_memory_is_ever_a_candidate(memory: Services, owner: Owner) -> None:
-    await save(memory, Owner(owner.tenant, "other"), *GARDEN)
+    other, query = Owner(owner.tenant, "other"), "hazelnuts basil Bob cello QX-7731"
+    await save(memory, other, *GARDEN)
     await save(memory, owner, {"content": "Mara likes rain"})
-    assert await found(memory, owner, "hazelnuts basil Bob cello QX-7731", limit=100) in ([], ["Mara likes rain"])
+    assert len(await found(memory, other, query, limit=100)) == len(GARDEN)
+    assert await found(memory, owner, query, limit=100) == ["Mara likes rain"]
 
 
 @pytest.mark.req("UMB-08")
@@ -179,10 +181,12 @@ async def test_the_persona_weighs_types_and_tags_and_the_explanation_shows_every
     ].memory.content == "Mara's invoice code is QX-7731"
     hit = (await memory.retrieval.search(owner, plain)).results[0]
     assert hit.explain
-    told = hit.explain
-    assert hit.score == pytest.approx(told.rrf * told.persona * told.decay * told.importance * told.time, rel=1e-6)
-    assert told.semantic
-    assert told.semantic.rank >= 1
+    explain = hit.explain
+    assert hit.score == pytest.approx(
+        explain.rrf * explain.persona * explain.decay * explain.importance * explain.time, rel=1e-6
+    )
+    assert explain.semantic
+    assert explain.semantic.rank >= 1
 
 
 @pytest.mark.parametrize(
@@ -241,9 +245,9 @@ async def test_lookup_finds_entities_by_name_alias_and_typo_without_a_vector(mem
         ("Upsala", "Uppsala"),
     ):
         answer = await memory.retrieval.lookup(owner, text)
-        assert name in [each.entity.name for each in answer.entities], text
+        assert name in [found.entity.name for found in answer.entities], text
     assert (await memory.retrieval.lookup(owner, "the weather in Paris")).entities == []
-    assert [each.content for each in await memory.retrieval.list_core_memories(owner)] == [
+    assert [core.content for core in await memory.retrieval.list_core_memories(owner)] == [
         "Mara is allergic to hazelnuts"
     ]
 
@@ -274,7 +278,7 @@ async def test_a_cached_answer_never_outlives_a_write(memory: Services, owner: O
     await memory.memories.delete(owner, key)
     third = await memory.retrieval.lookup(owner, "Bob")
     assert third.cache == "miss"
-    assert [each.content for one in third.entities for each in one.memories] == []
+    assert [known.content for entity in third.entities for known in entity.memories] == []
 
 
 @pytest.mark.req("QUINN-44")

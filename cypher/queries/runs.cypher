@@ -1,0 +1,65 @@
+// Runs: consolidation runs as nodes, each with its proposals and, over all users, its parts.
+
+// name: create(properties)
+// Write a run unless it exists.
+MERGE (r:ConsolidationRun {id: $properties.id}) ON CREATE SET r = $properties
+
+// name: add_child(run_id, part_id)
+// Make the run of one user a part of a run over all users.
+MATCH (parent:ConsolidationRun {id: $run_id})
+MATCH (part:ConsolidationRun {id: $part_id})
+MERGE (parent)-[:PART]->(part)
+
+// name: update(run_id, properties)
+// Set properties of a run; null removes one.
+MATCH (r:ConsolidationRun {id: $run_id}) SET r += $properties
+
+// name: get(run_id, tenant)
+// Fetch a run with its parts.
+MATCH (r:ConsolidationRun {id: $run_id}) WHERE r.tenant = $tenant
+RETURN properties(r) AS run, COLLECT { MATCH (r)-[:PART]->(p) RETURN properties(p) ORDER BY p.group_id } AS parts
+
+// name: get_undone_run_id(run_id)
+// Fetch the id of the run that a rollback undid.
+MATCH (r:ConsolidationRun {id: $run_id}) RETURN r.undoes AS undoes
+
+// name: list_page(tenant, group_id, before, before_id, limit)
+// List runs, newest first; the parts of a run over all users are listed under their user only.
+MATCH (r:ConsolidationRun {tenant: $tenant})
+WHERE ($before IS NULL OR r.created_at < $before OR r.created_at = $before AND r.id > $before_id)
+  AND ($group_id IS NOT NULL AND r.group_id = $group_id OR $group_id IS NULL AND NOT EXISTS { (r)<-[:PART]-() })
+WITH r ORDER BY r.created_at DESC, r.id LIMIT $limit
+RETURN r {.*, proposals: null, batch_ids: null, preview: null} AS run,
+       COLLECT { MATCH (r)-[:PART]->(p) RETURN p {.*, proposals: null, batch_ids: null, preview: null} } AS parts
+
+// name: list_unfinished(tenant, group_id)
+// List the queued and running runs of a user, oldest first.
+MATCH (r:ConsolidationRun {group_id: $group_id}) WHERE r.tenant = $tenant AND r.status IN ['queued', 'running']
+RETURN properties(r) AS run ORDER BY r.created_at
+
+// name: list_unfinished_nightly(tenant)
+// List the queued and running nightly runs of one user each, oldest first.
+MATCH (r:ConsolidationRun {trigger: 'nightly'})
+WHERE r.status IN ['queued', 'running'] AND r.group_id IS NOT NULL AND ($tenant IS NULL OR r.tenant = $tenant)
+RETURN r.id AS id, r.tenant AS tenant, r.group_id AS group_id ORDER BY r.created_at
+
+// name: list_rolled_back_proposals(group_id)
+// List the proposals of a user's runs that were rolled back.
+MATCH (r:ConsolidationRun {group_id: $group_id, status: 'rolled_back'}) WHERE r.proposals IS NOT NULL
+RETURN r.proposals AS proposals
+
+// name: find_mentioning(group_id, memory_id)
+// Find the runs whose proposals, batches or preview contain the id of a memory.
+MATCH (r:ConsolidationRun {group_id: $group_id}) WHERE r.proposals CONTAINS $memory_id OR r.batch_ids CONTAINS $memory_id OR r.preview CONTAINS $memory_id
+RETURN r.id AS id, r.proposals AS proposals, r.batch_ids AS batch_ids
+
+// name: clear_expired_texts(before)
+// Clear the proposals, batches and previews of runs that finished before a time.
+MATCH (r:ConsolidationRun) WHERE r.finished_at < $before AND r.proposals <> '[]'
+SET r.proposals = '[]', r.batch_ids = null, r.preview = null
+RETURN count(*) AS blanked
+
+// name: erase_user(group_id)
+// Erase the runs of a user.
+MATCH (r:ConsolidationRun {group_id: $group_id}) DETACH DELETE r
+RETURN count(*) AS erased

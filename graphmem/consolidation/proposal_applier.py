@@ -1,0 +1,188 @@
+"""Reviews and applies the proposals of one run within an open transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from graphmem.consolidation.fact_changes import FACT_ACTIONS, FactChanges
+from graphmem.consolidation.graph_reads import fetch_entities, fetch_facts
+from graphmem.consolidation.guard_context_loader import GuardContextLoader
+from graphmem.consolidation.guards import review
+from graphmem.consolidation.linking import EntityLinker
+from graphmem.consolidation.loss_guard import LossEstimate, LossLimits, check_loss
+from graphmem.consolidation.proposal_references import entity_ids_of, observed_versions
+from graphmem.domain.consolidation_models import (
+    LinkEntities,
+    ProposalVerdict,
+    ReviewedProposal,
+    RunStatus,
+    UpdateEntity,
+)
+from graphmem.domain.fact import Fact
+from graphmem.domain.identity import Owner
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.snapshot import ElementChange, ElementImage
+from graphmem.domain.times import MICROSECOND
+from graphmem.domain.types import Vector
+from graphmem.store.driver import Transaction
+from graphmem.store.entities import EntityStore
+from graphmem.store.snapshots import ChangeRecorder
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionResult:
+    """The outcome of a run: its proposals with their verdicts, and `changes` that a dry run would have made."""
+
+    status: RunStatus
+    proposals: list[ReviewedProposal]
+    reason: str | None = None
+    change_count: int = 0
+    changes: list[ElementChange] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplierDependencies:
+    """What every `ProposalApplier` of a process works with."""
+
+    entities: EntityStore
+    policy: SecretPolicy
+    limits: LossLimits
+
+
+class ProposalApplier:
+    """Applies the proposals of one run; a retried transaction needs a new one.
+
+    `vectors` are those of the contents of merges and of the names of new entities. `curated` says that a person wrote
+    the proposals.
+    """
+
+    def __init__(
+        self,
+        dependencies: ApplierDependencies,
+        transaction: Transaction,
+        owner: Owner,
+        run_id: str,
+        now: datetime,
+        *,
+        vectors: Mapping[str, Vector],
+        curated: bool,
+        actor: str | None,
+    ) -> None:
+        self._entities = dependencies.entities
+        self._limits = dependencies.limits
+        self._transaction = transaction
+        self._owner = owner
+        self._run_id = run_id
+        self._now = now
+        self._vectors = vectors
+        self._actor = actor or f"consolidation:{run_id}"
+        self._recorder = ChangeRecorder(transaction, run_id, owner.group_id, now)
+        self._linker = EntityLinker(transaction, self._recorder, owner, self._actor)
+        self._contexts = GuardContextLoader(
+            transaction, owner, curated, lambda value: dependencies.policy.refused_classes(value, owner.tenant)
+        )
+        self._ended: list[Fact] = []
+        self._remaining_texts: list[str] = []
+
+    async def apply(self, proposals: Sequence[ReviewedProposal]) -> ExecutionResult:
+        """Review the waiting proposals and apply those that pass the guards; the result is aborted above a loss limit.
+
+        Entities are changed before facts.
+        """
+        group_id = self._owner.group_id
+        counted = await self._transaction.run("consolidation.count_current_facts", group_id=group_id, now=self._now)
+        facts = await fetch_facts(self._transaction, self._owner, [reviewed.proposal for reviewed in proposals])
+        reviewed = await self._mark_stale(proposals, facts)
+        has_changed_entities = False
+        for index in _waiting_indexes(reviewed):
+            if isinstance(reviewed[index].proposal, UpdateEntity | LinkEntities):
+                reviewed[index] = await self._change_entity(reviewed[index])
+                has_changed_entities = True
+        images: Mapping[str, ElementImage] = {}
+        if about_facts := [
+            index for index in _waiting_indexes(reviewed) if isinstance(reviewed[index].proposal, FACT_ACTIONS)
+        ]:
+            waiting = [reviewed[index] for index in about_facts]
+            changed, images = await self._change_facts(waiting, None if has_changed_entities else facts)
+            for index, proposal in zip(about_facts, changed, strict=True):
+                reviewed[index] = proposal
+        change_count = await self._recorder.record_after(images)
+        await self._transaction.run("facts.set_last_write_time", group_id=group_id, at=self._now + MICROSECOND)
+        abort_reason = self._check_loss(counted[0]["current"])
+        status = RunStatus.ABORTED if abort_reason else RunStatus.SUCCEEDED
+        return ExecutionResult(status, reviewed, abort_reason, change_count)
+
+    async def _mark_stale(
+        self, proposals: Sequence[ReviewedProposal], facts: Mapping[str, Fact]
+    ) -> list[ReviewedProposal]:
+        """Return the proposals, marking as stale those that rest on something that has changed since."""
+        entity_ids = entity_ids_of(reviewed.proposal for reviewed in proposals)
+        entities = await fetch_entities(self._transaction, self._owner, entity_ids)
+        marked = []
+        for reviewed in proposals:
+            current = observed_versions(reviewed.proposal, facts, entities)
+            changed = [key for key, version in reviewed.seen.items() if current.get(key) != version]
+            if reviewed.verdict is ProposalVerdict.WAITING and changed:
+                reason = f"{changed[0]} has changed since this was proposed"
+                marked.append(reviewed.model_copy(update={"verdict": ProposalVerdict.STALE, "reason": reason}))
+            else:
+                marked.append(reviewed)
+        return marked
+
+    async def _change_entity(self, reviewed: ReviewedProposal) -> ReviewedProposal:
+        match reviewed.proposal:
+            case UpdateEntity() as proposal:
+                context = await self._contexts.load_for_entity_update(proposal, self._now)
+                reviewed = review(reviewed, proposal, context)
+                if reviewed.verdict is ProposalVerdict.EXECUTED:
+                    await self._linker.update(proposal, context.entities[proposal.entity_id], self._now)
+                    return reviewed.model_copy(update={"result_id": proposal.entity_id})
+            case LinkEntities() as proposal:
+                context = await self._contexts.load_for_entity_link(proposal, self._now)
+                reviewed = review(reviewed, proposal, context)
+                if reviewed.verdict is ProposalVerdict.EXECUTED:
+                    keep, merge = context.entities[proposal.keep_id], context.entities[proposal.merge_id]
+                    ended, self._now = await self._linker.link(keep, merge, self._now)
+                    self._ended += ended
+                    self._remaining_texts += [fact.content for fact in ended]
+                    return reviewed.model_copy(update={"result_id": keep.id})
+        return reviewed
+
+    async def _change_facts(
+        self, reviewed: Sequence[ReviewedProposal], facts: Mapping[str, Fact] | None
+    ) -> tuple[list[ReviewedProposal], Mapping[str, ElementImage]]:
+        """Apply proposals about facts, which are read anew without `facts`; return them with the versions written."""
+        proposals = [waiting.proposal for waiting in reviewed]
+        if facts is None:
+            facts = await fetch_facts(self._transaction, self._owner, proposals)
+        context = await self._contexts.load_for_facts(proposals, facts, self._now)
+        changes = FactChanges(
+            self._transaction,
+            self._recorder,
+            self._entities,
+            self._owner,
+            context,
+            run_id=self._run_id,
+            actor=self._actor,
+            vectors=self._vectors,
+        )
+        result = await changes.apply(reviewed)
+        self._ended += result.ended
+        self._remaining_texts += result.merged_texts
+        self._now = result.now
+        return result.proposals, result.images
+
+    def _check_loss(self, current: int) -> str | None:
+        estimate = LossEstimate(
+            current=current,
+            ended=len(self._ended),
+            text_before=sum(len(fact.content) for fact in self._ended),
+            text_after=sum(map(len, self._remaining_texts)),
+        )
+        return check_loss(estimate, self._limits)
+
+
+def _waiting_indexes(reviewed: Sequence[ReviewedProposal]) -> list[int]:
+    return [index for index, proposal in enumerate(reviewed) if proposal.verdict is ProposalVerdict.WAITING]

@@ -1,0 +1,131 @@
+"""Executes a run of one user in one transaction, which either commits all of its changes or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from graphmem.consolidation.graph_reads import fetch_entities, fetch_facts
+from graphmem.consolidation.loss_guard import LossLimits
+from graphmem.consolidation.proposal_applier import ApplierDependencies, ExecutionResult, ProposalApplier
+from graphmem.consolidation.proposal_references import entity_ids_of, observed_versions
+from graphmem.domain.consolidation_models import CreateEntity, Merge, Proposal, ReviewedProposal, RunPhase, RunStatus
+from graphmem.domain.identity import Owner
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.types import Vector
+from graphmem.embedding import Embedder
+from graphmem.store import snapshots
+from graphmem.store.driver import Graph, Transaction
+from graphmem.store.entities import EntityStore
+from graphmem.store.facts import FactStore
+from graphmem.store.runs import RunStore, RunUpdate
+
+MAX_PREVIEWED_CHANGES = 5000
+"""Most changes that the preview of a dry run holds."""
+
+
+class _DiscardTransaction(Exception):
+    """Rolls back the transaction of a dry run or of an aborted run."""
+
+    def __init__(self, result: ExecutionResult) -> None:
+        super().__init__()
+        self.result = result
+
+
+class RunExecutor:
+    """Executes the proposals of one user."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        facts: FactStore,
+        entities: EntityStore,
+        runs: RunStore,
+        embedder: Embedder,
+        policy: SecretPolicy,
+        limits: LossLimits,
+    ) -> None:
+        self._graph = graph
+        self._facts = facts
+        self._runs = runs
+        self._embedder = embedder
+        self._dependencies = ApplierDependencies(entities, policy, limits)
+
+    async def attach_versions(self, owner: Owner, proposals: Sequence[Proposal]) -> list[ReviewedProposal]:
+        """Return proposals with the versions of what they name, so that a later change makes them stale."""
+
+        async def work(transaction: Transaction) -> list[ReviewedProposal]:
+            facts = await fetch_facts(transaction, owner, proposals)
+            entities = await fetch_entities(transaction, owner, entity_ids_of(proposals))
+            return [
+                ReviewedProposal(proposal=proposal, seen=observed_versions(proposal, facts, entities))
+                for proposal in proposals
+            ]
+
+        return await self._graph.read(work)
+
+    async def execute(
+        self,
+        owner: Owner,
+        run_id: str,
+        proposals: Sequence[ReviewedProposal],
+        *,
+        dry_run: bool = False,
+        curated: bool = False,
+        actor: str | None = None,
+        considered: Sequence[str] = (),
+        considered_for_compression: Sequence[str] = (),
+    ) -> ExecutionResult:
+        """Apply the proposals that pass the guards; a dry run or an aborted run changes nothing.
+
+        `considered` are the memories that the run has analysed, `considered_for_compression` those that it has
+        analysed for compression. The transaction also marks the run as done.
+        """
+        vectors = await self._embed_texts(proposals)
+
+        async def work(transaction: Transaction) -> ExecutionResult:
+            now = await self._facts.lock_user(transaction, owner)
+            applier = ProposalApplier(
+                self._dependencies, transaction, owner, run_id, now, vectors=vectors, curated=curated, actor=actor
+            )
+            result = await applier.apply(proposals)
+            if dry_run:
+                changes = await snapshots.list_changes(transaction, run_id, MAX_PREVIEWED_CHANGES)
+                raise _DiscardTransaction(replace(result, changes=changes))
+            if result.status is not RunStatus.SUCCEEDED:
+                raise _DiscardTransaction(result)
+            result_ids = [reviewed.result_id for reviewed in result.proposals if reviewed.result_id]
+            marks = {"group_id": owner.group_id, "run_id": run_id, "now": now}
+            await transaction.run(
+                "consolidation.mark_consolidated", memory_ids=list(dict.fromkeys([*considered, *result_ids])), **marks
+            )
+            if considered_for_compression:
+                await transaction.run(
+                    "consolidation.mark_considered_for_compression",
+                    memory_ids=list(considered_for_compression),
+                    **marks,
+                )
+            done = RunUpdate(
+                status=result.status,
+                phase=RunPhase.DONE,
+                finished_at=now,
+                proposals=result.proposals,
+                change_count=result.change_count,
+            )
+            await self._runs.update(run_id, done, transaction)
+            return result
+
+        try:
+            return await self._graph.write(work)
+        except _DiscardTransaction as discarded:
+            return discarded.result
+
+    async def _embed_texts(self, proposals: Sequence[ReviewedProposal]) -> dict[str, Vector]:
+        """Return the vectors of the contents of merges and of the names of new entities, by text."""
+        texts: dict[str, None] = {}
+        for reviewed in proposals:
+            if isinstance(reviewed.proposal, Merge):
+                texts[reviewed.proposal.content] = None
+            elif isinstance(reviewed.proposal, CreateEntity):
+                texts[reviewed.proposal.name] = None
+        return dict(zip(texts, await self._embedder.embed(list(texts)), strict=True)) if texts else {}

@@ -1,0 +1,94 @@
+"""Ranks the facts that the channels found: fuses their orders and multiplies the scores by factors. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
+
+from graphmem.domain.search_candidates import FactCandidate
+from graphmem.domain.search_models import ChannelRank, Explanation
+from graphmem.retrieval.bm25 import bm25_scores
+from graphmem.retrieval.rank_fusion import CHANNEL_WEIGHTS, max_rrf_score, reciprocal_rank_fusion
+from graphmem.retrieval.score_factors import ScoreFactors, score_factors
+from graphmem.text.time_expressions import TimeRange
+from graphmem.text.tokenising import tokenize
+
+FactsByChannel = Mapping[str, Sequence[FactCandidate]]
+"""The facts that each channel found, best first."""
+
+_by_score = attrgetter("score")
+
+
+class ScoredFact(NamedTuple):
+    """A fact with its score, which is its fused score or its cross-encoder score times the factors."""
+
+    fact: FactCandidate
+    score: float
+    rrf: float
+    factors: ScoreFactors
+    rerank: float | None = None
+
+
+def distinct_facts(facts: FactsByChannel) -> dict[str, FactCandidate]:
+    """Return the facts that any channel found, by uuid."""
+    return {fact.uuid: fact for found in facts.values() for fact in found}
+
+
+def rescore_keyword_channel(facts: FactsByChannel, question: str, languages: tuple[str, ...]) -> FactsByChannel:
+    """Return the facts with those found by keywords in the order of BM25, with statistics of all facts found."""
+    if "keyword" not in facts:
+        return facts
+    pool = distinct_facts(facts)
+    scores = bm25_scores(tokenize(question, languages), [tokenize(fact.text, languages) for fact in pool.values()])
+    score_by_uuid = dict(zip(pool, scores, strict=True))
+    rescored = [fact._replace(score=score_by_uuid[fact.uuid]) for fact in facts["keyword"]]
+    return {**facts, "keyword": sorted(rescored, key=_by_score, reverse=True)}
+
+
+def rank_facts(
+    facts: FactsByChannel,
+    persona: Mapping[str, float],
+    time_ranges: Sequence[TimeRange],
+    now: datetime,
+    rrf_k: int,
+) -> list[ScoredFact]:
+    """Return the facts found, best first, by their fused score (from 0 to 1) times their factors."""
+    pool = distinct_facts(facts)
+    rankings = {channel: [fact.uuid for fact in found] for channel, found in facts.items()}
+    max_score = max_rrf_score(rankings, CHANNEL_WEIGHTS, rrf_k)
+    now_ms = int(now.timestamp() * 1000)
+    scored = []
+    for uuid, fused in reciprocal_rank_fusion(rankings, CHANNEL_WEIGHTS, rrf_k).items():
+        rrf, factors = fused / max_score, score_factors(pool[uuid], persona, time_ranges, now_ms)
+        scored.append(ScoredFact(pool[uuid], rrf * factors.product, rrf, factors))
+    return sorted(scored, key=_by_score, reverse=True)
+
+
+def apply_rerank_scores(facts: Sequence[ScoredFact], scores: Sequence[float]) -> list[ScoredFact]:
+    """Return facts in the order of their cross-encoder scores times their factors."""
+    rescored = [
+        scored._replace(score=score * scored.factors.product, rerank=score)
+        for scored, score in zip(facts, scores, strict=True)
+    ]
+    return sorted(rescored, key=_by_score, reverse=True)
+
+
+def explain(scored: ScoredFact, facts: FactsByChannel) -> Explanation:
+    """Return the rank of a fact in each channel and the factors of its score."""
+    ranks = {
+        channel: ChannelRank(rank=rank, score=fact.score)
+        for channel, found in facts.items()
+        for rank, fact in enumerate(found, start=1)
+        if fact.uuid == scored.fact.uuid
+    }
+    return Explanation(
+        **ranks,
+        rrf=scored.rrf,
+        persona=scored.factors.persona,
+        decay=scored.factors.decay,
+        importance=scored.factors.importance,
+        time=scored.factors.time,
+        rerank=scored.rerank,
+    )
