@@ -220,7 +220,7 @@ async def check_job_store(settings: Settings) -> Check:
     from graphmem.jobs import JobRunner
 
     try:
-        async with await JobRunner.open(settings, {}, worker=False) as runner:
+        async with await JobRunner.open(settings) as runner:
             await runner.list(limit=1)
     except GraphmemError as error:
         return _broken_check("job store", error)

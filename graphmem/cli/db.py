@@ -54,7 +54,7 @@ async def status(output: Output) -> None:
 @command(app, "migrate")
 async def migrate(output: Output) -> None:
     """Bring the database to the schema of this version."""
-    from graphmem.bootstrap import open_graph
+    from graphmem.components import open_graph
     from graphmem.embedding import create_embedder
     from graphmem.store import migrations
 
@@ -113,7 +113,7 @@ def _embedded_settings() -> Settings:
 
 
 async def _check_connection(settings: Settings) -> None:
-    from graphmem.bootstrap import open_graph
+    from graphmem.components import open_graph
 
     async with open_graph(settings):
         pass

@@ -15,7 +15,7 @@ from graphmem.domain.listing import ListFilters, SortOrder
 from graphmem.domain.memory import Memory, MemoryStatus
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.secrets import find_secrets
-from graphmem.ingestion.extraction_job import EXTRACTION_JOB
+from graphmem.ingestion.job_kinds import EXTRACTION_JOB
 from graphmem.sample import SampleQuestion
 
 _SEARCH_LIMIT = 3
@@ -84,7 +84,7 @@ async def collect_report(memory: GraphMemory, owner: Owner) -> QuickstartReport:
 
 async def extraction_jobs(memory: GraphMemory, owner: Owner) -> list[Job]:
     """Return the jobs that read the user's messages, the newest first."""
-    return [job for job in await memory.jobs.list(owner, limit=_MAX_JOBS) if job.kind == EXTRACTION_JOB]
+    return [job for job in await memory.jobs.list(owner, limit=_MAX_JOBS) if job.kind == EXTRACTION_JOB.name]
 
 
 async def _list_all(memory: GraphMemory, owner: Owner, *, current: bool = False) -> list[Memory]:

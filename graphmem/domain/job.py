@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
@@ -36,14 +37,24 @@ class Receipt(BaseModel):
     seconds: float = 0.0
 
 
+class JobAction(BaseModel):
+    """One entry of what a job did; each kind of job has its own models."""
+
+    model_config = ConfigDict(frozen=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as callers see it in `Job.actions`: without fields that are None."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
 class JobOutcome(BaseModel):
-    """What a handler answers: done, or left out with a reason."""
+    """What a handler returns: the job is done, or skipped for a reason."""
 
     model_config = ConfigDict(frozen=True)
 
     status: Literal[JobStatus.SUCCEEDED, JobStatus.SKIPPED] = JobStatus.SUCCEEDED
     reason: str | None = None
-    actions: list[dict[str, Any]] = Field(default_factory=list)
+    actions: Sequence[JobAction] = ()
     receipt: Receipt = Field(default_factory=Receipt)
 
 

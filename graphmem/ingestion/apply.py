@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.fact import Fact
@@ -26,14 +25,13 @@ from graphmem.ingestion.action_plan import (
 )
 from graphmem.ingestion.candidates import EXTRACTION_SOURCE, AliasGroup, Rejection, ValidatedCandidate
 from graphmem.ingestion.entity_linking import LinkingResult, collect_named_entities, subject_key
+from graphmem.ingestion.job_actions import ExtractionAction, LinkAction, MemoryAction, parse_extraction_actions
 from graphmem.ingestion.llm_schemas import Reconciliation
 from graphmem.ingestion.name_resolution import NameResolution, resolve_names
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.fact_write import FactLoader, FactWrite
 from graphmem.store.facts import FactStore
-
-ActionEntry = dict[str, Any]
 
 MIN_INTEREST_MENTIONS = 2
 """So many messages must show an interest before it is a memory (UMB-05)."""
@@ -68,14 +66,14 @@ class Applier:
 
     async def apply(
         self, owner: Owner, window: ExtractedWindow, vectors: Mapping[str, Vector], actor: str
-    ) -> list[ActionEntry]:
+    ) -> list[ExtractionAction]:
         """Do it and return what was done; a window that has been applied answers what it did then."""
 
-        async def work(transaction: Transaction) -> list[ActionEntry]:
+        async def work(transaction: Transaction) -> list[ExtractionAction]:
             now = await self._facts.lock_user(transaction, owner)
             done = await transaction.run("extraction.get_extraction", group_id=owner.group_id, extraction_id=window.id)
             if done:
-                return list(json.loads(done[0]["actions"]))
+                return parse_extraction_actions(done[0]["actions"])
             return await _WindowApplication(self, transaction, owner, window, vectors, actor, now).run()
 
         return await self._graph.write(work)
@@ -136,12 +134,13 @@ class _WindowApplication:
         self._actor = actor
         self._now = now
         self._fact_loader = FactLoader(transaction, owner)
-        self._entries: list[ActionEntry] = [
-            {"action": "refuse", "type": refusal.type, "reason": refusal.reason} for refusal in window.rejections
+        self._entries: list[ExtractionAction] = [
+            MemoryAction(action="refuse", type=rejection.type, reason=rejection.reason)
+            for rejection in window.rejections
         ]
-        self._links: list[ActionEntry] = []
+        self._links: list[LinkAction] = []
 
-    async def run(self) -> list[ActionEntry]:
+    async def run(self) -> list[ExtractionAction]:
         window = self._extracted_window
         if window.candidates:
             facts, names = await self._applier.load_current_facts(
@@ -172,7 +171,7 @@ class _WindowApplication:
             linking.entities, plan.resolved_names, written_names, names, self._extracted_window.aliases, own
         )
         self._entries += [
-            {"action": "refuse", "type": "names", "reason": reason} for reason in resolution.rejected_pairs
+            MemoryAction(action="refuse", type="names", reason=reason) for reason in resolution.rejected_pairs
         ]
         return resolution
 
@@ -192,7 +191,7 @@ class _WindowApplication:
                 vector=self._vectors.get(name),
                 now=self._now,
             )
-            self._links.append({"entity_id": entity_id, "name": name})
+            self._links.append(LinkAction(entity_id=entity_id, name=name))
 
     async def _save(self, saves: Sequence[PlannedSave], facts: Mapping[str, Fact]) -> None:
         ready = [
@@ -222,7 +221,7 @@ class _WindowApplication:
         if save.memory.content in self._vectors:
             return True
         reason = "what it repeats has been rewritten meanwhile"
-        self._entries.append({"action": "refuse", "type": save.memory.type.value, "reason": reason})
+        self._entries.append(MemoryAction(action="refuse", type=save.memory.type.value, reason=reason))
         return False
 
     async def _check_interest_mentions(self, save: PlannedSave, facts: Mapping[str, Fact]) -> PlannedSave | None:
@@ -243,7 +242,9 @@ class _WindowApplication:
         )
         message_ids = rows[0]["message_ids"]
         if len(message_ids) < MIN_INTEREST_MENTIONS:
-            self._entries.append({"action": "note", "type": memory.type.value, "reason": "an interest mentioned once"})
+            self._entries.append(
+                MemoryAction(action="note", type=memory.type.value, reason="an interest mentioned once")
+            )
             return None
         await self._transaction.run("extraction.delete_interest", group_id=self._owner.group_id, key=key)
         assert memory.source
@@ -260,27 +261,29 @@ class _WindowApplication:
         for deletion in deletions:
             fact = ledger.delete(deletion.memory_id, deletion.reason)
             self._entries.append(
-                {"action": "delete", "memory_id": fact.memory_id, "type": fact.type.value, "reason": deletion.reason}
+                MemoryAction(action="delete", memory_id=fact.memory_id, type=fact.type.value, reason=deletion.reason)
             )
         await FactWrite(self._owner, self._transaction, now, ledger).commit()
 
     async def _add_aliases(self, resolution: NameResolution) -> None:
         for entity, others in resolution.aliases.items():
             if others:
-                self._links += await self._entities.add_aliases(
-                    self._transaction, self._owner, entity, others, self._now
-                )
+                rows = await self._entities.add_aliases(self._transaction, self._owner, entity, others, self._now)
+                self._links += [LinkAction.model_validate(row) for row in rows]
 
     def _record_vetoes(self, plan: ActionPlan) -> None:
         for veto in plan.vetoes:
-            told = {
-                "action": "refuse",
-                "type": self._extracted_window.candidates[veto.candidate_index].memory.type.value,
-            }
+            candidate = self._extracted_window.candidates[veto.candidate_index]
             what = f"not to {veto.action}" if veto.memory_id else f"no {veto.action}"
-            entry: ActionEntry = {**told, "reason": f"{what}: {veto.reason}"}
-            self._entries.append({**entry, "memory_id": veto.memory_id} if veto.memory_id else entry)
-        self._entries += [{"action": "link", **link} for link in self._links]
+            self._entries.append(
+                MemoryAction(
+                    action="refuse",
+                    memory_id=veto.memory_id,
+                    type=candidate.memory.type.value,
+                    reason=f"{what}: {veto.reason}",
+                )
+            )
+        self._entries += self._links
 
     async def _mark_applied(self) -> None:
         window = self._extracted_window
@@ -288,8 +291,8 @@ class _WindowApplication:
             "extraction.record_extraction",
             group_id=self._owner.group_id,
             extraction_id=window.id,
-            actions=json.dumps(self._entries, ensure_ascii=False),
-            links=json.dumps(self._links, ensure_ascii=False),
+            actions=json.dumps([action.to_json() for action in self._entries], ensure_ascii=False),
+            links=json.dumps([link.to_json() for link in self._links], ensure_ascii=False),
             message_ids=list(window.message_ids),
             session_id=window.session_id,
             tags=self._applier.session_tags(self._owner, window.candidates),
@@ -297,14 +300,17 @@ class _WindowApplication:
         )
 
 
-def _action_entry(save: PlannedSave, result: SaveResult) -> ActionEntry:
+def _action_entry(save: PlannedSave, result: SaveResult) -> MemoryAction:
     memory = result.memory
     assert memory
-    entry: ActionEntry = {"action": result.action.value, "memory_id": memory.id, "type": memory.type.value}
-    if result.superseded:
-        entry["superseded"] = result.superseded
-    reason = save.reason if result.action is SaveAction.SUPERSEDE and save.memory.supersedes else result.reason
-    return {**entry, "reason": reason} if reason else entry
+    is_decided = result.action is SaveAction.SUPERSEDE and save.memory.supersedes
+    return MemoryAction(
+        action=result.action.value,
+        memory_id=memory.id,
+        type=memory.type.value,
+        superseded=result.superseded or None,
+        reason=(save.reason if is_decided else result.reason) or None,
+    )
 
 
 def collect_texts(

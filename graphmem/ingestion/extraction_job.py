@@ -13,7 +13,7 @@ from graphmem.domain.job import JobOutcome, JobStatus, Receipt
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.embedding import Embedder
-from graphmem.ingestion.apply import ActionEntry, Applier, ExtractedWindow, collect_reinforced_texts, collect_texts
+from graphmem.ingestion.apply import Applier, ExtractedWindow, collect_reinforced_texts, collect_texts
 from graphmem.ingestion.candidates import (
     AliasGroup,
     PolicyCheck,
@@ -23,6 +23,8 @@ from graphmem.ingestion.candidates import (
 )
 from graphmem.ingestion.entity_linking import CandidateLinker, LinkingResult
 from graphmem.ingestion.extraction import ExtractionStep, Extractor, load_extraction_step
+from graphmem.ingestion.job_actions import ExtractionAction
+from graphmem.ingestion.job_kinds import ExtractionPayload
 from graphmem.ingestion.llm_schemas import Reconciliation
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.ingestion.reconciliation import needs_model_call, request_reconciliation
@@ -37,12 +39,6 @@ from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.fact_write import FactLoader
 from graphmem.store.facts import FactStore
-
-EXTRACTION_JOB = "extraction"
-"""The kind of the job that reads a batch of messages."""
-
-TOOL_EXTRACTION_JOB = "tool_extraction"
-"""The kind of the job in which a model saves by a tool."""
 
 NO_MODEL_REASON = "no language model is configured: set OPENAI_API_KEY or OPENAI_BASE_URL"
 
@@ -93,27 +89,24 @@ class ExtractionJob:
         self._prompts = load_prompts()
         self._extractor = Extractor(graph, episodes, policy, self._prompts, zone)
 
-    async def run(self, payload: Json, steps: Steps) -> JobOutcome:
+    async def run(self, payload: ExtractionPayload, steps: Steps) -> JobOutcome:
         """Read the messages of the payload; its windows were cut when it was queued."""
         return await self._run(payload, steps, self._extractor.extract)
 
-    async def run_tools(self, payload: Json, steps: Steps) -> JobOutcome:
+    async def run_tools(self, payload: ExtractionPayload, steps: Steps) -> JobOutcome:
         """The same, the model saving by the tool `upsert_memories`."""
         return await self._run(payload, steps, self._extractor.extract_with_tools)
 
-    async def _run(self, payload: Json, steps: Steps, read: Callable[..., Awaitable[Json]]) -> JobOutcome:
-        owner = Owner(payload["tenant"], payload["user_id"])
+    async def _run(self, payload: ExtractionPayload, steps: Steps, read: Callable[..., Awaitable[Json]]) -> JobOutcome:
+        owner = payload.owner
         if self._model is None:
             await steps.run("release", lambda: self._episodes.release_from_job(owner, steps.job_id))
             return JobOutcome(status=JobStatus.SKIPPED, reason=NO_MODEL_REASON)
-        windows = [
-            _WindowRun(self, owner, steps, number, [MessagePart(*part) for part in parts])
-            for number, parts in enumerate(payload["windows"], 1)
-        ]
+        windows = [_WindowRun(self, owner, steps, number, parts) for number, parts in enumerate(payload.windows, 1)]
         for window in windows:
             await window.run(read, self._model)
         done = {message_id for window in windows for message_id in window.message_ids}
-        unextracted_ids = [each for each in payload["message_ids"] if each not in done]
+        unextracted_ids = [each for each in payload.message_ids if each not in done]
         if unextracted_ids:
             await steps.run("mark read", lambda: self._episodes.mark_extracted(owner, unextracted_ids))
         return _job_outcome(windows)
@@ -147,7 +140,7 @@ class ExtractionJob:
 
     async def apply(
         self, owner: Owner, window: ExtractedWindow, vectors: WindowVectors, actor: str
-    ) -> list[ActionEntry]:
+    ) -> list[ExtractionAction]:
         """Write what was decided; the vectors come first."""
         if window.candidates:
             await vectors.add(collect_texts(window.candidates, window.aliases, owner.user_id))
@@ -186,7 +179,7 @@ class _WindowRun:
         self._vectors = job.vectors()
         self.message_ids = list(dict.fromkeys(part.message_id for part in parts))
         self.skipped: str | None = None
-        self.entries: list[ActionEntry] = []
+        self.entries: list[ExtractionAction] = []
         self.cost = LlmReceipt()
 
     @property
@@ -253,7 +246,9 @@ class _WindowRun:
     async def _apply(self, window: ExtractedWindow) -> None:
         actor = f"job:{self._steps.job_id}"
         self.entries = await self._steps.run_idempotent(
-            f"apply {self._number}", lambda: self._job.apply(self._owner, window, self._vectors, actor)
+            f"apply {self._number}",
+            lambda: self._job.apply(self._owner, window, self._vectors, actor),
+            list[ExtractionAction],
         )
 
     async def _step(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
@@ -273,16 +268,3 @@ def _job_outcome(windows: Sequence[_WindowRun]) -> JobOutcome:
         reason = skipped[0] if skipped else "no message of the user or the assistant"
         return JobOutcome(status=JobStatus.SKIPPED, reason=reason, receipt=receipt)
     return JobOutcome(actions=[entry for window in windows for entry in window.entries], receipt=receipt)
-
-
-def extraction_payload(
-    owner: Owner, session_id: str, message_ids: Sequence[str], windows: Sequence[Sequence[MessagePart]]
-) -> Json:
-    """Return the payload of an extraction job: ids and places, no text."""
-    return {
-        "tenant": owner.tenant,
-        "user_id": owner.user_id,
-        "session_id": session_id,
-        "message_ids": list(message_ids),
-        "windows": [[[part.message_id, part.start, part.end] for part in parts] for parts in windows],
-    }

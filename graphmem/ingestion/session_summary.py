@@ -17,6 +17,8 @@ from graphmem.domain.tokens import count_tokens
 from graphmem.domain.versioning import Ledger
 from graphmem.ingestion.candidates import validate_tags
 from graphmem.ingestion.extraction_job import NO_MODEL_REASON
+from graphmem.ingestion.job_actions import MemoryAction
+from graphmem.ingestion.job_kinds import ClosingPayload, SummaryPayload
 from graphmem.ingestion.llm_schemas import Summary
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.ingestion.secret_redaction import make_redactor
@@ -36,12 +38,6 @@ from graphmem.store.driver import Graph
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.fact_mapping import fact_from_row
 from graphmem.store.facts import FactStore
-
-SUMMARY_JOB = "summary"
-"""The kind of the job that sums up a session."""
-
-CLOSING_JOB = "session_closing"
-"""The kind of the job that ends a session: what matters beyond it is promoted, the rest summed up."""
 
 MAX_UNSUMMARIZED_MESSAGES = 50
 MAX_UNSUMMARIZED_TOKENS = 4_000
@@ -84,21 +80,21 @@ class SummaryJob:
         self._zone = zone
         self._prompt = load_prompts()["summarize"]
 
-    async def run(self, payload: Json, steps: Steps) -> JobOutcome:
+    async def run(self, payload: SummaryPayload, steps: Steps) -> JobOutcome:
         """Sum up the messages of a session up to `through`; a summary there is stands for what it summed up."""
-        owner, session_id = Owner(payload["tenant"], payload["user_id"]), payload["session_id"]
+        owner, session_id = payload.owner, payload.session_id
         if self._model is None:
             return JobOutcome(status=JobStatus.SKIPPED, reason=NO_MODEL_REASON)
-        return await self._summarize(owner, session_id, payload["through"], self._model, steps)
+        return await self._summarize(owner, session_id, payload.through, self._model, steps)
 
-    async def close(self, payload: Json, steps: Steps) -> JobOutcome:
+    async def close(self, payload: ClosingPayload, steps: Steps) -> JobOutcome:
         """Promote what matters beyond a closed session, and sum it up when it was long."""
-        owner, session_id = Owner(payload["tenant"], payload["user_id"]), payload["session_id"]
+        owner, session_id = payload.owner, payload.session_id
         promoted = await steps.run("promote", lambda: self._promote_memories(owner, session_id))
-        actions = [{"action": "promote", "memory_id": memory_id} for memory_id in promoted]
-        if self._model is None or not payload["summarize"]:
+        actions = [MemoryAction(action="promote", memory_id=memory_id) for memory_id in promoted]
+        if self._model is None or not payload.summarize:
             return JobOutcome(actions=actions)
-        outcome = await self._summarize(owner, session_id, payload["through"], self._model, steps)
+        outcome = await self._summarize(owner, session_id, payload.through, self._model, steps)
         return JobOutcome(actions=[*actions, *outcome.actions], receipt=outcome.receipt)
 
     async def _summarize(
@@ -117,14 +113,14 @@ class SummaryJob:
         if summary is None:
             return JobOutcome(status=JobStatus.SKIPPED, reason="nothing new to sum up")
         kept = summary
-        actions = await steps.run("store", lambda: self._store_summary(owner, session_id, kept, through))
+        action = await steps.run("store", lambda: self._store_summary(owner, session_id, kept, through), MemoryAction)
         receipt = Receipt(
             llm_calls=cost.calls,
             prompt_tokens=cost.prompt_tokens,
             completion_tokens=cost.completion_tokens,
             embedded_texts=1,
         )
-        return JobOutcome(actions=actions, receipt=receipt)
+        return JobOutcome(actions=[action], receipt=receipt)
 
     async def _split_unsummarized(self, owner: Owner, session_id: str, through: int) -> Json:
         session = await self._episodes.get_session(owner, session_id)
@@ -153,7 +149,7 @@ class SummaryJob:
 
         return summarize
 
-    async def _store_summary(self, owner: Owner, session_id: str, summary: Summary, through: int) -> list[Json]:
+    async def _store_summary(self, owner: Owner, session_id: str, summary: Summary, through: int) -> MemoryAction:
         """Keep the summary with its session, and as a memory in the place of an earlier one."""
         session = await self._episodes.get_session(owner, session_id)
         memory = MemoryIn(
@@ -176,7 +172,7 @@ class SummaryJob:
             sentiment=summary.sentiment,
             through=through,
         )
-        return [_summary_action(result)]
+        return _summary_action(result)
 
     async def _find_earlier_summaries(self, owner: Owner, session: Session, summary: Summary) -> list[str]:
         """Return the memory of an earlier summary of the session, to be superseded."""
@@ -226,7 +222,7 @@ def _ticket_metadata(session: Session) -> Json:
     return {"ticket_id": session.metadata["ticket_id"]} if "ticket_id" in session.metadata else {}
 
 
-def _summary_action(result: SaveResult) -> Json:
+def _summary_action(result: SaveResult) -> MemoryAction:
     if result.action is SaveAction.SKIP or result.memory is None:
-        return {"action": "refuse", "type": "conversation_summary", "reason": result.reason}
-    return {"action": result.action.value, "memory_id": result.memory.id, "type": result.memory.type.value}
+        return MemoryAction(action="refuse", type=MemoryType.CONVERSATION_SUMMARY.value, reason=result.reason)
+    return MemoryAction(action=result.action.value, memory_id=result.memory.id, type=result.memory.type.value)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB
+from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB, MAINTENANCE_SCHEDULE, MaintenancePayload
 from graphmem.domain.job import JobStatus
 from graphmem.errors import GraphmemError, JobStoreUnavailable
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
 
-SCHEDULE_NAME = "maintenance"
 WAIT_SECONDS = 900.0
 
 
@@ -24,8 +22,7 @@ class MaintenanceService:
 
     async def run(self, tenant: str, tasks: Sequence[str]) -> dict[str, Any]:
         """Do the tasks for a tenant now and return what each did; raise JobStoreUnavailable when no worker does them."""
-        payload = {"tenant": tenant, "tasks": list(tasks)}
-        job_id = await self._jobs.enqueue(MAINTENANCE_JOB, f"maintenance:{tenant}", payload, str(uuid.uuid4()))
+        job_id = await self._jobs.enqueue(MAINTENANCE_JOB, MaintenancePayload(tenant=tenant, tasks=tuple(tasks)))
         job = await self._jobs.wait(job_id, WAIT_SECONDS)
         if job.status is JobStatus.FAILED:
             raise GraphmemError(f"Maintenance failed: {job.error}")
@@ -41,6 +38,12 @@ class MaintenanceService:
 async def schedule_maintenance(jobs: JobRunner, settings: Settings) -> None:
     """Keep the nightly maintenance in the configured zone; without `nightly`, keep none."""
     if settings.nightly:
-        await jobs.schedule(SCHEDULE_NAME, settings.maintenance_schedule, settings.timezone, MAINTENANCE_JOB, {})
+        await jobs.schedule(
+            MAINTENANCE_SCHEDULE,
+            settings.maintenance_schedule,
+            settings.timezone,
+            MAINTENANCE_JOB,
+            MaintenancePayload(),
+        )
     else:
-        await jobs.unschedule(SCHEDULE_NAME)
+        await jobs.unschedule(MAINTENANCE_SCHEDULE)

@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import (
-    ConsolidationComponents,
-    DeferredJobQueue,
-    GraphMemory,
-    RetrievalComponents,
-    build_maintenance_job,
-)
+from graphmem.bootstrap import GraphMemory, build_maintenance_job
 from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.maintenance_job import COMPRESSION_WITHOUT_MODEL_REASON, MAINTENANCE_JOB, MaintenanceJob
+from graphmem.consolidation.maintenance_job import (
+    ARCHIVE_JOB,
+    COMPRESSION_WITHOUT_MODEL_REASON,
+    MAINTENANCE_JOB,
+    MaintenanceJob,
+)
 from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.decay import RetrievalCount, decayed_importance
@@ -29,13 +28,15 @@ from graphmem.domain.memory import MemoryStatus
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import MessageIn, MessageRole, Session
+from graphmem.ingestion.job_kinds import SUMMARY_JOB, SummaryPayload
 from graphmem.ingestion.memory_writer import MemoryWriter
-from graphmem.ingestion.session_summary import SUMMARY_JOB, SummaryJob
-from graphmem.jobs import JobRunner
+from graphmem.ingestion.session_summary import SummaryJob
+from graphmem.jobs import JobHandler, JobRunner
 from graphmem.llm.client import LanguageModel
 from graphmem.service.maintenance import MaintenanceService
 from graphmem.settings import Settings
 from graphmem.store.episodes import EpisodeStore
+from graphmem.store.snapshots import SnapshotStore
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, merge
@@ -235,10 +236,6 @@ async def run_maintenance_jobs(
     harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks, folder: Path, model: LanguageModel | None
 ) -> AsyncIterator[MaintenanceService]:
     """Maintenance with its jobs, and summaries by the model where there is one."""
-    held: list[JobRunner] = []
-
-    async def enqueue(kind: str, partition: str, payload: dict[str, Any], job_id: str) -> str:
-        return await held[0].enqueue(kind, partition, payload, job_id)
 
     async def prune_user(owner: Owner) -> dict[str, int]:
         return {"notes": len(owner.user_id)}
@@ -253,12 +250,21 @@ async def run_maintenance_jobs(
         profiles=profiles,
         model=model,
     )
-    job = MaintenanceJob(
-        maintenance_tasks, enqueue, summary_kind=SUMMARY_JOB if model else None, prune_user=[prune_user]
-    )
-    handlers = {MAINTENANCE_JOB: job.handle, SUMMARY_JOB: summaries.run}
-    async with await JobRunner.open(Settings(data_dir=folder), handlers, retry_delays=(0.01,)) as jobs:
-        held.append(jobs)
+    async with await JobRunner.open(Settings(data_dir=folder)) as jobs:
+
+        async def queue_summary(owner: Owner, session_id: str, through: int, job_id: str) -> None:
+            payload = SummaryPayload(tenant=owner.tenant, user_id=owner.user_id, session_id=session_id, through=through)
+            await jobs.enqueue(SUMMARY_JOB, payload, job_id)
+
+        job = MaintenanceJob(
+            maintenance_tasks, jobs, queue_summary=queue_summary if model else None, prune_user=[prune_user]
+        )
+        handlers: list[JobHandler[Any]] = [
+            JobHandler(MAINTENANCE_JOB, job.handle),
+            JobHandler(ARCHIVE_JOB, job.handle_archive),
+            JobHandler(SUMMARY_JOB, summaries.run),
+        ]
+        await jobs.start_worker(handlers, retry_delays=(0.01,))
         yield MaintenanceService(jobs)
         for each in await jobs.list():
             await jobs.wait(each.id, PATIENCE)
@@ -321,10 +327,7 @@ async def test_maintenance_prunes_jobs_that_finished_long_ago(memory: GraphMemor
             asked.append(before)
             return 3
 
-    parts, queue = replace(memory.components, clock=clock), DeferredJobQueue()
-    queue.jobs = Old()
-    maintenance_tasks = build_maintenance_job(
-        parts, queue, RetrievalComponents.build(parts), ConsolidationComponents.build(parts, queue)
-    )
-    assert await maintenance_tasks.prune_all["jobs"]() == 3
+    components = replace(memory.components, clock=clock)
+    job = build_maintenance_job(components, Old(), SnapshotStore(), memory.learner)
+    assert await job.prune_all["jobs"]() == 3
     assert asked == [clock() - 30 * DAY]

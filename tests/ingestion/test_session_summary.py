@@ -10,7 +10,7 @@ import pytest
 from graphmem.domain.job import JobStatus
 from graphmem.domain.session import SessionIn
 from graphmem.ingestion.inbox import Inbox
-from graphmem.ingestion.session_summary import SUMMARY_JOB
+from graphmem.ingestion.job_kinds import SUMMARY_JOB
 from tests.ingestion.conftest import IngestionHarness, message_at
 
 
