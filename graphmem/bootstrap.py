@@ -33,7 +33,7 @@ from graphmem.ingestion.job_kinds import (
 )
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs import JobHandler, JobRunner
-from graphmem.llm.client import LanguageModel
+from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import load_prompts
 from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.hybrid_search import HybridSearch

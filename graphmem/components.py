@@ -13,7 +13,8 @@ from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.times import Clock, utc_now
 from graphmem.embedding import Embedder, create_embedder
 from graphmem.ingestion.memory_writer import MemoryWriter
-from graphmem.llm.client import LanguageModel
+from graphmem.llm.model import LanguageModel
+from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
@@ -113,7 +114,7 @@ async def open_components(
         if load_embedder or not embedder.dimension:
             await embedder.open()
         await migrate(graph, embedder.model, embedder.dimension)
-        if model is None and (own_model := LanguageModel.from_settings(settings)):
+        if model is None and (own_model := OpenAILanguageModel.from_settings(settings)):
             model = await stack.enter_async_context(own_model)
         entities = EntityStore(graph)
         facts = FactStore(graph, entities, clock)

@@ -178,7 +178,7 @@ class ConsolidationJob:
         return {
             "reviewed": [each.model_dump(mode="json") for each in analysed.reviewed],
             "invalid_count": analysed.invalid_count,
-            "receipt": asdict(analysed.receipt),
+            "receipt": analysed.receipt.model_dump(),
         }
 
     async def _store_proposals(self, owner: Owner, run_id: str, answers: list[dict[str, Any] | None]) -> dict[str, Any]:
@@ -187,12 +187,7 @@ class ConsolidationJob:
         if run.phase in (RunPhase.ANALYSED, RunPhase.DONE) or len(answered) < len(answers):
             return run.receipt.model_dump()
         reviewed = [ReviewedProposal.model_validate(each) for answer in answered for each in answer["reviewed"]]
-        receipt = Receipt(
-            llm_calls=sum(answer["receipt"]["calls"] for answer in answered),
-            prompt_tokens=sum(answer["receipt"]["prompt_tokens"] for answer in answered),
-            completion_tokens=sum(answer["receipt"]["completion_tokens"] for answer in answered),
-            seconds=sum(answer["receipt"]["seconds"] for answer in answered),
-        )
+        receipt = sum((Receipt(**answer["receipt"]) for answer in answered), Receipt())
         invalid_count = sum(answer["invalid_count"] for answer in answered)
         reason = f"{invalid_count} proposals of the model made no sense" if invalid_count else None
         await self._runs.update(

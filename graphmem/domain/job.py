@@ -26,7 +26,10 @@ class JobStatus(StrEnum):
 
 
 class Receipt(BaseModel):
-    """What a job cost; `seconds` runs from its last start to its end."""
+    """What model calls or a whole job cost; `seconds` of a job are those from its last start to its end.
+
+    Tokens are estimated at four characters each where the server does not count them.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,6 +38,15 @@ class Receipt(BaseModel):
     completion_tokens: int = 0
     embedded_texts: int = 0
     seconds: float = 0.0
+
+    def __add__(self, other: Receipt) -> Receipt:
+        return Receipt(
+            llm_calls=self.llm_calls + other.llm_calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            embedded_texts=self.embedded_texts + other.embedded_texts,
+            seconds=self.seconds + other.seconds,
+        )
 
 
 class JobAction(BaseModel):

@@ -14,7 +14,7 @@ from graphmem.consolidation.analysis import AnalysisResult, ProposalAnalyser
 from graphmem.domain.consolidation_models import Associate, ConsolidationRun, ProposalVerdict, RunPhase, RunTrigger
 from graphmem.domain.memory import Memory
 from graphmem.errors import ModelUnavailable
-from graphmem.llm.client import LanguageModel
+from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.llm.prompts import load_prompts
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import current, entity_id
@@ -37,7 +37,7 @@ def answering(*actions: Json) -> Iterator[ScriptedServer]:
 async def analyse(
     harness: ConsolidationHarness, server: ScriptedServer, memories: list[Memory], *, old: bool = False
 ) -> AnalysisResult:
-    model = LanguageModel(base_url=server.base_url)
+    model = OpenAILanguageModel(base_url=server.base_url)
     async with model:
         analyser = ProposalAnalyser(harness.graph, model, load_prompts())
         return await analyser.analyse(harness.owner, [each.id for each in memories], old=old)

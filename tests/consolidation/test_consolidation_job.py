@@ -32,8 +32,9 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job, JobStatus
 from graphmem.errors import Conflict, InvalidInput, NotFound
 from graphmem.jobs import JobHandler, JobRunner
-from graphmem.llm.client import LanguageModel
+from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.llm.prompts import load_prompts
+from graphmem.retries import RetryPolicy
 from graphmem.service.consolidations import ConsolidationService
 from graphmem.settings import Settings
 from tests.consolidation.conftest import ConsolidationHarness
@@ -74,7 +75,7 @@ class RunClient:
 
 @asynccontextmanager
 async def open_run_client(
-    harness: ConsolidationHarness, settings: Settings, model: LanguageModel | None = None
+    harness: ConsolidationHarness, settings: Settings, model: OpenAILanguageModel | None = None
 ) -> AsyncIterator[RunClient]:
     discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
     analyser = ProposalAnalyser(harness.graph, model, load_prompts())
@@ -105,7 +106,7 @@ async def open_run_client_with_model(
 ) -> AsyncIterator[tuple[RunClient, ScriptedServer]]:
     with ScriptedServer(*steps) as server:
         async with (
-            LanguageModel(base_url=server.base_url, attempts=1) as model,
+            OpenAILanguageModel(base_url=server.base_url, retries=RetryPolicy(attempts=1)) as model,
             open_run_client(harness, Settings(data_dir=tmp_path), model) as run_client,
         ):
             yield run_client, server

@@ -32,7 +32,8 @@ from graphmem.ingestion.job_kinds import SUMMARY_JOB, SummaryPayload
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs import JobHandler, JobRunner
-from graphmem.llm.client import LanguageModel
+from graphmem.llm.openai_model import OpenAILanguageModel
+from graphmem.retries import RetryPolicy
 from graphmem.service.maintenance import MaintenanceService
 from graphmem.settings import Settings
 from graphmem.store.episodes import EpisodeStore
@@ -233,7 +234,7 @@ async def test_an_archived_message_is_still_deduplicated(
 
 @asynccontextmanager
 async def run_maintenance_jobs(
-    harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks, folder: Path, model: LanguageModel | None
+    harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks, folder: Path, model: OpenAILanguageModel | None
 ) -> AsyncIterator[MaintenanceService]:
     """Maintenance with its jobs, and summaries by the model where there is one."""
 
@@ -293,7 +294,7 @@ async def test_compression_summarizes_then_archives_messages(
     harness.clock.advance(31 * DAY)
     told = {"title": "Maps", "summary": "Mara collects maps.", "takeaways": [], "topics": [], "sentiment": 0.2}
     with ScriptedServer(replies(json.dumps(told))) as server:
-        async with LanguageModel(base_url=server.base_url, attempts=1) as model:
+        async with OpenAILanguageModel(base_url=server.base_url, retries=RetryPolicy(attempts=1)) as model:
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "1", model) as maintenance:
                 done = await maintenance.run(harness.owner.tenant, ["compress"])
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "2", model) as maintenance:

@@ -29,7 +29,8 @@ from graphmem.ingestion.job_kinds import (
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs import JobHandler, JobKind, JobPayload, JobRunner, Steps
-from graphmem.llm.client import LanguageModel
+from graphmem.llm.openai_model import OpenAILanguageModel
+from graphmem.retries import RetryPolicy
 from graphmem.service.memories import MemoryService
 from graphmem.service.messages import MessageService
 from graphmem.settings import Settings
@@ -165,7 +166,7 @@ def harness(
     episodes = EpisodeStore(graph, clock)
     policy = SecretPolicy()
     memory_writer = MemoryWriter(facts, embedder, policy, profiles)
-    model = LanguageModel(base_url=server.base_url, timeout=1, attempts=2, backoff=0.01)
+    model = OpenAILanguageModel(base_url=server.base_url, retries=RetryPolicy(timeout=1, attempts=2, backoff=0.01))
     job = ExtractionJob(
         graph=graph,
         episodes=episodes,
