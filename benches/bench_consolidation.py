@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from graphmem import eventloop
-from graphmem.bootstrap import Components, Services
+from graphmem.bootstrap import Services
+from graphmem.components import Components
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.loss_guard import LossLimits

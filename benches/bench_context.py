@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from graphmem import eventloop
-from graphmem.bootstrap import Components, Services
+from graphmem.bootstrap import Services
+from graphmem.components import Components
 from graphmem.domain.context_models import ContextRequest
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner

@@ -15,21 +15,19 @@ import argparse
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
-
-from pydantic import SecretStr
 
 from benches.conversations import BenchmarkQuestion, Conversation, load, read
 from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from benches.metrics import RECALL_CUTOFFS, Measurements, quantile
 from graphmem import eventloop
-from graphmem.bootstrap import Components, RetrievalComponents, open_components
+from graphmem.bootstrap import RetrievalComponents
+from graphmem.components import Components, open_components, running_database
 from graphmem.domain.identity import Owner
 from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
-from graphmem.embedded import EmbeddedNeo4j
 from graphmem.settings import Settings
 from graphmem.store.transfer import TransferStore
 
@@ -79,7 +77,7 @@ async def run(conversations: Sequence[Conversation], with_baseline: bool) -> tup
     results = {name: Measurements() for name in (MESSAGES, FACTS, EVIDENCE, *([BASELINE] if with_baseline else []))}
     embedding: list[float] = []
     async with AsyncExitStack() as stack:
-        settings = await stack.enter_async_context(database())
+        settings = await stack.enter_async_context(running_database(Settings()))
         components = await stack.enter_async_context(open_components(settings))
         baseline = (
             await stack.enter_async_context(open_graphiti_baseline(settings, components.embedder))
@@ -107,24 +105,6 @@ async def run(conversations: Sequence[Conversation], with_baseline: bool) -> tup
                     await ask_baseline(baseline, owner, question, stored, results[BASELINE])
             print(f"{conversation.id}: {len(conversation.questions)} questions")
     return results, quantile(embedding, 0.5)
-
-
-@asynccontextmanager
-async def database() -> AsyncIterator[Settings]:
-    """Yield the settings of a running Neo4j: the configured one, else the embedded one."""
-    settings = Settings()
-    if settings.neo4j_uri:
-        yield settings
-        return
-    async with await EmbeddedNeo4j.start_or_join(
-        settings.data_dir, settings.cache_dir, mirror=settings.jar_mirror
-    ) as db:
-        connection = {
-            "neo4j_uri": db.info.uri,
-            "neo4j_user": db.info.user,
-            "neo4j_password": SecretStr(db.info.password),
-        }
-        yield settings.model_copy(update=connection)
 
 
 async def erase(components: Components, owner: Owner) -> None:

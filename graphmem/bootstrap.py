@@ -1,35 +1,40 @@
-"""The composition root: settings become a wired `Services`. Nothing else builds components."""
+"""The composition root: settings become wired `Services`. Nothing else builds services or job handlers."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
+from graphmem.components import Components, StartupProgress, open_components
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.batch_planning import ColdMemoryPolicy
-from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, ConsolidationJob
+from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB, ConsolidationJob
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.loss_guard import LossLimits
-from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB, MaintenanceJob
+from graphmem.consolidation.maintenance_job import ARCHIVE_JOB, MAINTENANCE_JOB, MaintenanceJob
 from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
-from graphmem.context.learning import ContextLearner
-from graphmem.domain.job import JobOutcome
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import TenantProfiles
+from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, ObservationPayload
+from graphmem.domain.identity import Owner
 from graphmem.domain.times import Clock, utc_now
-from graphmem.embedding import Embedder, create_embedder
-from graphmem.ingestion.extraction_job import EXTRACTION_JOB as EXTRACTION
-from graphmem.ingestion.extraction_job import TOOL_EXTRACTION_JOB, ExtractionJob
-from graphmem.ingestion.inbox import OBSERVATION_JOB, Inbox
-from graphmem.ingestion.memory_writer import MemoryWriter
-from graphmem.ingestion.session_summary import CLOSING_JOB, SUMMARY_JOB, SummaryJob
-from graphmem.jobs import JobHandler, JobRunner, Steps
-from graphmem.llm.client import LanguageModel
+from graphmem.embedding import Embedder
+from graphmem.ingestion.extraction_job import ExtractionJob
+from graphmem.ingestion.inbox import Inbox
+from graphmem.ingestion.job_kinds import (
+    CLOSING_JOB,
+    EXTRACTION_JOB,
+    SUMMARY_JOB,
+    TOOL_EXTRACTION_JOB,
+    SummaryPayload,
+)
+from graphmem.ingestion.session_summary import SummaryJob
+from graphmem.jobs import JobHandler, JobRunner
+from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import load_prompts
 from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.hybrid_search import HybridSearch
@@ -51,162 +56,15 @@ from graphmem.service.storage import StorageMeter
 from graphmem.service.transfer import TransferService
 from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
-from graphmem.store.driver import Graph
-from graphmem.store.entities import EntityStore
-from graphmem.store.episodes import EpisodeStore
-from graphmem.store.facts import FactStore
-from graphmem.store.idempotency import IdempotencyStore
 from graphmem.store.keys import KeyStore
-from graphmem.store.migrations import migrate
 from graphmem.store.runs import RunStore
 from graphmem.store.search import SearchStore
 from graphmem.store.transfer import TransferStore
 
-StartupProgress = Callable[[int, int], None] | None
-"""Called with the bytes downloaded so far and in total: of Neo4j's jars, then of the embedding model's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Components:
-    """One of each part that speaks to the outside."""
-
-    settings: Settings
-    clock: Clock
-    graph: Graph
-    embedder: Embedder
-    model: LanguageModel | None
-    entities: EntityStore
-    facts: FactStore
-    episodes: EpisodeStore
-    policy: SecretPolicy
-    profiles: TenantProfiles
-    memory_writer: MemoryWriter
-
-
-@asynccontextmanager
-async def open_graph(settings: Settings, progress: StartupProgress = None) -> AsyncIterator[Graph]:
-    """Open the configured Neo4j, or start or join the embedded one.
-
-    Raises ConfigurationError or DatabaseUnavailable with what to do.
-    """
-    async with AsyncExitStack() as stack:
-        if settings.neo4j_uri:
-            password = settings.neo4j_password.get_secret_value() if settings.neo4j_password else ""
-            graph = Graph(settings.neo4j_uri, settings.neo4j_user, password, settings.neo4j_database)
-        else:
-            from graphmem.embedded import EmbeddedNeo4j
-
-            server = await stack.enter_async_context(
-                await EmbeddedNeo4j.start_or_join(
-                    settings.data_dir,
-                    settings.cache_dir,
-                    bolt_port=settings.bolt_port,
-                    http_port=settings.http_port,
-                    mirror=settings.jar_mirror,
-                    progress=progress,
-                )
-            )
-            graph = Graph(server.info.uri, server.info.user, server.info.password)
-        stack.push_async_callback(graph.close)
-        await graph.verify_connectivity()
-        yield graph
-
-
-@asynccontextmanager
-async def open_components(
-    settings: Settings, *, load_embedder: bool = True, clock: Clock = utc_now, progress: StartupProgress = None
-) -> AsyncIterator[Components]:
-    """Open the components of one process; the database is brought to the schema of this version.
-
-    Unless `load_embedder`, an embedder whose dimension is known is loaded when it is first asked.
-    """
-    async with AsyncExitStack() as stack:
-        graph = await stack.enter_async_context(open_graph(settings, progress))
-        embedder = create_embedder(settings, progress)
-        if load_embedder or not embedder.dimension:
-            await embedder.open()
-        stack.push_async_callback(embedder.aclose)
-        await migrate(graph, embedder.model, embedder.dimension)
-        model = LanguageModel.from_settings(settings)
-        if model:
-            stack.push_async_callback(model.aclose)
-        entities = EntityStore(graph)
-        facts = FactStore(graph, entities, clock)
-        policy = SecretPolicy(settings.allowed_secret_classes)
-        profiles = TenantProfiles(settings.profiles)
-        yield Components(
-            settings=settings,
-            clock=clock,
-            graph=graph,
-            embedder=embedder,
-            model=model,
-            entities=entities,
-            facts=facts,
-            episodes=EpisodeStore(graph, clock),
-            policy=policy,
-            profiles=profiles,
-            memory_writer=MemoryWriter(facts, embedder, policy, profiles),
-        )
-
-
-class DeferredJobQueue:
-    """The job queue for components that are built before it: a handler may queue further jobs."""
-
-    jobs: JobRunner
-
-    async def enqueue(self, kind: str, partition: str, payload: dict[str, Any], job_id: str | None = None) -> str:
-        """Queue a job."""
-        return await self.jobs.enqueue(kind, partition, payload, job_id)
-
-    async def handle_erasure_job(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
-        """Handle a job of kind `erasure`."""
-        return await JobService(self.jobs).handle_erasure_job(payload, steps)
-
-
-@dataclass(frozen=True, slots=True)
-class ConsolidationComponents:
-    """The components of consolidation that its jobs and its verbs share."""
-
-    runs: RunStore
-    discovery: Discovery
-    executor: RunExecutor
-    consolidation_job: ConsolidationJob
-
-    @classmethod
-    def build(cls, components: Components, queue: DeferredJobQueue) -> ConsolidationComponents:
-        """Build them from the components of the process."""
-        settings, graph = components.settings, components.graph
-        runs = RunStore(graph)
-        limits = LossLimits(
-            settings.consolidation_max_ended, settings.consolidation_min_text, settings.consolidation_free_ended
-        )
-        executor = RunExecutor(
-            graph,
-            components.facts,
-            components.entities,
-            runs,
-            components.embedder,
-            components.policy,
-            limits,
-        )
-        discovery = Discovery(
-            graph,
-            batch_size=settings.consolidation_batch,
-            max_batches=settings.consolidation_max_batches,
-            cold_policy=ColdMemoryPolicy(
-                timedelta(days=settings.consolidation_old_days), settings.consolidation_seldom
-            ),
-        )
-        analyser = ProposalAnalyser(graph, components.model, load_prompts())
-        consolidation_job = ConsolidationJob(
-            graph, runs, discovery, analyser, executor, components.clock, queue.enqueue
-        )
-        return cls(runs, discovery, executor, consolidation_job)
-
 
 @dataclass(frozen=True, slots=True)
 class RetrievalComponents:
-    """The components of retrieval and context that jobs and verbs share."""
+    """The components of retrieval and context that services and benchmarks share."""
 
     store: SearchStore
     reinforcement: ReinforcementBuffer
@@ -217,7 +75,7 @@ class RetrievalComponents:
 
     @classmethod
     def build(cls, components: Components) -> RetrievalComponents:
-        """Build them from the components of the process."""
+        """Build them from the shared components."""
         settings, clock, graph = components.settings, components.clock, components.graph
         store = SearchStore(graph)
         names = EntityNameCache(store, components.facts, clock)
@@ -243,6 +101,36 @@ class RetrievalComponents:
         return cls(store, reinforcement, search, lookup, contexts, learner)
 
 
+@dataclass(frozen=True, slots=True)
+class ConsolidationComponents:
+    """The components of consolidation that its jobs and its service share."""
+
+    runs: RunStore
+    discovery: Discovery
+    executor: RunExecutor
+
+    @classmethod
+    def build(cls, components: Components) -> ConsolidationComponents:
+        """Build them from the shared components."""
+        settings, graph = components.settings, components.graph
+        runs = RunStore(graph)
+        limits = LossLimits(
+            settings.consolidation_max_ended, settings.consolidation_min_text, settings.consolidation_free_ended
+        )
+        executor = RunExecutor(
+            graph, components.facts, components.entities, runs, components.embedder, components.policy, limits
+        )
+        discovery = Discovery(
+            graph,
+            batch_size=settings.consolidation_batch,
+            max_batches=settings.consolidation_max_batches,
+            cold_policy=ColdMemoryPolicy(
+                timedelta(days=settings.consolidation_old_days), settings.consolidation_seldom
+            ),
+        )
+        return cls(runs, discovery, executor)
+
+
 class Services:
     """The services of one process, which the HTTP API, the command line, MCP and `GraphMemory` call."""
 
@@ -255,13 +143,18 @@ class Services:
     ) -> None:
         settings, clock, graph = components.settings, components.clock, components.graph
         facts, entities, episodes = components.facts, components.entities, components.episodes
-        self.components = components
-        self.inbox = Inbox(
-            episodes, components.embedder, components.policy, jobs, summaries=components.model is not None
-        )
-        self.idempotency = IdempotencyStore(graph, clock, settings.idempotency_days)
-        self.jobs = JobService(jobs)
         runs = consolidation.runs
+        self.components = components
+        self.idempotency = components.idempotency
+        self.inbox = Inbox(
+            episodes,
+            components.embedder,
+            components.policy,
+            jobs,
+            queue_observation=partial(_queue_observation, jobs),
+            summaries=components.model is not None,
+        )
+        self.jobs = JobService(jobs)
         self.memories = MemoryService(
             components.memory_writer,
             facts,
@@ -277,13 +170,13 @@ class Services:
         self.learner = retrieval.learner
         self.storage = StorageMeter(graph)
         self.messages = MessageService(self.inbox, episodes, jobs, settings.extraction)
-        user_erasers = [self.idempotency.erase_user, runs.erase_user]
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
         self.consolidations = ConsolidationService(
             consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, clock
         )
         self.maintenance = MaintenanceService(jobs)
         importer = Importer(components.memory_writer, self.messages, clock, settings.max_memories_per_save)
+        user_erasers = [self.idempotency.erase_user, runs.erase_user]
         self.transfer = TransferService(
             TransferStore(graph, facts, clock), graph, components.embedder, importer, user_erasers, jobs.forget
         )
@@ -297,37 +190,40 @@ class Services:
         settings: Settings | None = None,
         *,
         worker: bool = True,
+        embedder: Embedder | None = None,
+        model: LanguageModel | None = None,
         clock: Clock = utc_now,
         progress: StartupProgress = None,
     ) -> AsyncIterator[Services]:
-        """Open the service for `async with`; with `worker` this process also runs jobs."""
-        async with open_components(
-            settings or Settings(), load_embedder=worker, clock=clock, progress=progress
-        ) as components:
-            queue = DeferredJobQueue()
-            consolidation = ConsolidationComponents.build(components, queue)
-            retrieval = RetrievalComponents.build(components)
-            handlers = _build_job_handlers(components, queue, retrieval, consolidation)
-            async with await JobRunner.open(components.settings, handlers, worker=worker) as jobs:
-                queue.jobs = jobs
-                memory = cls(components, jobs, retrieval, consolidation)
-                try:
-                    await memory.inbox.requeue_unread()
-                    if worker:
-                        await schedule_nightly_consolidation(jobs, components.settings)
-                        await schedule_maintenance(jobs, components.settings)
-                    yield memory
-                finally:
-                    await memory.retrieval.close()
+        """Open the service for `async with`; with `worker` this process also runs jobs.
+
+        `embedder` and `model` replace those of the settings; whoever passes them closes them.
+        """
+        settings = settings or Settings()
+        async with (
+            open_components(
+                settings, embedder=embedder, model=model, load_embedder=worker, clock=clock, progress=progress
+            ) as components,
+            await JobRunner.open(settings) as jobs,
+        ):
+            consolidation = ConsolidationComponents.build(components)
+            services = cls(components, jobs, RetrievalComponents.build(components), consolidation)
+            try:
+                if worker:
+                    await jobs.start_worker(_build_job_handlers(services, jobs, consolidation))
+                await services.inbox.requeue_unread()
+                if worker:
+                    await schedule_nightly_consolidation(jobs, settings)
+                    await schedule_maintenance(jobs, settings)
+                yield services
+            finally:
+                await services.retrieval.close()
 
 
 def _build_job_handlers(
-    components: Components,
-    queue: DeferredJobQueue,
-    retrieval: RetrievalComponents,
-    consolidation: ConsolidationComponents,
-) -> dict[str, JobHandler]:
-    """Return what each kind of job does."""
+    services: Services, jobs: JobRunner, consolidation: ConsolidationComponents
+) -> list[JobHandler[Any]]:
+    components = services.components
     extraction = ExtractionJob(
         graph=components.graph,
         episodes=components.episodes,
@@ -350,46 +246,64 @@ def _build_job_handlers(
         model=components.model,
         zone=components.settings.timezone,
     )
-    return {
-        EXTRACTION: extraction.run,
-        TOOL_EXTRACTION_JOB: extraction.run_tools,
-        SUMMARY_JOB: summaries.run,
-        CLOSING_JOB: summaries.close,
-        OBSERVATION_JOB: retrieval.learner.handle_observation_job,
-        MAINTENANCE_JOB: build_maintenance_job(components, queue, retrieval, consolidation).handle,
-        CONSOLIDATION_JOB: consolidation.consolidation_job.handle,
-        ERASURE_JOB: queue.handle_erasure_job,
-    }
+    consolidation_job = build_consolidation_job(components, jobs, consolidation)
+    maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner)
+    return [
+        JobHandler(EXTRACTION_JOB, extraction.run),
+        JobHandler(TOOL_EXTRACTION_JOB, extraction.run_tools),
+        JobHandler(SUMMARY_JOB, summaries.run),
+        JobHandler(CLOSING_JOB, summaries.close),
+        JobHandler(OBSERVATION_JOB, services.learner.handle_observation_job),
+        JobHandler(CONSOLIDATION_JOB, consolidation_job.handle),
+        JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
+        JobHandler(MAINTENANCE_JOB, maintenance.handle),
+        JobHandler(ARCHIVE_JOB, maintenance.handle_archive),
+        JobHandler(ERASURE_JOB, services.jobs.handle_erasure_job),
+    ]
+
+
+def build_consolidation_job(
+    components: Components, jobs: JobRunner, consolidation: ConsolidationComponents
+) -> ConsolidationJob:
+    """Return the job that does consolidation runs."""
+    graph = components.graph
+    analyser = ProposalAnalyser(graph, components.model, load_prompts())
+    return ConsolidationJob(
+        graph, consolidation.runs, consolidation.discovery, analyser, consolidation.executor, components.clock, jobs
+    )
 
 
 def build_maintenance_job(
-    components: Components,
-    queue: DeferredJobQueue,
-    retrieval: RetrievalComponents,
-    consolidation: ConsolidationComponents,
+    components: Components, jobs: JobRunner, runs: RunStore, learner: ContextLearner
 ) -> MaintenanceJob:
-    """Return the maintenance of all rooms."""
+    """Return the job that does maintenance for all packages."""
     settings, clock = components.settings, components.clock
 
     async def prune_jobs() -> int:
-        return await queue.jobs.prune(clock() - timedelta(days=settings.jobs_days))
+        return await jobs.prune(clock() - timedelta(days=settings.jobs_days))
+
+    async def queue_summary(owner: Owner, session_id: str, through: int, job_id: str) -> None:
+        payload = SummaryPayload(tenant=owner.tenant, user_id=owner.user_id, session_id=session_id, through=through)
+        await jobs.enqueue(SUMMARY_JOB, payload, job_id)
 
     return MaintenanceJob(
         MaintenanceTasks(
             components.graph,
             components.facts,
-            consolidation.runs,
+            runs,
             clock,
             archive_days=settings.archive_days,
             compress_days=settings.compress_days,
             rollback_days=settings.rollback_days,
             compress_messages=settings.compress_messages,
         ),
-        queue.enqueue,
-        summary_kind=SUMMARY_JOB if components.model else None,
-        prune_user=[retrieval.learner.prune],
-        prune_all={
-            "requests": IdempotencyStore(components.graph, clock, settings.idempotency_days).delete_expired,
-            "jobs": prune_jobs,
-        },
+        jobs,
+        queue_summary=queue_summary if components.model else None,
+        prune_user=[learner.prune],
+        prune_all={"requests": components.idempotency.delete_expired, "jobs": prune_jobs},
     )
+
+
+async def _queue_observation(jobs: JobRunner, owner: Owner, message_ids: Sequence[str]) -> None:
+    payload = ObservationPayload(tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids))
+    await jobs.enqueue(OBSERVATION_JOB, payload)

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
-from graphmem.bootstrap import Services, StartupProgress
+from graphmem.bootstrap import Services
+from graphmem.components import StartupProgress
 from graphmem.domain import operations
 from graphmem.domain.consolidation_models import ConsolidationRun
 from graphmem.domain.entity import Entity

@@ -1,18 +1,20 @@
-"""Servers that speak the OpenAI API, whether they complete or embed: how they are reached, what they ask for."""
+"""The client of servers that speak the OpenAI API, for completions and embeddings alike."""
 
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from openai import APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+from graphmem.settings import Settings
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+"""Address of the server where the settings name none."""
 
-_DAY = 86_400.0
+NO_KEY = "none"
+"""Key for servers that need none; the client library refuses an empty one."""
 
 
 def create_client(base_url: str, api_key: str, timeout: float) -> AsyncOpenAI:
@@ -20,23 +22,15 @@ def create_client(base_url: str, api_key: str, timeout: float) -> AsyncOpenAI:
     # The library writes whole requests at DEBUG, and they hold what users said.
     library = logging.getLogger("openai")
     library.setLevel(max(library.level, logging.INFO))
-    # A server on this machine is spoken to directly, whatever proxy the environment names.
+    # A server on this machine is reached directly, whatever proxy the environment names.
     http = DefaultAsyncHttpxClient(trust_env=not _is_loopback(base_url))
     return AsyncOpenAI(api_key=api_key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http)
 
 
-def retry_after_seconds(error: BaseException | None) -> float | None:
-    """Seconds the server asks to wait by `Retry-After` (a number or an HTTP date); None when it does not."""
-    if not isinstance(error, APIStatusError) or not (value := error.response.headers.get("retry-after")):
-        return None
-    try:
-        pause = float(value)
-    except ValueError:
-        try:
-            pause = (parsedate_to_datetime(value).astimezone(UTC) - datetime.now(UTC)).total_seconds()
-        except ValueError:
-            return None
-    return min(max(0.0, pause), _DAY)
+def api_key_of(settings: Settings) -> str:
+    """Return the configured key, or the one for servers that need none."""
+    key = settings.openai_api_key.get_secret_value().strip() if settings.openai_api_key else ""
+    return key or NO_KEY
 
 
 def _is_loopback(base_url: str) -> bool:

@@ -217,7 +217,7 @@ async def check_job_store(settings: Settings) -> Check:
     from graphmem.jobs import JobRunner
 
     try:
-        async with await JobRunner.open(settings, {}, worker=False) as runner:
+        async with await JobRunner.open(settings) as runner:
             await runner.list(limit=1)
     except GraphmemError as error:
         return _broken_check("job store", error)
@@ -234,14 +234,13 @@ async def check_language_model(settings: Settings) -> Check:
         return Check(part, CheckStatus.NOTE, detail, fix)
     from openai import APIStatusError, OpenAIError
 
-    from graphmem.llm.client import DEFAULT_MODEL
-    from graphmem.openai_client import DEFAULT_BASE_URL, create_client
+    from graphmem.llm.openai_model import DEFAULT_MODEL
+    from graphmem.openai_client import DEFAULT_BASE_URL, api_key_of, create_client
 
-    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
     base_url = settings.openai_base_url or DEFAULT_BASE_URL
     model = settings.llm_model or DEFAULT_MODEL
     try:
-        async with create_client(base_url, key, _MODEL_TIMEOUT_SECONDS) as client:
+        async with create_client(base_url, api_key_of(settings), _MODEL_TIMEOUT_SECONDS) as client:
             await client.models.retrieve(model)
     except APIStatusError as error:
         if error.status_code in (401, 403):

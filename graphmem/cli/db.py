@@ -38,8 +38,8 @@ async def stop_server(output: Output) -> None:
 async def status(output: Output) -> None:
     """Show whether Neo4j runs and how to reach it."""
     from graphmem import embedded
-    from graphmem.bootstrap import open_graph
     from graphmem.cli import render
+    from graphmem.components import open_graph
 
     settings = read_settings()
     if settings.neo4j_uri:
@@ -58,7 +58,7 @@ async def status(output: Output) -> None:
 @command(app, "migrate")
 async def migrate(output: Output) -> None:
     """Bring the database to the schema of this version."""
-    from graphmem.bootstrap import open_graph
+    from graphmem.components import open_graph
     from graphmem.embedding import create_embedder
     from graphmem.store import migrations
 

@@ -15,7 +15,7 @@ from graphmem.domain.listing import ListFilters, SortOrder
 from graphmem.domain.memory import Memory, MemoryStatus
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.secrets import find_secrets
-from graphmem.ingestion.extraction_job import EXTRACTION_JOB
+from graphmem.ingestion.job_kinds import EXTRACTION_JOB
 from graphmem.sample import SampleQuestion
 
 _SEARCH_LIMIT = 3
@@ -85,7 +85,7 @@ async def collect_report(services: Services, owner: Owner) -> QuickstartReport:
 
 async def extraction_jobs(services: Services, owner: Owner) -> list[Job]:
     """Return the jobs that extracted from the user's messages, the newest first."""
-    return [job for job in await services.jobs.list(owner, limit=_MAX_JOBS) if job.kind == EXTRACTION_JOB]
+    return [job for job in await services.jobs.list(owner, limit=_MAX_JOBS) if job.kind == EXTRACTION_JOB.name]
 
 
 async def _list_all(services: Services, owner: Owner, *, current: bool = False) -> list[Memory]:

@@ -26,9 +26,9 @@ from graphmem.domain.consolidation_models import (
 from graphmem.domain.entity import Entity
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
+from graphmem.domain.job import Receipt
 from graphmem.errors import InvalidInput
-from graphmem.llm.client import LanguageModel
-from graphmem.llm.completion import LlmReceipt
+from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import Prompt, PromptTemplate, indent_continuations
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.fact_write import FactLoader
@@ -144,7 +144,7 @@ class AnalysisResult:
 
     proposals: list[ReviewedProposal]
     invalid_count: int = 0
-    receipt: LlmReceipt = field(default_factory=LlmReceipt)
+    receipt: Receipt = field(default_factory=Receipt)
 
 
 class ProposalAnalyser:

@@ -7,10 +7,9 @@ The steps are the same in every job. A step whose stage is done returns the resu
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
@@ -26,16 +25,14 @@ from graphmem.domain.consolidation_models import (
     RunStatus,
     RunTrigger,
 )
-from graphmem.domain.identity import Owner, make_owner
-from graphmem.domain.job import JobOutcome, JobStatus, Receipt
+from graphmem.domain.identity import Owner
+from graphmem.domain.job import JobAction, JobOutcome, JobStatus, Receipt
 from graphmem.domain.times import Clock
 from graphmem.errors import GraphmemError
-from graphmem.jobs import Steps
-from graphmem.llm.completion import LlmReceipt
+from graphmem.jobs import SYSTEM_PARTITION, JobKind, JobRunner, ScheduledPayload, Steps, UserJobPayload
 from graphmem.store.driver import Graph
 from graphmem.store.runs import RunStore, RunUpdate
 
-CONSOLIDATION_JOB = "consolidate"
 RUN_WITHOUT_MODEL_REASON = (
     "no language model is configured: memories of nearly the same meaning were associated, none were merged"
 )
@@ -43,9 +40,6 @@ RUN_WITHOUT_MODEL_REASON = (
 
 _ANALYSIS_RESULT = TypeAdapter(AnalysisResult)
 _NIGHTLY_RUN_NAMESPACE = uuid.UUID("6f1b7c52-6a61-4b0c-9a53-6f3c2d5b8f10")
-
-Enqueue = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
-"""Queue a job: kind, partition, payload, job id."""
 
 
 class Stage(StrEnum):
@@ -56,8 +50,69 @@ class Stage(StrEnum):
     EXECUTION = "execution"
 
 
+class ConsolidationPayload(UserJobPayload):
+    """One run of one user, up to a stage."""
+
+    run_id: str
+    stage: Stage = Stage.EXECUTION
+
+
+class NightlyStagePayload(ScheduledPayload):
+    """One stage of the nightly runs of a tenant, or of all tenants."""
+
+    stage: Stage
+    tenant: str | None = None
+
+    @property
+    def partition(self) -> str:
+        """The partition of the stage's schedule."""
+        return f"{SYSTEM_PARTITION}{nightly_schedule_name(self.stage)}"
+
+
+CONSOLIDATION_JOB = JobKind("consolidate", ConsolidationPayload)
+"""Does one run of one user, up to a stage."""
+
+NIGHTLY_STAGE_JOB = JobKind("consolidation_stage", NightlyStagePayload)
+"""Queues a stage of the nightly runs of all users, as jobs of kind `consolidate`."""
+
+
+def nightly_schedule_name(stage: Stage) -> str:
+    """Return the name of the schedule of a stage."""
+    return f"consolidation-{stage.value}"
+
+
+class BatchesAction(JobAction):
+    """A stage of a run that is to go on in another job."""
+
+    action: Literal["discover", "analyse"]
+    batches: int
+
+
+class RunAction(JobAction):
+    """A run that has ended."""
+
+    action: Literal["consolidate"] = "consolidate"
+    run_id: str
+    status: RunStatus
+    reason: str | None
+    executed: int
+    refused: int
+    changes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry with its reason, which is null for a run without one."""
+        return self.model_dump(mode="json")
+
+
+class NightlyStageAction(JobAction):
+    """A stage that was queued for a number of runs."""
+
+    action: Stage
+    runs: int
+
+
 class ConsolidationJob:
-    """Carries out runs; `enqueue` queues the runs of the users whom a night finds."""
+    """Carries out runs; `jobs` queues the runs of the users whom a night finds."""
 
     def __init__(
         self,
@@ -67,7 +122,7 @@ class ConsolidationJob:
         analyser: ProposalAnalyser,
         executor: RunExecutor,
         clock: Clock,
-        enqueue: Enqueue,
+        jobs: JobRunner,
     ) -> None:
         self._graph = graph
         self._runs = runs
@@ -75,19 +130,15 @@ class ConsolidationJob:
         self._analyser = analyser
         self._executor = executor
         self._clock = clock
-        self._enqueue = enqueue
+        self._jobs = jobs
 
-    async def handle(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
-        """Handle a job of kind `consolidate`: one run, up to a stage, or the tick of a night."""
-        stage = Stage(payload.get("stage", Stage.EXECUTION))
-        if "run_id" not in payload:
-            return await self._run_stage_of_all_users(payload, stage, steps)
-        owner, run_id = make_owner(payload["tenant"], payload["user_id"]), str(payload["run_id"])
+    async def handle(self, payload: ConsolidationPayload, steps: Steps) -> JobOutcome:
+        """Handle a job of kind `consolidate`: one run, up to a stage."""
         try:
-            return await self._run(owner, run_id, stage, steps)
+            return await self._run(payload.owner, payload.run_id, payload.stage, steps)
         except GraphmemError as error:
             # Not a step: a retried job goes on at the step that failed.
-            await self._mark_failed(run_id, error.detail)
+            await self._mark_failed(payload.run_id, error.detail)
             raise
 
     # One run
@@ -95,17 +146,19 @@ class ConsolidationJob:
     async def _run(self, owner: Owner, run_id: str, stage: Stage, steps: Steps) -> JobOutcome:
         batches = await steps.run("discover", partial(self._discover, owner, run_id))
         if stage is Stage.DISCOVERY:
-            return JobOutcome(actions=[{"action": "discover", "batches": len(batches)}])
+            return JobOutcome(actions=[BatchesAction(action="discover", batches=len(batches))])
         answers = [
             await steps.run(f"analyse {number}", partial(self._analyse, owner, run_id, MemoryBatch(**batch)))
             for number, batch in enumerate(batches, 1)
         ]
         receipt = await steps.run("store proposals", partial(self._store_proposals, owner, run_id, answers))
         if stage is Stage.ANALYSIS:
-            return JobOutcome(actions=[{"action": "analyse", "batches": len(batches)}], receipt=Receipt(**receipt))
-        done = await steps.run("execute", partial(self._execute, owner, run_id, batches))
-        status = JobStatus.SUCCEEDED if done["status"] != RunStatus.ABORTED else JobStatus.SKIPPED
-        return JobOutcome(status=status, reason=done["reason"], actions=[done], receipt=Receipt(**receipt))
+            return JobOutcome(
+                actions=[BatchesAction(action="analyse", batches=len(batches))], receipt=Receipt(**receipt)
+            )
+        done = await steps.run("execute", partial(self._execute, owner, run_id, batches), RunAction)
+        status = JobStatus.SUCCEEDED if done.status is not RunStatus.ABORTED else JobStatus.SKIPPED
+        return JobOutcome(status=status, reason=done.reason, actions=[done], receipt=Receipt(**receipt))
 
     async def _discover(self, owner: Owner, run_id: str) -> list[dict[str, Any]]:
         run = await self._load_run(owner, run_id)
@@ -139,13 +192,7 @@ class ConsolidationJob:
         results = [_ANALYSIS_RESULT.validate_python(answer) for answer in answers if answer is not None]
         if run.phase in (RunPhase.ANALYSED, RunPhase.DONE) or len(results) < len(answers):
             return run.receipt.model_dump()
-        cost = sum((result.receipt for result in results), LlmReceipt())
-        receipt = Receipt(
-            llm_calls=cost.calls,
-            prompt_tokens=cost.prompt_tokens,
-            completion_tokens=cost.completion_tokens,
-            seconds=cost.seconds,
-        )
+        receipt = sum((result.receipt for result in results), Receipt())
         invalid_count = sum(result.invalid_count for result in results)
         reason = f"the model made {invalid_count} invalid proposals" if invalid_count else None
         analysed = RunUpdate(
@@ -158,7 +205,7 @@ class ConsolidationJob:
         await self._runs.update(run_id, analysed)
         return receipt.model_dump()
 
-    async def _execute(self, owner: Owner, run_id: str, batches: list[dict[str, Any]]) -> dict[str, Any]:
+    async def _execute(self, owner: Owner, run_id: str, batches: list[dict[str, Any]]) -> RunAction:
         run = await self._load_run(owner, run_id)
         if run.phase is not RunPhase.DONE:
             result = await self._executor.execute(
@@ -183,8 +230,14 @@ class ConsolidationJob:
                 )
                 await self._runs.update(run_id, discarded)
             run = await self._load_run(owner, run_id)
-        counts = {"executed": run.executed, "refused": run.refused, "changes": run.change_count}
-        return {"action": "consolidate", "run_id": run_id, "status": run.status.value, "reason": run.reason, **counts}
+        return RunAction(
+            run_id=run_id,
+            status=run.status,
+            reason=run.reason,
+            executed=run.executed,
+            refused=run.refused,
+            changes=run.change_count,
+        )
 
     async def _mark_failed(self, run_id: str, reason: str) -> None:
         failed = RunUpdate(status=RunStatus.FAILED, reason=reason, finished_at=self._clock())
@@ -195,22 +248,24 @@ class ConsolidationJob:
 
     # A night
 
-    async def _run_stage_of_all_users(self, payload: dict[str, Any], stage: Stage, steps: Steps) -> JobOutcome:
-        """Queue the next stage of every run of the night, of one tenant or of all.
+    async def handle_nightly_stage(self, payload: NightlyStagePayload, steps: Steps) -> JobOutcome:
+        """Handle a job of kind `consolidation_stage`: queue the stage for every run of the night.
 
         What an earlier night left undone comes along.
         """
-        at, only = str(payload.get("scheduled_at") or steps.job_id), payload.get("tenant")
+        stage, tenant, at = payload.stage, payload.tenant, payload.scheduled_at or steps.job_id
         if stage is Stage.DISCOVERY:
-            groups = await steps.run("find users", partial(self._find_groups_with_work, only))
+            groups = await steps.run("find users", partial(self._find_groups_with_work, tenant))
             for group_id in groups:
                 await steps.run("create run", partial(self._create_run, _owner_of_group(group_id), at))
-        found = await steps.run("find runs", partial(self._find_runs, only))
+        found = await steps.run("find runs", partial(self._find_runs, tenant))
         for run_id, group_id in found:
             owner = _owner_of_group(group_id)
-            job = {"run_id": run_id, "tenant": owner.tenant, "user_id": owner.user_id, "stage": stage.value}
-            await steps.run("queue", partial(self._queue, group_id, job, f"{run_id}:{stage.value}:{at}"))
-        return JobOutcome(actions=[{"action": stage.value, "runs": len(found)}])
+            job = ConsolidationPayload(run_id=run_id, tenant=owner.tenant, user_id=owner.user_id, stage=stage)
+            await steps.run(
+                "queue", partial(self._jobs.enqueue, CONSOLIDATION_JOB, job, f"{run_id}:{stage.value}:{at}")
+            )
+        return JobOutcome(actions=[NightlyStageAction(action=stage, runs=len(found))])
 
     async def _find_groups_with_work(self, tenant: str | None) -> list[str]:
         return [owner.group_id for owner in await self._discovery.find_owners(tenant, self._clock())]
@@ -222,9 +277,6 @@ class ConsolidationJob:
         if not any(run.trigger is RunTrigger.NIGHTLY for run in await self._runs.list_unfinished(owner)):
             run_id = str(uuid.uuid5(_NIGHTLY_RUN_NAMESPACE, f"{at}:{owner.group_id}"))
             await self._runs.create(run_id, owner.tenant, owner, RunTrigger.NIGHTLY, self._clock())
-
-    async def _queue(self, partition: str, payload: dict[str, Any], job_id: str) -> None:
-        await self._enqueue(CONSOLIDATION_JOB, partition, payload, job_id)
 
 
 def _owner_of_group(group_id: str) -> Owner:

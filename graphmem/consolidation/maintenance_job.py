@@ -7,56 +7,93 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from functools import partial
 from typing import Any
 
+from pydantic import ConfigDict
+
 from graphmem.consolidation.maintenance_tasks import MaintenanceTasks, OldSession
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobOutcome
+from graphmem.domain.job import JobAction, JobOutcome
 from graphmem.domain.maintenance import MaintenanceTask
-from graphmem.jobs import Steps
+from graphmem.jobs import SYSTEM_PARTITION, JobKind, JobRunner, ScheduledPayload, Steps, UserJobPayload
 
-MAINTENANCE_JOB = "maintain"
+MAINTENANCE_SCHEDULE = "maintenance"
 COMPRESSION_WITHOUT_MODEL_REASON = "no language model is configured: old sessions keep their messages"
 
-Enqueue = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
-"""Queue a job: kind, partition, payload, job id."""
+QueueSummary = Callable[[Owner, str, int, str], Awaitable[object]]
+"""Queue the summary of a session: owner, session id, position of the last message to summarize, job id."""
 
 PruneUser = Callable[[Owner], Awaitable[Mapping[str, int]]]
 PruneAll = Callable[[], Awaitable[int]]
 
 
-class MaintenanceJob:
-    """Handles maintenance jobs; `prune_user` and `prune_all` are what other rooms drop of a user and of everybody.
+class MaintenancePayload(ScheduledPayload):
+    """Tasks for the users of a tenant, or of all tenants; without tasks, all of them."""
 
-    Sessions are summed up by jobs of `summary_kind`, which take tenant, user_id, session_id and `through`; it is None
-    without a model.
+    tenant: str | None = None
+    tasks: tuple[str, ...] = ()
+
+    @property
+    def partition(self) -> str:
+        """The partition of the tenant's maintenance, or of the schedule."""
+        return f"{SYSTEM_PARTITION}{MAINTENANCE_SCHEDULE}" if self.tenant is None else f"maintenance:{self.tenant}"
+
+
+class ArchivePayload(UserJobPayload):
+    """A session whose messages up to the position `through` are to be archived."""
+
+    session_id: str
+    through: int
+
+
+MAINTENANCE_JOB = JobKind("maintain", MaintenancePayload)
+"""Does maintenance tasks for the users of a tenant, or of all tenants."""
+
+ARCHIVE_JOB = JobKind("archive", ArchivePayload)
+"""Archives the messages of a session that a summary stands for."""
+
+
+class TaskAction(JobAction):
+    """What one task did: counts by name, and a reason where it left something undone."""
+
+    model_config = ConfigDict(extra="allow")
+
+    task: str
+
+
+class MaintenanceJob:
+    """Handles maintenance jobs; `prune_user` and `prune_all` are what other packages drop of a user and of everybody.
+
+    Old sessions are summarized by the jobs that `queue_summary` queues; it is None without a model.
     """
 
     def __init__(
         self,
         tasks: MaintenanceTasks,
-        enqueue: Enqueue,
+        jobs: JobRunner,
         *,
-        summary_kind: str | None,
+        queue_summary: QueueSummary | None,
         prune_user: Sequence[PruneUser] = (),
         prune_all: Mapping[str, PruneAll] | None = None,
     ) -> None:
         self._tasks = tasks
-        self._enqueue = enqueue
-        self._summary_kind = summary_kind
+        self._jobs = jobs
+        self._queue_summary = queue_summary
         self._prune_user = prune_user
         self.prune_all = {"images": tasks.prune_before_images, **(prune_all or {})}
 
-    async def handle(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
-        """Handle a job of kind `maintain`: tasks for a tenant or everybody, or one session's old messages."""
-        if "session_id" in payload:
-            archived = await steps.run("archive", partial(self._archive, payload))
-            return JobOutcome(actions=[{"task": "archive", "messages": archived}])
-        tenant, at = payload.get("tenant"), str(payload.get("scheduled_at") or steps.job_id)
+    async def handle(self, payload: MaintenancePayload, steps: Steps) -> JobOutcome:
+        """Handle a job of kind `maintain`: tasks for a tenant or everybody."""
+        tenant, at = payload.tenant, payload.scheduled_at or steps.job_id
         doing = {"decay": self._decay, "expire": self._expire, "prune": self._prune}
         done = []
-        for task in payload.get("tasks") or MaintenanceTask:
+        for task in payload.tasks or MaintenanceTask:
             act = partial(self._compress, tenant, at) if task == "compress" else partial(doing[task], tenant)
-            done.append({"task": task, **await steps.run(task, act)})
+            done.append(TaskAction(task=task, **await steps.run(task, act)))
         return JobOutcome(actions=done)
+
+    async def handle_archive(self, payload: ArchivePayload, steps: Steps) -> JobOutcome:
+        """Handle a job of kind `archive`: one session's old messages."""
+        archived = await steps.run("archive", partial(self._archive, payload))
+        return JobOutcome(actions=[TaskAction(task="archive", messages=archived)])
 
     async def _decay(self, tenant: str | None) -> dict[str, int]:
         return {"faded": sum([await self._tasks.decay(owner) async for owner in self._owners(tenant)])}
@@ -89,20 +126,20 @@ class MaintenanceJob:
         return counts
 
     async def _queue_compression(self, owner: Owner, session: OldSession, at: str) -> str:
-        if not session.is_summarized and self._summary_kind is None:
+        if not session.is_summarized and self._queue_summary is None:
             return "without_summary"
-        payload: dict[str, Any] = {"tenant": owner.tenant, "user_id": owner.user_id}
-        payload |= {"session_id": session.session_id, "through": session.through}
         name = f"{owner.group_id}:{session.session_id}:{session.through}:{at}"
-        if not session.is_summarized and self._summary_kind:
-            await self._enqueue(self._summary_kind, owner.group_id, payload, f"summary {name}")
+        if not session.is_summarized and self._queue_summary:
+            await self._queue_summary(owner, session.session_id, session.through, f"summary {name}")
         # In the user's partition it runs after the summary, and finds nothing to archive if that failed.
-        await self._enqueue(MAINTENANCE_JOB, owner.group_id, payload, f"archive {name}")
+        payload = ArchivePayload(
+            tenant=owner.tenant, user_id=owner.user_id, session_id=session.session_id, through=session.through
+        )
+        await self._jobs.enqueue(ARCHIVE_JOB, payload, f"archive {name}")
         return "sessions"
 
-    async def _archive(self, payload: dict[str, Any]) -> int:
-        owner = Owner(payload["tenant"], payload["user_id"])
-        return await self._tasks.archive(owner, payload["session_id"], payload["through"])
+    async def _archive(self, payload: ArchivePayload) -> int:
+        return await self._tasks.archive(payload.owner, payload.session_id, payload.through)
 
     async def _owners(self, tenant: str | None) -> AsyncIterator[Owner]:
         after = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 from graphmem.context.feedback import HIGHEST_SCORE, LOWEST_SCORE, evaluate_feedback, unchanged_result
 from graphmem.context.mentions import MAX_TTL, extract_mentions
@@ -22,11 +22,21 @@ from graphmem.domain.search_models import LookupResponse
 from graphmem.domain.session import Message, MessageRole
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput
-from graphmem.jobs import Steps
+from graphmem.jobs import JobKind, Steps, UserJobPayload
 from graphmem.metrics import CONTEXT_EXTRACTION_TIME, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
 from graphmem.store.context import ContextStore, ContextTransaction
 from graphmem.store.episodes import EpisodeStore
 from graphmem.text.normalising import normalise
+
+
+class ObservationPayload(UserJobPayload):
+    """New messages to learn from."""
+
+    message_ids: list[str]
+
+
+OBSERVATION_JOB = JobKind("observation", ObservationPayload)
+"""Learns context items, preferences and patterns from new messages."""
 
 
 class EntityFinder(Protocol):
@@ -55,12 +65,12 @@ class ContextLearner:
         self._profiles = profiles
         self._clock = clock
 
-    async def handle_observation_job(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def handle_observation_job(self, payload: ObservationPayload, steps: Steps) -> JobOutcome:
         """Handle a job that learns from new messages."""
-        owner = Owner(payload["tenant"], payload["user_id"])
+        owner = payload.owner
 
         async def learn() -> None:
-            await self.learn_from_messages(owner, await self._episodes.load_messages(owner, payload["message_ids"]))
+            await self.learn_from_messages(owner, await self._episodes.load_messages(owner, payload.message_ids))
 
         await steps.run("observe", learn)
         return JobOutcome(status=JobStatus.SUCCEEDED)

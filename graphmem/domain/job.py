@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
@@ -25,7 +26,10 @@ class JobStatus(StrEnum):
 
 
 class Receipt(BaseModel):
-    """What a job cost; `seconds` runs from its last start to its end."""
+    """What model calls or a whole job cost; `seconds` of a job are those from its last start to its end.
+
+    Tokens are estimated at four characters each where the server does not count them.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,15 +39,34 @@ class Receipt(BaseModel):
     embedded_texts: int = 0
     seconds: float = 0.0
 
+    def __add__(self, other: Receipt) -> Receipt:
+        return Receipt(
+            llm_calls=self.llm_calls + other.llm_calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            embedded_texts=self.embedded_texts + other.embedded_texts,
+            seconds=self.seconds + other.seconds,
+        )
+
+
+class JobAction(BaseModel):
+    """One entry of what a job did; each kind of job has its own models."""
+
+    model_config = ConfigDict(frozen=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as callers see it in `Job.actions`: without fields that are None."""
+        return self.model_dump(mode="json", exclude_none=True)
+
 
 class JobOutcome(BaseModel):
-    """What a handler answers: done, or left out with a reason."""
+    """What a handler returns: the job is done, or skipped for a reason."""
 
     model_config = ConfigDict(frozen=True)
 
     status: Literal[JobStatus.SUCCEEDED, JobStatus.SKIPPED] = JobStatus.SUCCEEDED
     reason: str | None = None
-    actions: list[dict[str, Any]] = Field(default_factory=list)
+    actions: Sequence[JobAction] = ()
     receipt: Receipt = Field(default_factory=Receipt)
 
 

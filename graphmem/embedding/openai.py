@@ -7,19 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Self
 
-from openai import (
-    APIConnectionError,
-    APIStatusError,
-    InternalServerError,
-    OpenAIError,
-    RateLimitError,
-)
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
+from openai import APIConnectionError, APIStatusError, OpenAIError
 
 from graphmem.domain.tokens import truncate_to_tokens
 from graphmem.embedding.cache import VectorCache
 from graphmem.errors import ConfigurationError, GraphmemError, ModelUnavailable
-from graphmem.openai_client import DEFAULT_BASE_URL, create_client, retry_after_seconds
+from graphmem.openai_client import DEFAULT_BASE_URL, NO_KEY, api_key_of, create_client
+from graphmem.retries import DEFAULT_RETRY_AFTER_SECONDS, RetryPolicy, is_transient, retry_after_seconds
 from graphmem.settings import Settings
 from graphmem.tracing import span
 
@@ -30,8 +24,6 @@ _MAX_BATCH_TEXTS = 256
 _MAX_BATCH_CHARS = 200_000
 _MAX_TEXT_TOKENS = 8000
 """Of one text; OpenAI's models take 8,192."""
-_MAX_RETRY_DELAY = 20.0
-_UNAVAILABLE_RETRY_AFTER = 30
 
 
 class OpenAIEmbedder:
@@ -41,21 +33,16 @@ class OpenAIEmbedder:
         self,
         model: str | None = None,
         *,
-        api_key: str = "none",
+        api_key: str = NO_KEY,
         base_url: str | None = None,
-        timeout: float = 15.0,
-        attempts: int = 4,
-        backoff: float = 0.5,
+        retries: RetryPolicy | None = None,
     ) -> None:
-        """`timeout`: seconds of one try; `attempts`: tries in all; `backoff`: longest first pause, then doubled."""
         self.model = model or DEFAULT_MODEL
         self._dimension = _DIMENSIONS.get(self.model, 0)
-        self._timeout = timeout
-        self._attempts = attempts
-        self._backoff = wait_random_exponential(multiplier=backoff, max=_MAX_RETRY_DELAY)
+        self._retries = retries or RetryPolicy()
         self._open_lock = asyncio.Lock()
         self._cache = VectorCache()
-        self._client = create_client(base_url or DEFAULT_BASE_URL, api_key, timeout)
+        self._client = create_client(base_url or DEFAULT_BASE_URL, api_key, self._retries.timeout)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -66,13 +53,11 @@ class OpenAIEmbedder:
                 "GRAPHMEM_EMBEDDER=local.",
                 retry_after=None,
             )
-        key = settings.openai_api_key
         return cls(
             settings.embedding_model,
-            api_key=(key.get_secret_value().strip() if key else "") or "none",
+            api_key=api_key_of(settings),
             base_url=settings.openai_base_url,
-            timeout=settings.llm_timeout,
-            attempts=settings.llm_attempts,
+            retries=RetryPolicy(timeout=settings.llm_timeout, attempts=settings.llm_attempts),
         )
 
     @property
@@ -116,34 +101,21 @@ class OpenAIEmbedder:
         return vectors
 
     async def _request_with_retries(self, texts: list[str]) -> list[list[float]]:
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(self._attempts),
-            wait=self._retry_delay,
-            retry=retry_if_exception(_is_transient),
-            reraise=True,
-        )
         try:
-            vectors: list[list[float]] = await retrying(self._request, texts)
+            return await self._retries.run(self.model, lambda: self._request(texts))
         except (TimeoutError, OpenAIError, ValueError, TypeError, AttributeError) as error:
             raise self._to_graphmem_error(error) from None
-        return vectors
 
     async def _request(self, texts: list[str]) -> list[list[float]]:
-        # The client's own limit is per read; a server that trickles bytes would outlast it.
-        async with asyncio.timeout(self._timeout):
-            answer = await self._client.embeddings.create(model=self.model, input=texts, encoding_format="float")
+        answer = await self._client.embeddings.create(model=self.model, input=texts, encoding_format="float")
         rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(texts))):
             raise ValueError("not one vector a text")
         return [_normalize(row.embedding) for row in rows]
 
-    def _retry_delay(self, state: RetryCallState) -> float:
-        asked = retry_after_seconds(state.outcome.exception()) if state.outcome else None
-        return max(self._backoff(state), asked or 0.0)
-
     def _to_graphmem_error(self, error: Exception) -> GraphmemError:
         """Return the error to raise; it never quotes the server, whose text may echo the user's."""
-        if isinstance(error, APIStatusError) and not _is_transient(error):
+        if isinstance(error, APIStatusError) and not is_transient(error):
             hint = {401: "check OPENAI_API_KEY", 404: "check GRAPHMEM_EMBEDDING_MODEL and OPENAI_BASE_URL"}
             told = hint.get(error.status_code, "check OPENAI_API_KEY, its quota, and GRAPHMEM_EMBEDDING_MODEL")
             return ConfigurationError(
@@ -160,8 +132,8 @@ class OpenAIEmbedder:
                 retry_after=None,
             )
         return ModelUnavailable(
-            f"The embedding server {why}, tried {self._attempts} times.",
-            retry_after=max(_UNAVAILABLE_RETRY_AFTER, math.ceil(retry_after_seconds(error) or 0)),
+            f"The embedding server {why}, tried {self._retries.attempts} times.",
+            retry_after=max(DEFAULT_RETRY_AFTER_SECONDS, math.ceil(retry_after_seconds(error) or 0)),
         )
 
 
@@ -186,9 +158,3 @@ def _prepare_text(text: str) -> str:
 def _normalize(vector: list[float]) -> list[float]:
     length = math.sqrt(math.fsum(number * number for number in vector))
     return [number / length for number in vector] if length else vector
-
-
-def _is_transient(error: BaseException) -> bool:
-    if isinstance(error, RateLimitError):
-        return error.code != "insufficient_quota" and (retry_after_seconds(error) or 0) <= _MAX_RETRY_DELAY
-    return isinstance(error, TimeoutError | APIConnectionError | InternalServerError)

@@ -1,4 +1,4 @@
-"""The guard between what a model decides and what is done: numbers become memories, and some acts are vetoed. Pure."""
+"""The plan of a window: what to save and delete after a model's decisions, some of which are vetoed. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from graphmem.domain.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.domain.fact import Fact
 from graphmem.domain.memory import MemoryIn, MemoryStatus, MemoryType
 from graphmem.domain.text import content_hash, name_key
-from graphmem.ingestion.candidates import EXTRACTION_SOURCE, STATED_START_KEY, ValidatedCandidate
+from graphmem.ingestion.candidates import STATED_START_KEY, ValidatedCandidate
 from graphmem.ingestion.date_parsing import parse_local_date
-from graphmem.ingestion.entity_linking import LinkingResult, entity_name_keys, subject_key
+from graphmem.ingestion.job_actions import shorten_reason
+from graphmem.ingestion.linking_models import LinkingResult
 from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation
+from graphmem.ingestion.statement_matching import has_same_slot, has_same_subject, has_stated_start
 
 MAX_SUPERSESSIONS_PER_WINDOW = 12
 """Most memories one window may supersede."""
@@ -21,18 +23,17 @@ MAX_SUPERSESSIONS_PER_WINDOW = 12
 MAX_DELETIONS_PER_WINDOW = 3
 """Most memories one window may delete."""
 
-MAX_REASON_CHARACTERS = 200
-
 _SUPERSEDING_TYPES = frozenset(
     {MemoryType.FACT, MemoryType.PREFERENCE, MemoryType.PLAN, MemoryType.OPEN_LOOP, MemoryType.BEHAVIORAL_PATTERN}
 )
+"""Types of statements that may supersede a memory of another type."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSave:
-    """A statement to be saved; it closes what `memory.supersedes` names, for `reason`. `candidate` is its place.
+    """A statement to save; it ends the memories in `memory.supersedes`, for `reason`.
 
-    `again` marks one that repeats a known memory in its own words, to reinforce it.
+    `is_reinforcement` marks a statement that repeats a known memory word for word, to reinforce it.
     """
 
     candidate_index: int
@@ -43,7 +44,7 @@ class PlannedSave:
 
 @dataclass(frozen=True, slots=True)
 class PlannedDeletion:
-    """A memory to be ended because the user took it back."""
+    """A memory to delete because the user took it back."""
 
     candidate_index: int
     memory_id: str
@@ -52,7 +53,7 @@ class PlannedDeletion:
 
 @dataclass(frozen=True, slots=True)
 class Veto:
-    """Something that was proposed and is not done; `candidate` is the statement it was proposed for."""
+    """An action on a memory that was proposed for a candidate and is not done."""
 
     candidate_index: int
     action: str
@@ -62,20 +63,20 @@ class Veto:
 
 @dataclass(slots=True)
 class ActionPlan:
-    """What is to be done, in order, and what was refused."""
+    """What to do, in order, and what was vetoed."""
 
     saves: list[PlannedSave] = field(default_factory=list)
     deletions: list[PlannedDeletion] = field(default_factory=list)
     vetoes: list[Veto] = field(default_factory=list)
     resolved_names: dict[str, str] = field(default_factory=dict)
-    """Entity ids by the name keys that were found to mean known entities."""
+    """Ids of the known entities that ambiguous names mean, by name key."""
 
 
 class ActionPlanner:
-    """Makes the plan of one window over the facts as they are now.
+    """Makes the plan of one window for the facts as they are now.
 
-    `facts` holds the believed versions of what is related and of what shares a single-valued place; `names` the
-    entities they touch, by id.
+    `facts` are the believed versions of the related facts and of those that compete with a single-valued statement, by
+    memory id; `entity_refs` the entities they name, by id.
     """
 
     def __init__(
@@ -83,26 +84,26 @@ class ActionPlanner:
         candidates: Sequence[ValidatedCandidate],
         linking: LinkingResult,
         facts: Mapping[str, Fact],
-        names: Mapping[str, EntityRef],
+        entity_refs: Mapping[str, EntityRef],
     ) -> None:
         self._candidates = candidates
         self._linking = linking
         self._facts = facts
-        self._names = names
-        self._entities = dict(linking.entities)
+        self._entity_refs = entity_refs
+        self._entities = linking.entities
         self._ended_ids: set[str] = set()
         self._plan = ActionPlan()
 
     def plan(self, answer: Reconciliation | None) -> ActionPlan:
-        """Return what to do with each candidate; without an answer, what the rules alone say."""
+        """Return what to do with each candidate; without an answer, by the rules alone."""
         if answer:
             self._resolve_ambiguous_names(answer)
         decisions = {decision.new: decision for decision in answer.decisions} if answer else {}
-        # What ends a memory comes first, so that nothing else relies on one that is about to end.
+        # Decisions that end a memory come first, so that no other candidate reinforces one that is about to end.
         ending = (ActionKind.SUPERSEDE, ActionKind.DELETE)
         order = sorted(
             range(len(self._candidates)),
-            key=lambda at: at + 1 not in decisions or decisions[at + 1].action not in ending,
+            key=lambda index: index + 1 not in decisions or decisions[index + 1].action not in ending,
         )
         for index in order:
             candidate, decision = self._candidates[index], decisions.get(index + 1)
@@ -115,23 +116,21 @@ class ActionPlanner:
         return self._plan
 
     def _resolve_ambiguous_names(self, answer: Reconciliation) -> None:
-        known = self._linking.known
-        for told in answer.same_entities:
-            if not (1 <= told.name <= len(self._linking.ambiguous_names)) or told.known is None:
+        names, known = self._linking.ambiguous_names, self._linking.known
+        for same in answer.same_entities:
+            if same.known is None or not (1 <= same.name <= len(names) and 1 <= same.known <= len(known)):
                 continue
-            ambiguous_name = self._linking.ambiguous_names[told.name - 1]
-            meant = known[told.known - 1].id if 1 <= told.known <= len(known) else None
-            if meant in ambiguous_name.options:
-                self._plan.resolved_names[name_key(ambiguous_name.name)] = self._entities[
-                    name_key(ambiguous_name.name)
-                ] = str(meant)
+            name, entity = names[same.name - 1], known[same.known - 1]
+            if entity.id in name.options:
+                self._plan.resolved_names[name_key(name.name)] = entity.id
+        self._entities = self._entities.with_names(self._plan.resolved_names)
 
     # One candidate
 
     def _decide(self, index: int, candidate: ValidatedCandidate, decision: Decision) -> None:
         known = self._facts_of_decision(decision)
         if decision.action is ActionKind.IGNORE:
-            self._veto(index, "insert", f"known already: {_one_line_reason(decision.reason)}")
+            self._veto(index, "insert", f"known already: {shorten_reason(decision.reason)}")
         elif decision.action is ActionKind.REINFORCE:
             self._reinforce(index, candidate, known)
         elif decision.action is ActionKind.SUPERSEDE:
@@ -140,38 +139,40 @@ class ActionPlanner:
             self._veto(index, "delete", "only what the user takes back is deleted")
             self._insert(index, candidate)
         else:
-            self._insert(index, candidate, alone=False)
+            self._insert(index, candidate, by_rules=False)
 
     def _facts_of_decision(self, decision: Decision) -> list[Fact]:
-        """Return the facts behind the numbers of a decision; numbers that were not shown are ignored."""
+        """Return the facts that a decision names; numbers that the prompt did not show are ignored."""
         related = self._linking.related
         ids = [related[number - 1] for number in decision.known if 1 <= number <= len(related)]
-        return [self._facts[each] for each in dict.fromkeys(ids) if each in self._facts]
+        return [self._facts[memory_id] for memory_id in dict.fromkeys(ids) if memory_id in self._facts]
 
-    def _insert(self, index: int, candidate: ValidatedCandidate, *, alone: bool = True) -> None:
-        """Save a candidate; `alone` when no model said that it holds beside what is known."""
+    def _insert(self, index: int, candidate: ValidatedCandidate, *, by_rules: bool = True) -> None:
+        """Save a candidate; with `by_rules` it may replace a competing value, as no model said that both are true."""
         memory = candidate.memory
-        if memory.single_valued and not self._may_replace_competing(candidate, alone):
+        if memory.single_valued and not self._may_replace_competing(candidate, by_rules):
             memory = memory.model_copy(update={"single_valued": False})
         self._plan.saves.append(PlannedSave(index, memory))
 
-    def _may_replace_competing(self, candidate: ValidatedCandidate, alone: bool) -> bool:
+    def _may_replace_competing(self, candidate: ValidatedCandidate, by_rules: bool) -> bool:
         competing = self._competing_facts(candidate)
         if any(fact.immutable for fact in competing):
             return False
-        return alone or all(_is_disjoint_in_time(candidate, fact) for fact in competing)
+        return by_rules or all(_is_disjoint_in_time(candidate, fact) for fact in competing)
 
     def _competing_facts(self, candidate: ValidatedCandidate) -> list[Fact]:
-        subject = self._entities.get(subject_key(candidate))
-        same = [
+        """Return the other values of the candidate's subject and predicate that were true at some time."""
+        hash_of_candidate = content_hash(candidate.memory.content)
+        return [
             fact
             for fact in self._facts.values()
-            if fact.subject_id == subject and fact.predicate == candidate.memory.predicate and not fact.is_never_valid
+            if has_same_slot(candidate, fact, self._entities)
+            and not fact.is_never_valid
+            and fact.content_hash != hash_of_candidate
         ]
-        return [fact for fact in same if fact.content_hash != content_hash(candidate.memory.content)]
 
     def _reinforce(self, index: int, candidate: ValidatedCandidate, known: Sequence[Fact]) -> None:
-        fact = next((each for each in known if each.subject_id == self._entities.get(subject_key(candidate))), None)
+        fact = next((fact for fact in known if has_same_subject(candidate, fact, self._entities)), None)
         if fact and fact.memory_id in self._ended_ids:
             return self._veto(index, "reinforce", "another statement ends it", fact.memory_id)
         if fact is None or fact.status is not MemoryStatus.ACTIVE or fact.immutable:
@@ -191,41 +192,39 @@ class ActionPlanner:
         return None
 
     def _entity_input(self, entity_id: str) -> EntityIn | None:
-        if entity_id == self._linking.entities.get(""):
-            return None
-        return EntityIn(name=self._names[entity_id].name)
+        return None if entity_id == self._entities.user else EntityIn(name=self._entity_refs[entity_id].name)
 
     def _supersede(self, index: int, candidate: ValidatedCandidate, decision: Decision, known: Sequence[Fact]) -> None:
         zone = candidate.sent_at.tzinfo
         assert zone is not None
-        told = candidate.memory.valid_at if candidate.is_dated else parse_local_date(decision.ended_at, zone)
-        starts = (told or candidate.sent_at).astimezone(UTC)
-        closing = [fact for fact in known if self._may_supersede(index, candidate, fact, told)]
+        stated = candidate.memory.valid_at if candidate.is_dated else parse_local_date(decision.ended_at, zone)
+        superseded = [fact for fact in known if self._may_supersede(index, candidate, fact, stated)]
         memory = candidate.memory
-        if closing:
-            metadata = {
-                **memory.metadata,
-                **({STATED_START_KEY: decision.ended_at} if told and not candidate.is_dated else {}),
-            }
+        if superseded:
+            stated_by_model = {STATED_START_KEY: decision.ended_at} if stated and not candidate.is_dated else {}
             memory = memory.model_copy(
-                update={"supersedes": [fact.memory_id for fact in closing], "valid_at": starts, "metadata": metadata}
+                update={
+                    "supersedes": [fact.memory_id for fact in superseded],
+                    "valid_at": (stated or candidate.sent_at).astimezone(UTC),
+                    "metadata": {**memory.metadata, **stated_by_model},
+                }
             )
-        others = [fact for fact in self._competing_facts(candidate) if fact not in closing]
+        others = [fact for fact in self._competing_facts(candidate) if fact not in superseded]
         if memory.single_valued and any(fact.immutable for fact in others):
             memory = memory.model_copy(update={"single_valued": False})
-        self._plan.saves.append(PlannedSave(index, memory, f"superseded: {_one_line_reason(decision.reason)}"))
+        self._plan.saves.append(PlannedSave(index, memory, f"superseded: {shorten_reason(decision.reason)}"))
 
-    def _may_supersede(self, index: int, candidate: ValidatedCandidate, fact: Fact, told: datetime | None) -> bool:
-        reason = self._supersession_veto(candidate, fact, told)
+    def _may_supersede(self, index: int, candidate: ValidatedCandidate, fact: Fact, stated: datetime | None) -> bool:
+        reason = self._supersession_veto(candidate, fact, stated)
         if reason:
             self._veto(index, "supersede", reason, fact.memory_id)
         else:
             self._ended_ids.add(fact.memory_id)
         return reason is None
 
-    def _supersession_veto(self, candidate: ValidatedCandidate, fact: Fact, told: datetime | None) -> str | None:
-        """Return why a candidate may not close a fact, or None."""
-        if not self._is_about_same_subject(candidate, fact):
+    def _supersession_veto(self, candidate: ValidatedCandidate, fact: Fact, stated: datetime | None) -> str | None:
+        """Return why a candidate with the stated start, if any, may not supersede a fact, or None."""
+        if not self._is_about_same_thing(candidate, fact):
             return "it is about another subject"
         if fact.immutable:
             return "it is immutable"
@@ -235,7 +234,7 @@ class ActionPlanner:
             return f"a {candidate.memory.type.value} does not end a {fact.type.value}"
         if fact.status is not MemoryStatus.ACTIVE:
             return "it had ended already"
-        if told and fact.valid_at and told < fact.valid_at and has_stated_start(fact):
+        if stated and fact.valid_at and stated < fact.valid_at and has_stated_start(fact):
             return "it began later"
         if candidate.memory.invalid_at and fact.valid_at and candidate.memory.invalid_at <= fact.valid_at:
             return "the new statement ended before it"
@@ -245,25 +244,24 @@ class ActionPlanner:
             return f"more than {MAX_SUPERSESSIONS_PER_WINDOW} memories at once"
         return None
 
-    def _is_about_same_subject(self, candidate: ValidatedCandidate, fact: Fact) -> bool:
-        """Whether a candidate has the subject of a fact, or one is about a thing, not a person, that the other names."""
-        subject = self._entities.get(subject_key(candidate))
-        if subject == fact.subject_id:
+    def _is_about_same_thing(self, candidate: ValidatedCandidate, fact: Fact) -> bool:
+        """Return whether both have one subject, or one names the other's subject, which is a thing and no person."""
+        subject_id = self._entities.of_subject(candidate)
+        if subject_id == fact.subject_id:
             return True
-        if subject is None:
+        if subject_id is None:
             return False
-        named = {self._entities.get(key) for key in entity_name_keys(candidate)}
-        known = self._names.get(fact.subject_id)
-        if known and known.type != PERSON_TYPE and fact.subject_id in named:
+        known = self._entity_refs.get(fact.subject_id)
+        if known and known.type != PERSON_TYPE and fact.subject_id in self._entities.named_in(candidate):
             return True
-        told = candidate.memory.subject
-        return told is not None and told.type != PERSON_TYPE and subject in fact.entity_ids
+        subject = candidate.memory.subject
+        return subject is not None and subject.type != PERSON_TYPE and subject_id in fact.entity_ids
 
     def _delete(self, index: int, candidate: ValidatedCandidate, decision: Decision | None) -> None:
-        meant = self._facts_of_decision(decision) if decision and decision.action is ActionKind.DELETE else []
-        near = {self._linking.related[place] for place in self._linking.related_by_candidate[index]}
-        for fact in meant:
-            if fact.memory_id not in near:
+        named = self._facts_of_decision(decision) if decision and decision.action is ActionKind.DELETE else []
+        related = {self._linking.related[position] for position in self._linking.related_by_candidate[index]}
+        for fact in named:
+            if fact.memory_id not in related:
                 self._veto(index, "delete", "it is not related to what was taken back", fact.memory_id)
             elif fact.immutable:
                 self._veto(index, "delete", "it is immutable", fact.memory_id)
@@ -275,44 +273,35 @@ class ActionPlanner:
                 self._veto(index, "delete", f"more than {MAX_DELETIONS_PER_WINDOW} memories at once", fact.memory_id)
             else:
                 self._ended_ids.add(fact.memory_id)
-                reason = f"taken back: {_one_line_reason(decision.reason if decision else '')}"
+                reason = f"taken back: {shorten_reason(decision.reason if decision else '')}"
                 self._plan.deletions.append(PlannedDeletion(index, fact.memory_id, reason))
-        if not meant:
+        if not named:
             self._veto(index, "delete", "nothing known says what was taken back")
 
     def _veto(self, index: int, action: str, reason: str, memory_id: str | None = None) -> None:
         self._plan.vetoes.append(Veto(index, action, reason, memory_id))
 
 
-def has_stated_start(fact: Fact) -> bool:
-    """Return whether a fact's start was told, rather than taken from the message that stated it."""
-    return fact.source_kind != EXTRACTION_SOURCE or STATED_START_KEY in fact.metadata
-
-
 def _is_disjoint_in_time(candidate: ValidatedCandidate, fact: Fact) -> bool:
-    """Whether a candidate told with its times lies before a fact, or the fact ended before the candidate."""
-    starts = candidate.memory.valid_at or candidate.sent_at
+    """Return whether a fact ended before a candidate starts, or a candidate with a stated start lies before the fact."""
+    starts = candidate.effective_start
     return fact.valid_to <= starts or (candidate.is_dated and starts < fact.effective_start)
 
 
-def _one_line_reason(reason: str) -> str:
-    return " ".join(reason.split())[:MAX_REASON_CHARACTERS]
-
-
 def with_canonical_names(memory: MemoryIn, canonical_names: Mapping[str, str]) -> MemoryIn:
-    """Return a memory whose entities go by the names of the known ones they mean, by name key."""
+    """Return a memory with the canonical names, by name key, of the entities it names."""
 
-    def named(entity: EntityIn | None) -> EntityIn | None:
+    def rename(entity: EntityIn | None) -> EntityIn | None:
         if entity is None or name_key(entity.name) not in canonical_names:
             return entity
         return EntityIn(name=canonical_names[name_key(entity.name)], type=entity.type)
 
-    entities = [each for entity in memory.entities if (each := named(entity))]
+    entities = [renamed for entity in memory.entities if (renamed := rename(entity))]
     return memory.model_copy(
-        update={"subject": named(memory.subject), "object": named(memory.object), "entities": entities}
+        update={"subject": rename(memory.subject), "object": rename(memory.object), "entities": entities}
     )
 
 
 def save_with_canonical_names(save: PlannedSave, canonical_names: Mapping[str, str]) -> PlannedSave:
-    """Return a save whose entities go by the names of the known ones they mean."""
+    """Return a save with the canonical names of the entities it names."""
     return replace(save, memory=with_canonical_names(save.memory, canonical_names))

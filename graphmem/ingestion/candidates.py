@@ -1,4 +1,4 @@
-"""Candidates made ready: bound to their messages, in the store's own words, or refused with a reason. Pure."""
+"""Validation of the candidates of the first model call: each becomes a memory to save, or is rejected. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -20,7 +21,19 @@ from graphmem.ingestion.name_matching import are_different_people
 from graphmem.ingestion.transcript import TranscriptLine
 
 MAX_CANDIDATES_PER_WINDOW = 60
-"""So many candidates of one window are looked at."""
+"""Candidates of one window that are validated; the others are rejected."""
+
+MAX_ENTITIES = 20
+"""Entities of a candidate that are used, beside its subject and object."""
+
+MAX_SOURCE_MESSAGES = 200
+"""Message ids that a memory names as its source."""
+
+MAX_TAGS = 10
+"""Tags of a candidate that are used."""
+
+MAX_NAME_CHARACTERS = 300
+"""Characters of an alias; a longer one is dropped."""
 
 SINGLE_VALUED_PREDICATES = frozenset(
     [
@@ -28,22 +41,25 @@ SINGLE_VALUED_PREDICATES = frozenset(
         *("IN_RELATIONSHIP_WITH", "MARRIED_TO", "REPORTS_TO", "STUDIES_AT", "DUE_ON", "SCHEDULED_FOR"),
     ]
 )
-"""Relations that have one value at a time; for all others two statements may hold side by side."""
+"""Relations that have one value at a time; for all others two statements may both be true."""
 
 EPISODIC = frozenset({MemoryType.CONVERSATION_TOPIC, MemoryType.CONVERSATION_SUMMARY})
-"""Types that belong to their session until it is closed."""
+"""Types that belong to their session until it ends."""
 
 ASSISTANT_TYPES = frozenset({MemoryType.RECOMMENDATION, MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_TOPIC})
-"""What the assistant alone may be the source of."""
+"""Types that a candidate stated by the assistant alone may have."""
 
 EXTRACTION_SOURCE = "extraction"
-"""Source of memories that were taken from messages."""
+"""Source kind of memories that were extracted from messages."""
 
 STATED_START_KEY, STATED_END_KEY = "since", "until"
-"""Metadata keys of a fact taken from messages: its start and end as they were told, in the speaker's local time."""
+"""Metadata keys of an extracted fact: its start and end as they were stated, in the speaker's local time."""
 
 USER = "user"
-"""What prompts call the person whose memory it is, as a name key."""
+"""The name key of the user in prompts."""
+
+USER_ALIASES = ""
+"""The name of the alias group of the user's own entity, whose real name is the user id."""
 
 _SELF_NAMES = frozenset({USER, "the user", "i", "me", "myself"})
 _NON_PREDICATE_CHARACTERS = re.compile(r"[^A-Z0-9]+")
@@ -54,9 +70,10 @@ PolicyCheck = Callable[[MemoryIn], str | None]
 
 @dataclass(frozen=True, slots=True)
 class ValidatedCandidate:
-    """A statement ready to be linked: when its latest message was said, and whether its start was told (`is_dated`).
+    """A statement ready to be linked.
 
-    `user_message_ids` are the user's messages among its sources; without one it is the assistant's.
+    `sent_at` is the local time of its latest message, `user_message_ids` are the user's messages among its sources;
+    `is_dated` says that its start was stated, `retracts` that the user took it back.
     """
 
     memory: MemoryIn
@@ -67,13 +84,24 @@ class ValidatedCandidate:
 
     @property
     def is_from_user(self) -> bool:
-        """Whether the user said so."""
+        """Whether the user stated it, rather than the assistant alone."""
         return bool(self.user_message_ids)
+
+    @property
+    def effective_start(self) -> datetime:
+        """The stated start, or the time of the message."""
+        return self.memory.valid_at or self.sent_at
+
+    @property
+    def named_entities(self) -> list[EntityIn]:
+        """Subject, object and the other entities it names; the user's own is not among them as a subject."""
+        memory = self.memory
+        return [entity for entity in (memory.subject, memory.object, *memory.entities) if entity]
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A candidate that goes no further, and why; never its text."""
+    """A candidate that is not saved: its type and the reason, never its text."""
 
     type: str
     reason: str
@@ -81,10 +109,15 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class AliasGroup:
-    """A name and others for the same entity; an empty name is the user's own entity."""
+    """A name of an entity and its other names; `USER_ALIASES` in the place of the name is the user's own entity."""
 
     name: str
     others: tuple[str, ...]
+
+    @property
+    def is_of_user(self) -> bool:
+        """Whether the names are of the user's own entity."""
+        return self.name == USER_ALIASES
 
 
 def validate_candidates(
@@ -93,58 +126,60 @@ def validate_candidates(
     session_id: str,
     user_entity_name: str,
     user_names: Iterable[str],
-    refuse: PolicyCheck,
+    policy_check: PolicyCheck,
 ) -> tuple[list[ValidatedCandidate], list[Rejection]]:
-    """Return what of an answer can be used, and what is refused: by confidence, class of secret, or source.
+    """Return the candidates of an answer that can be saved, and the rejections of the others.
 
-    `user_entity_name` is that of the user's own entity, `user_names` what else the user is called.
+    `user_entity_name` is the name of the user's own entity, `user_names` are the user's other names.
     """
     user_name_keys = _SELF_NAMES | {name_key(name) for name in (user_entity_name, *user_names)}
     candidates: list[ValidatedCandidate] = []
     rejections: list[Rejection] = []
     for index, candidate in enumerate(extraction.candidates):
         if index >= MAX_CANDIDATES_PER_WINDOW:
-            rejections.append(
-                Rejection(candidate.type.value, f"more than {MAX_CANDIDATES_PER_WINDOW} candidates at once")
-            )
+            too_many = f"more than {MAX_CANDIDATES_PER_WINDOW} candidates at once"
+            rejections.append(Rejection(candidate.type.value, too_many))
             continue
-        made = _validate_candidate(candidate, lines, session_id, user_name_keys)
-        reason = made if isinstance(made, str) else refuse(made.memory)
-        if isinstance(made, str) or reason:
-            rejections.append(Rejection(candidate.type.value, reason or ""))
+        validated = _validate_candidate(candidate, lines, session_id, user_name_keys)
+        if isinstance(validated, Rejection):
+            rejections.append(validated)
+        elif reason := policy_check(validated.memory):
+            rejections.append(Rejection(candidate.type.value, reason))
         else:
-            candidates.append(
-                replace(made, memory=_name_user_entity(made.memory, candidate, user_entity_name, user_name_keys))
-            )
+            memory = _name_user_entity(validated.memory, candidate, user_entity_name, user_name_keys)
+            candidates.append(replace(validated, memory=memory))
     return _merge_duplicates(candidates), rejections
 
 
 def collect_alias_groups(extraction: Extraction, user_names: Iterable[str]) -> list[AliasGroup]:
-    """Return the other names an answer tells: those of the user under the empty name, those of two people never."""
+    """Return the alias groups of an answer, without those that join two different people."""
     user_name_keys = _SELF_NAMES | {name_key(name) for name in user_names}
-    found: list[AliasGroup] = []
-    for told in extraction.names:
-        names = [name.strip() for name in (told.name, *told.others) if 0 < len(name.strip()) <= 300]
-        keys = {name_key(name) for name in names}
+    groups: list[AliasGroup] = []
+    for names in extraction.names:
+        stripped = [name.strip() for name in (names.name, *names.others)]
+        usable = [name for name in stripped if 0 < len(name) <= MAX_NAME_CHARACTERS]
+        keys = {name_key(name) for name in usable}
         if keys & user_name_keys:
-            found.append(AliasGroup("", tuple(name for name in names if name_key(name) not in _SELF_NAMES)))
-        elif len(keys) > 1 and not any(are_different_people(names[0], other) for other in names[1:]):
-            found.append(AliasGroup(names[0], tuple(names[1:])))
-    return found
+            others = tuple(name for name in usable if name_key(name) not in _SELF_NAMES)
+            groups.append(AliasGroup(USER_ALIASES, others))
+        elif len(keys) > 1 and not any(are_different_people(usable[0], other) for other in usable[1:]):
+            groups.append(AliasGroup(usable[0], tuple(usable[1:])))
+    return groups
 
 
 def _validate_candidate(
     candidate: Candidate, lines: Sequence[TranscriptLine], session_id: str, user_name_keys: Set[str]
-) -> ValidatedCandidate | str:
+) -> ValidatedCandidate | Rejection:
+    rejected = partial(Rejection, candidate.type.value)
     sources = [line for line in lines if line.number in candidate.messages]
     if not sources:
-        return "names none of the messages"
+        return rejected("names none of the messages")
     subject = _read_entity(candidate.subject, user_name_keys)
     if subject is None and not _is_user(candidate.subject, user_name_keys):
-        return "names no subject"
+        return rejected("names no subject")
     is_from_user = any(line.role is MessageRole.USER for line in sources)
     if not is_from_user and candidate.type not in ASSISTANT_TYPES:
-        return "said by the assistant only"
+        return rejected("said by the assistant only")
     latest = max(sources, key=lambda line: (line.sent_at, line.number))
     zone = latest.sent_at.tzinfo
     assert zone is not None
@@ -161,7 +196,9 @@ def _validate_candidate(
             subject=subject,
             predicate=predicate,
             object=_read_entity(candidate.object, user_name_keys) if candidate.object else None,
-            entities=[entity for each in candidate.entities[:20] if (entity := _read_entity(each, user_name_keys))],
+            entities=[
+                entity for named in candidate.entities[:MAX_ENTITIES] if (entity := _read_entity(named, user_name_keys))
+            ],
             valid_at=valid_at or (latest.sent_at if single else None),
             invalid_at=invalid_at,
             confidence=_clamp_to_unit(candidate.confidence),
@@ -169,7 +206,7 @@ def _validate_candidate(
             tags=validate_tags(candidate.tags),
             scope=Scope.EPISODIC if candidate.type in EPISODIC else None,
             single_valued=single,
-            source=MemorySourceIn(session_id=session_id, message_ids=message_ids[:200]),
+            source=MemorySourceIn(session_id=session_id, message_ids=message_ids[:MAX_SOURCE_MESSAGES]),
             expires_at=_read_expiry(candidate, latest.sent_at),
             metadata={
                 "said_by": "user" if is_from_user else "assistant",
@@ -178,7 +215,7 @@ def _validate_candidate(
             },
         )
     except ValidationError as error:
-        return f"cannot be stored: {error.errors()[0]['type']}"
+        return rejected(f"cannot be stored: {error.errors()[0]['type']}")
     user_message_ids = tuple(dict.fromkeys(line.message_id for line in sources if line.role is MessageRole.USER))
     return ValidatedCandidate(memory, latest.sent_at, user_message_ids, candidate.retracts, valid_at is not None)
 
@@ -186,11 +223,14 @@ def _validate_candidate(
 def _name_user_entity(
     memory: MemoryIn, candidate: Candidate, user_entity_name: str, user_name_keys: Set[str]
 ) -> MemoryIn:
-    """Name the user's own entity where a statement about another does; after the policy, which would read its id."""
+    """Return a statement about another entity with the user's own entity where it names the user.
+
+    It is added after the policy check, which would take the user id for text of the statement.
+    """
     own = EntityIn(name=user_entity_name, type=PERSON_TYPE)
     if candidate.object and _is_user(candidate.object, user_name_keys) and memory.subject:
         return memory.model_copy(update={"object": own})
-    if memory.subject and any(_is_user(each, user_name_keys) for each in candidate.entities):
+    if memory.subject and any(_is_user(named, user_name_keys) for named in candidate.entities):
         return memory.model_copy(update={"entities": [*memory.entities, own]})
     return memory
 
@@ -200,7 +240,7 @@ def _is_user(named: Named, user_name_keys: Set[str]) -> bool:
 
 
 def _read_entity(named: Named, user_name_keys: Set[str]) -> EntityIn | None:
-    """Return an entity as the store names it; None for the user's own, and for what is no name."""
+    """Return an entity as the store takes it; None for the user, and for a name the store does not take."""
     if _is_user(named, user_name_keys):
         return None
     try:
@@ -221,17 +261,17 @@ def _clamp_to_unit(value: float) -> float:
     return min(1.0, max(0.0, value)) if value == value else 0.0
 
 
-def validate_tags(told: Iterable[str]) -> list[str]:
-    """Return the tags that are tags, without `domain:` ones, which decide where a memory is recalled."""
+def validate_tags(words: Iterable[str]) -> list[str]:
+    """Return the words that are valid tags, without `domain:` tags, which decide where a memory is recalled."""
     tags = []
-    for tag in told:
+    for word in words:
         try:
-            read = parse_tag(_TAG_ADAPTER.validate_python(tag))
+            tag = parse_tag(_TAG_ADAPTER.validate_python(word))
         except (ValidationError, ValueError):
             continue
-        if not read.startswith("domain:"):
-            tags.append(read)
-    return tags[:10]
+        if not tag.startswith("domain:"):
+            tags.append(tag)
+    return tags[:MAX_TAGS]
 
 
 def _read_expiry(candidate: Candidate, sent_at: datetime) -> datetime | None:
@@ -239,23 +279,23 @@ def _read_expiry(candidate: Candidate, sent_at: datetime) -> datetime | None:
 
 
 def _merge_duplicates(candidates: Sequence[ValidatedCandidate]) -> list[ValidatedCandidate]:
-    """Fold candidates of one window that say the same of the same subject: the later message ids join the first."""
-    kept: dict[tuple[str, str, bool], ValidatedCandidate] = {}
+    """Merge candidates with the same content and subject into the first, which gets the message ids of all."""
+    merged: dict[tuple[str, str, bool], ValidatedCandidate] = {}
     for candidate in candidates:
-        subject = name_key(candidate.memory.subject.name) if candidate.memory.subject else ""
+        subject = name_key(candidate.memory.subject.name) if candidate.memory.subject else USER
         key = (name_key(candidate.memory.content), subject, candidate.retracts)
-        if key not in kept:
-            kept[key] = candidate
+        if key not in merged:
+            merged[key] = candidate
             continue
-        first = kept[key]
+        first = merged[key]
         assert first.memory.source
         assert candidate.memory.source
         ids = list(dict.fromkeys([*first.memory.source.message_ids, *candidate.memory.source.message_ids]))
-        source = first.memory.source.model_copy(update={"message_ids": ids[:200]})
+        source = first.memory.source.model_copy(update={"message_ids": ids[:MAX_SOURCE_MESSAGES]})
         memory = first.memory.model_copy(update={"source": source})
-        kept[key] = replace(
+        merged[key] = replace(
             first,
             memory=memory,
             user_message_ids=tuple(dict.fromkeys([*first.user_message_ids, *candidate.user_message_ids])),
         )
-    return list(kept.values())
+    return list(merged.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 
 from graphmem.domain.conversation import PreparedMessage
@@ -19,13 +19,19 @@ from graphmem.domain.session import (
     embedding_text,
 )
 from graphmem.embedding import Embedder
-from graphmem.ingestion.extraction_job import EXTRACTION_JOB, TOOL_EXTRACTION_JOB, extraction_payload
+from graphmem.ingestion.job_kinds import (
+    CLOSING_JOB,
+    EXTRACTION_JOB,
+    SUMMARY_JOB,
+    TOOL_EXTRACTION_JOB,
+    ClosingPayload,
+    ExtractionPayload,
+    SummaryPayload,
+)
 from graphmem.ingestion.secret_redaction import make_redactor
 from graphmem.ingestion.session_summary import (
-    CLOSING_JOB,
     MIN_MESSAGES_FOR_CLOSING_SUMMARY,
     RECENT_MESSAGES_NOT_SUMMARIZED,
-    SUMMARY_JOB,
     needs_summary,
 )
 from graphmem.ingestion.transcript import is_dialogue, split_into_windows
@@ -33,8 +39,8 @@ from graphmem.jobs import JobRunner
 from graphmem.metrics import MESSAGE_STORAGE_TIME
 from graphmem.store.episodes import EpisodeStore
 
-OBSERVATION_JOB = "observation"
-"""The kind of the job that learns from new messages without a model: what they mention, habits, manners."""
+QueueObservation = Callable[[Owner, Sequence[str]], Awaitable[None]]
+"""Queue the job that learns from new messages, by their ids."""
 
 
 class Inbox:
@@ -47,12 +53,14 @@ class Inbox:
         policy: SecretPolicy,
         jobs: JobRunner,
         *,
+        queue_observation: QueueObservation | None = None,
         summaries: bool = False,
     ) -> None:
         self._episodes = episodes
         self._embedder = embedder
         self._policy = policy
         self._jobs = jobs
+        self._queue_observation = queue_observation
         self._summaries = summaries
 
     async def add(self, owner: Owner, batch: MessagesIn, *, extract: bool) -> MessagesAccepted:
@@ -69,10 +77,9 @@ class Inbox:
             stored = await self._episodes.append_messages(
                 owner, batch.session_id, turns, job_id=job_id, timezone=batch.timezone
             )
-        if stored.new_ids:
+        if stored.new_ids and self._queue_observation:
             # Before extraction, so that what was mentioned is known while a slow model still reads.
-            payload = {"tenant": owner.tenant, "user_id": owner.user_id, "message_ids": stored.new_ids}
-            await self._jobs.enqueue(OBSERVATION_JOB, owner.group_id, payload)
+            await self._queue_observation(owner, stored.new_ids)
         for waiting in stored.pending_jobs:
             await self._ensure_enqueued(owner, waiting)
         if job_id and stored.unextracted_ids:
@@ -105,37 +112,31 @@ class Inbox:
             owner, SessionIn(), kind=SessionKind.EXTRACTION, source_session_id=source.session_id
         )
         messages = [message async for message in self._episodes.iter_session_messages(owner, source.session_id)]
-        windows = split_into_windows([message for message in messages if is_dialogue(message)])
-        payload = extraction_payload(owner, run.session_id, [message.id for message in messages], windows)
-        return run, await self._jobs.enqueue(TOOL_EXTRACTION_JOB, owner.group_id, payload)
+        payload = _extraction_payload(owner, run.session_id, messages)
+        return run, await self._jobs.enqueue(TOOL_EXTRACTION_JOB, payload)
 
     async def summarize(self, owner: Owner, session: Session, *, through: int, task: str | None = None) -> str:
         """Queue a summary of a session's messages up to a position; return the job's id.
 
         One `task` is queued once between two summaries; without one, once for each position.
         """
-        payload = {
-            "tenant": owner.tenant,
-            "user_id": owner.user_id,
-            "session_id": session.session_id,
-            "through": through,
-        }
-        return await self._jobs.enqueue(
-            SUMMARY_JOB, owner.group_id, payload, _session_job_id(session, task or f"summary {through}")
+        payload = SummaryPayload(
+            tenant=owner.tenant, user_id=owner.user_id, session_id=session.session_id, through=through
         )
+        return await self._jobs.enqueue(SUMMARY_JOB, payload, _session_job_id(session, task or f"summary {through}"))
 
     async def enqueue_closing(self, owner: Owner, session: Session) -> str:
         """Queue what follows the end of a session; return the job's id."""
         unsummarized = session.message_count - session.summarized_through
-        payload = {
-            "tenant": owner.tenant,
-            "user_id": owner.user_id,
-            "session_id": session.session_id,
-            "through": session.message_count,
-            "summarize": unsummarized >= MIN_MESSAGES_FOR_CLOSING_SUMMARY,
-        }
+        payload = ClosingPayload(
+            tenant=owner.tenant,
+            user_id=owner.user_id,
+            session_id=session.session_id,
+            through=session.message_count,
+            summarize=unsummarized >= MIN_MESSAGES_FOR_CLOSING_SUMMARY,
+        )
         job_id = _session_job_id(session, f"closing {session.message_count}")
-        return await self._jobs.enqueue(CLOSING_JOB, owner.group_id, payload, job_id)
+        return await self._jobs.enqueue(CLOSING_JOB, payload, job_id)
 
     async def _enqueue_summary_when_long(self, owner: Owner, session_id: str) -> None:
         """Sum up the older part of a session that has grown long."""
@@ -164,10 +165,18 @@ class Inbox:
             await self._enqueue_extraction(owner, await self._episodes.list_pending_of_job(owner, job_id), job_id)
 
     async def _enqueue_extraction(self, owner: Owner, messages: Sequence[Message], job_id: str) -> str:
-        ids = [message.id for message in messages]
-        windows = split_into_windows([message for message in messages if is_dialogue(message)])
-        payload = extraction_payload(owner, messages[0].session_id, ids, windows)
-        return await self._jobs.enqueue(EXTRACTION_JOB, owner.group_id, payload, job_id)
+        payload = _extraction_payload(owner, messages[0].session_id, messages)
+        return await self._jobs.enqueue(EXTRACTION_JOB, payload, job_id)
+
+
+def _extraction_payload(owner: Owner, session_id: str, messages: Sequence[Message]) -> ExtractionPayload:
+    return ExtractionPayload(
+        tenant=owner.tenant,
+        user_id=owner.user_id,
+        session_id=session_id,
+        message_ids=[message.id for message in messages],
+        windows=split_into_windows([message for message in messages if is_dialogue(message)]),
+    )
 
 
 def _session_job_id(session: Session, task: str) -> str:

@@ -1,79 +1,77 @@
-"""The third step: whether a model must decide what new statements change, and asking it."""
+"""The second model call of a window: whether the rules need it, its prompt, and its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.fact import Fact
+from graphmem.domain.job import Receipt
 from graphmem.domain.session import MessageRole
-from graphmem.domain.text import name_key
-from graphmem.ingestion.action_plan import has_stated_start
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
-from graphmem.ingestion.entity_linking import AmbiguousName, LinkingResult, PossibleEntity, RelatedFact, subject_key
+from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity
 from graphmem.ingestion.llm_schemas import Reconciliation
+from graphmem.ingestion.statement_matching import (
+    KnownFact,
+    has_same_slot,
+    has_same_subject,
+    has_same_wording,
+    has_stated_start,
+)
 from graphmem.ingestion.transcript import TranscriptLine, render_transcript
-from graphmem.llm.client import LanguageModel
-from graphmem.llm.completion import Completion
 from graphmem.llm.prompts import Prompt, PromptTemplate, indent_continuations
 
-KnownFact = Fact | RelatedFact
-"""A known fact, whole or as linking found it."""
+
+class ReconciliationStep(BaseModel):
+    """The result of linking and of the second call; `answer` is None where the rules alone decide."""
+
+    model_config = ConfigDict(frozen=True)
+
+    linking: LinkingResult
+    answer: Reconciliation | None = None
+    receipt: Receipt = Field(default_factory=Receipt)
 
 
 def needs_model_call(
     candidates: Sequence[ValidatedCandidate], linking: LinkingResult, related: Sequence[KnownFact]
 ) -> bool:
-    """Return whether anything related is left that the rules cannot settle by themselves.
+    """Return whether a name or a related fact is left that the rules cannot settle.
 
-    `related` are the facts of `linking.related`, in that order. The rules settle what is known word for
-    word, and a single value whose only related facts are earlier ones of its place with another object.
+    `related` are the facts of `linking.related`, in that order.
     """
     if linking.ambiguous_names:
         return True
     return any(
-        not is_settled_by_rules(candidate, [related[place] for place in places], linking.entities)
-        for candidate, places in zip(candidates, linking.related_by_candidate, strict=True)
+        not is_settled_by_rules(candidate, [related[position] for position in positions], linking.entities)
+        for candidate, positions in zip(candidates, linking.related_by_candidate, strict=True)
     )
 
 
-def is_settled_by_rules(candidate: ValidatedCandidate, near: Sequence[KnownFact], entities: Mapping[str, str]) -> bool:
-    """Return whether rules alone decide what a candidate does to the facts near it."""
-    if not near or candidate.retracts:
-        return not near
-    subject = entities.get(subject_key(candidate))
-    if any(fact.subject_id == subject and _has_same_wording(candidate, fact) for fact in near):
+def is_settled_by_rules(candidate: ValidatedCandidate, related: Sequence[KnownFact], entities: EntityIds) -> bool:
+    """Return whether rules alone decide what a statement does to the facts related to it.
+
+    They settle a statement that repeats a fact word for word, and a single value that is related only to earlier
+    values of the same subject and predicate.
+    """
+    if not related or candidate.retracts:
+        return not related
+    if any(has_same_subject(candidate, fact, entities) and has_same_wording(candidate, fact) for fact in related):
         return True
-    target = name_key(candidate.memory.object.name) if candidate.memory.object else None
-    return candidate.memory.single_valued and all(
-        fact.subject_id == subject
-        and fact.predicate == candidate.memory.predicate
+    return candidate.memory.single_valued and all(_is_earlier_value(fact, candidate, entities) for fact in related)
+
+
+def _is_earlier_value(fact: KnownFact, candidate: ValidatedCandidate, entities: EntityIds) -> bool:
+    return (
+        has_same_slot(candidate, fact, entities)
         and not fact.immutable
-        and target is not None
+        and candidate.memory.object is not None
         and fact.object_id is not None
-        and fact.object_id != entities.get(target)
-        and fact.effective_start < (candidate.memory.valid_at or candidate.sent_at)
-        for fact in near
+        and fact.object_id != entities.of_entity(candidate.memory.object)
+        and fact.effective_start < candidate.effective_start
     )
-
-
-def _has_same_wording(candidate: ValidatedCandidate, fact: KnownFact) -> bool:
-    return name_key(candidate.memory.content).rstrip(".!。 ") == name_key(fact.content).rstrip(".!。 ")
-
-
-async def request_reconciliation(
-    model: LanguageModel,
-    template: PromptTemplate,
-    lines: Sequence[TranscriptLine],
-    candidates: Sequence[ValidatedCandidate],
-    linking: LinkingResult,
-    facts: Mapping[str, Fact],
-    names: Mapping[str, EntityRef],
-) -> Completion[Reconciliation]:
-    """Ask what the candidates change; numbers in the answer are those of the prompt, from 1."""
-    prompt = build_reconciliation_prompt(template, lines, candidates, linking, facts, names)
-    return await model.complete_structured(prompt, Reconciliation, use="main")
 
 
 def build_reconciliation_prompt(
@@ -82,43 +80,43 @@ def build_reconciliation_prompt(
     candidates: Sequence[ValidatedCandidate],
     linking: LinkingResult,
     facts: Mapping[str, Fact],
-    names: Mapping[str, EntityRef],
+    entity_refs: Mapping[str, EntityRef],
 ) -> Prompt:
-    """Return the prompt of the second call; it holds no ids and no time but those of the messages and memories."""
-    own = linking.entities.get("")
+    """Return the prompt of the second call, with statements, memories, names and entities numbered from 1.
+
+    It holds no id, and no time but those of the messages and memories, so that the same window gives the same prompt.
+    """
     user_name = speaker_name_in(lines)
-    known = {each.id: number for number, each in enumerate(linking.known, 1)}
+    numbers = {entity.id: number for number, entity in enumerate(linking.known, 1)}
+    user_id, zone = linking.entities.user, candidates[0].sent_at.tzinfo
     return template.render(
         conversation=render_transcript(lines),
         new_statements=_render_numbered([_render_candidate(candidate, user_name) for candidate in candidates]),
         known_memories=_render_numbered(
-            [_render_known_fact(facts.get(key), names, own, user_name, candidates[0]) for key in linking.related]
+            [_render_known_fact(facts.get(key), entity_refs, user_id, user_name, zone) for key in linking.related]
         ),
-        unclear_names=_render_numbered(
-            [_render_ambiguous_name(ambiguous_name, known) for ambiguous_name in linking.ambiguous_names]
-        ),
-        known_entities=_render_numbered([_render_possible_entity(each) for each in linking.known]),
+        unclear_names=_render_numbered([_render_ambiguous_name(name, numbers) for name in linking.ambiguous_names]),
+        known_entities=_render_numbered([_render_possible_entity(entity) for entity in linking.known]),
     )
 
 
 def speaker_name_in(lines: Sequence[TranscriptLine]) -> str:
-    """Return what the lines call the user."""
+    """Return the name of the user on the lines, or `User`."""
     return next((line.speaker for line in lines if line.role is MessageRole.USER and line.speaker), "User")
 
 
-def _render_ambiguous_name(ambiguous_name: AmbiguousName, known: Mapping[str, int]) -> str:
-    options = ", ".join(f"[{known[each]}]" for each in ambiguous_name.options)
-    return f"{ambiguous_name.name} ({ambiguous_name.type or 'unknown type'}), which may be {options}"
+def _render_numbered(entries: Sequence[str]) -> str:
+    return "\n".join(f"[{number}] {indent_continuations(entry)}" for number, entry in enumerate(entries, 1))
+
+
+def _render_ambiguous_name(name: AmbiguousName, numbers: Mapping[str, int]) -> str:
+    options = ", ".join(f"[{numbers[entity_id]}]" for entity_id in name.options)
+    return f"{name.name} ({name.type or 'unknown type'}), which may be {options}"
 
 
 def _render_possible_entity(entity: PossibleEntity) -> str:
     also = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
     return f"{entity.name} ({entity.type}){also}"
-
-
-def _render_numbered(entries: Sequence[str]) -> str:
-    told = [f"[{number}] {indent_continuations(entry)}" for number, entry in enumerate(entries, 1)]
-    return "\n".join(told) or "(none)"
 
 
 def _render_candidate(candidate: ValidatedCandidate, user_name: str) -> str:
@@ -132,22 +130,25 @@ def _render_candidate(candidate: ValidatedCandidate, user_name: str) -> str:
 
 
 def _render_known_fact(
-    fact: Fact | None, names: Mapping[str, EntityRef], own: str | None, user_name: str, candidate: ValidatedCandidate
+    fact: Fact | None,
+    entity_refs: Mapping[str, EntityRef],
+    user_id: str | None,
+    user_name: str,
+    zone: tzinfo | None,
 ) -> str:
     if fact is None:
         return "(erased)"
-    subject = user_name if fact.subject_id == own else names[fact.subject_id].name
+    subject = user_name if fact.subject_id == user_id else entity_refs[fact.subject_id].name
     marks = [f"about {subject}", fact.type.value]
     if fact.valid_at:
-        marks.append(
-            f"{'since' if has_stated_start(fact) else 'told'} {_render_day(fact, STATED_START_KEY, fact.valid_at, candidate)}"
-        )
+        verb = "since" if has_stated_start(fact) else "told"
+        marks.append(f"{verb} {_render_day(fact, STATED_START_KEY, fact.valid_at, zone)}")
     if fact.invalid_at:
-        marks.append(f"until {_render_day(fact, STATED_END_KEY, fact.invalid_at, candidate)}")
+        marks.append(f"until {_render_day(fact, STATED_END_KEY, fact.invalid_at, zone)}")
     return f"{fact.content} ({'; '.join(marks)})"
 
 
-def _render_day(fact: Fact, key: str, moment: datetime, candidate: ValidatedCandidate) -> str:
-    """Return a bound of a fact as it was told; else its day where the speaker is."""
-    told = fact.metadata.get(key)
-    return str(told) if told else f"{moment.astimezone(candidate.sent_at.tzinfo):%Y-%m-%d}"
+def _render_day(fact: Fact, key: str, moment: datetime, zone: tzinfo | None) -> str:
+    """Return a bound of a fact as it was stated, else its day in the speaker's zone."""
+    stated = fact.metadata.get(key)
+    return str(stated) if stated else f"{moment.astimezone(zone):%Y-%m-%d}"

@@ -1,15 +1,17 @@
-"""Sessions summed up: on request, when they grow long, and when they are closed."""
+"""Summaries of sessions: on request, when a session grows long, and when it is closed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
+
+from pydantic import BaseModel, Field
 
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
-from graphmem.domain.memory import MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, SaveAction, SaveResult, Scope
+from graphmem.domain.memory import MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, Scope
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import Message, Session
@@ -17,6 +19,8 @@ from graphmem.domain.tokens import count_tokens
 from graphmem.domain.versioning import Ledger
 from graphmem.ingestion.candidates import validate_tags
 from graphmem.ingestion.extraction_job import NO_MODEL_REASON
+from graphmem.ingestion.job_actions import MemoryAction
+from graphmem.ingestion.job_kinds import ClosingPayload, SummaryPayload
 from graphmem.ingestion.llm_schemas import Summary
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.ingestion.secret_redaction import make_redactor
@@ -24,12 +28,12 @@ from graphmem.ingestion.transcript import (
     MessagePart,
     build_transcript,
     is_dialogue,
+    message_ids_of,
     render_transcript,
     split_into_windows,
 )
 from graphmem.jobs import Steps
-from graphmem.llm.client import LanguageModel
-from graphmem.llm.completion import LlmReceipt
+from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import load_prompts
 from graphmem.metrics import COMPRESSION_RATIO
 from graphmem.store.driver import Graph
@@ -37,30 +41,41 @@ from graphmem.store.episodes import EpisodeStore
 from graphmem.store.fact_mapping import fact_from_row
 from graphmem.store.facts import FactStore
 
-SUMMARY_JOB = "summary"
-"""The kind of the job that sums up a session."""
-
-CLOSING_JOB = "session_closing"
-"""The kind of the job that ends a session: what matters beyond it is promoted, the rest summed up."""
-
 MAX_UNSUMMARIZED_MESSAGES = 50
+"""Messages that are not summarized from which on a session is."""
+
 MAX_UNSUMMARIZED_TOKENS = 4_000
-"""A session with more than this unsummarized is compressed (QUINN-08)."""
+"""Tokens of messages that are not summarized from which on a session is, unless all of them are recent."""
 
 RECENT_MESSAGES_NOT_SUMMARIZED = 10
-"""So many of the latest messages stay out of the summary of a session that goes on."""
+"""Latest messages that stay out of the summary of a session that continues."""
 
 MIN_MESSAGES_FOR_CLOSING_SUMMARY = 10
-"""A session with at least so many unsummarized messages is summed up when it is closed."""
+"""Messages that are not summarized from which on a session is when it is closed."""
 
 MIN_PROMOTED_IMPORTANCE = 0.6
-"""Importance from which on a memory of the session outlives it."""
+"""Importance from which on a memory of a session outlives it."""
 
-Json = dict[str, Any]
+SUMMARY_IMPORTANCE = 0.6
+"""Importance of the memory of a summary."""
+
+
+class SummaryWindows(BaseModel):
+    """The messages to summarize, in windows, and the summary of those before them."""
+
+    windows: list[list[MessagePart]]
+    earlier_summary: str
+
+
+class WindowSummary(BaseModel):
+    """The summary of a session up to the end of a window, and the cost of its model call."""
+
+    summary: Summary
+    receipt: Receipt = Field(default_factory=Receipt)
 
 
 class SummaryJob:
-    """Handles the jobs that sum up and close sessions."""
+    """Handles the jobs that summarize and close sessions."""
 
     def __init__(
         self,
@@ -74,6 +89,7 @@ class SummaryJob:
         model: LanguageModel | None,
         zone: str = "UTC",
     ) -> None:
+        """`zone` is the IANA zone of users without one of their own."""
         self._graph = graph
         self._episodes = episodes
         self._facts = facts
@@ -84,86 +100,68 @@ class SummaryJob:
         self._zone = zone
         self._prompt = load_prompts()["summarize"]
 
-    async def run(self, payload: Json, steps: Steps) -> JobOutcome:
-        """Sum up the messages of a session up to `through`; a summary there is stands for what it summed up."""
-        owner, session_id = Owner(payload["tenant"], payload["user_id"]), payload["session_id"]
+    async def run(self, payload: SummaryPayload, steps: Steps) -> JobOutcome:
+        """Handle a job of kind `summary`: summarize a session after its earlier summary, up to `through`."""
         if self._model is None:
             return JobOutcome(status=JobStatus.SKIPPED, reason=NO_MODEL_REASON)
-        return await self._summarize(owner, session_id, payload["through"], self._model, steps)
+        return await self._summarize(payload, self._model, steps)
 
-    async def close(self, payload: Json, steps: Steps) -> JobOutcome:
-        """Promote what matters beyond a closed session, and sum it up when it was long."""
-        owner, session_id = Owner(payload["tenant"], payload["user_id"]), payload["session_id"]
-        promoted = await steps.run("promote", lambda: self._promote_memories(owner, session_id))
-        actions = [{"action": "promote", "memory_id": memory_id} for memory_id in promoted]
-        if self._model is None or not payload["summarize"]:
+    async def close(self, payload: ClosingPayload, steps: Steps) -> JobOutcome:
+        """Handle a job of kind `session_closing`: promote the important memories, and summarize a long session."""
+        promoted = await steps.run("promote", partial(self._promote_memories, payload.owner, payload.session_id))
+        actions = [MemoryAction(action="promote", memory_id=memory_id) for memory_id in promoted]
+        if self._model is None or not payload.summarize:
             return JobOutcome(actions=actions)
-        outcome = await self._summarize(owner, session_id, payload["through"], self._model, steps)
+        outcome = await self._summarize(payload, self._model, steps)
         return JobOutcome(actions=[*actions, *outcome.actions], receipt=outcome.receipt)
 
-    async def _summarize(
-        self, owner: Owner, session_id: str, through: int, model: LanguageModel, steps: Steps
-    ) -> JobOutcome:
-        plan = await steps.run("split_into_windows", lambda: self._split_unsummarized(owner, session_id, through))
+    async def _summarize(self, payload: SummaryPayload, model: LanguageModel, steps: Steps) -> JobOutcome:
+        plan = await steps.run("split_into_windows", partial(self._split_unsummarized, payload), SummaryWindows)
         summary: Summary | None = None
-        cost = LlmReceipt()
-        for number, parts in enumerate(plan["windows"], 1):
-            earlier = summary.summary if summary else plan["summary"]
-            window = [MessagePart(*part) for part in parts]
-            told = await steps.run(f"summarize {number}", self._make_summarize_step(owner, window, earlier, model))
-            summary = Summary.model_validate(told["summary"])
-            cost += LlmReceipt(**told["receipt"])
-            COMPRESSION_RATIO.set(len(summary.summary) / max(1, sum(part.end - part.start for part in window)))
+        receipt = Receipt()
+        for number, parts in enumerate(plan.windows, 1):
+            earlier = summary.summary if summary else plan.earlier_summary
+            summarize = partial(self._summarize_window, payload.owner, parts, earlier, model)
+            window = await steps.run(f"summarize {number}", summarize, WindowSummary)
+            summary = window.summary
+            receipt += window.receipt
+            COMPRESSION_RATIO.set(len(summary.summary) / max(1, sum(part.end - part.start for part in parts)))
         if summary is None:
             return JobOutcome(status=JobStatus.SKIPPED, reason="nothing new to sum up")
-        kept = summary
-        actions = await steps.run("store", lambda: self._store_summary(owner, session_id, kept, through))
-        receipt = Receipt(
-            llm_calls=cost.calls,
-            prompt_tokens=cost.prompt_tokens,
-            completion_tokens=cost.completion_tokens,
-            embedded_texts=1,
-        )
-        return JobOutcome(actions=actions, receipt=receipt)
+        action = await steps.run("store", partial(self._store_summary, payload, summary), MemoryAction)
+        return JobOutcome(actions=[action], receipt=receipt + Receipt(embedded_texts=1))
 
-    async def _split_unsummarized(self, owner: Owner, session_id: str, through: int) -> Json:
+    async def _split_unsummarized(self, payload: SummaryPayload) -> SummaryWindows:
+        owner, session_id = payload.owner, payload.session_id
         session = await self._episodes.get_session(owner, session_id)
         messages = await self._episodes.list_session_messages(owner, session_id, after=session.summarized_through)
-        chosen = [message for message in messages if message.position <= through and is_dialogue(message)]
-        windows = [
-            [[part.message_id, part.start, part.end] for part in window] for window in split_into_windows(chosen)
-        ]
-        return {"windows": windows, "summary": session.summary or ""}
+        chosen = [message for message in messages if message.position <= payload.through and is_dialogue(message)]
+        return SummaryWindows(windows=split_into_windows(chosen), earlier_summary=session.summary or "")
 
-    def _make_summarize_step(
+    async def _summarize_window(
         self, owner: Owner, parts: Sequence[MessagePart], earlier: str, model: LanguageModel
-    ) -> Any:
-        async def summarize() -> Json:
-            messages = await self._episodes.load_messages(owner, list({part.message_id: None for part in parts}))
-            redact = make_redactor(self._policy.allowed_classes(owner.tenant))
-            lines = build_transcript(parts, messages, await self._episodes.get_timezone(owner), self._zone, redact)
-            prompt = self._prompt.render(
-                earlier_summary=earlier or "(none)", conversation=render_transcript(lines) or "(none)"
-            )
-            answer = await model.complete_structured(prompt, Summary, use="main")
-            clean = answer.value.model_copy(
-                update={"title": redact(answer.value.title), "summary": redact(answer.value.summary)}
-            )
-            return {"summary": clean.model_dump(mode="json"), "receipt": asdict(answer.receipt)}
+    ) -> WindowSummary:
+        messages = await self._episodes.load_messages(owner, message_ids_of(parts))
+        redact = make_redactor(self._policy.allowed_classes(owner.tenant))
+        lines = build_transcript(parts, messages, await self._episodes.get_timezone(owner), self._zone, redact)
+        prompt = self._prompt.render(earlier_summary=earlier, conversation=render_transcript(lines))
+        answer = await model.complete_structured(prompt, Summary, use="main")
+        redacted = {"title": redact(answer.value.title), "summary": redact(answer.value.summary)}
+        return WindowSummary(summary=answer.value.model_copy(update=redacted), receipt=answer.receipt)
 
-        return summarize
-
-    async def _store_summary(self, owner: Owner, session_id: str, summary: Summary, through: int) -> list[Json]:
-        """Keep the summary with its session, and as a memory in the place of an earlier one."""
+    async def _store_summary(self, payload: SummaryPayload, summary: Summary) -> MemoryAction:
+        """Store the summary with its session, and as a memory that supersedes the one of an earlier summary."""
+        owner, session_id = payload.owner, payload.session_id
         session = await self._episodes.get_session(owner, session_id)
+        tags = validate_tags(summary.topics)
         memory = MemoryIn(
             content=summary.summary,
             type=MemoryType.CONVERSATION_SUMMARY,
             scope=Scope.EPISODIC,
-            tags=list(dict.fromkeys(["summary", *validate_tags(summary.topics)])),
-            importance=0.6,
+            tags=list(dict.fromkeys(["summary", *tags])),
+            importance=SUMMARY_IMPORTANCE,
             source=MemorySourceIn(session_id=session_id),
-            supersedes=await self._find_earlier_summaries(owner, session, summary),
+            supersedes=await self._find_earlier_summaries(owner, session_id, summary),
             metadata={"summary_of": session_id, "takeaways": summary.takeaways, **_ticket_metadata(session)},
         )
         (result,) = await self._memory_writer.save(owner, [memory], actor=f"session:{session_id}", kind="summary")
@@ -172,26 +170,23 @@ class SummaryJob:
             session_id,
             summary=summary.summary,
             title=session.title or summary.title,
-            tags=self._profiles.for_tenant(owner.tenant).session_tags(validate_tags(summary.topics)),
+            tags=self._profiles.for_tenant(owner.tenant).session_tags(tags),
             sentiment=summary.sentiment,
-            through=through,
+            through=payload.through,
         )
-        return [_summary_action(result)]
+        return MemoryAction.from_save(result, memory.type)
 
-    async def _find_earlier_summaries(self, owner: Owner, session: Session, summary: Summary) -> list[str]:
-        """Return the memory of an earlier summary of the session, to be superseded."""
-        rows = await self._graph.fetch(
-            "episodes.list_summary_facts", group_id=owner.group_id, session_id=session.session_id
-        )
-        facts = [fact_from_row(row) for row in rows]
+    async def _find_earlier_summaries(self, owner: Owner, session_id: str, summary: Summary) -> list[str]:
+        """Return the ids of the memories of earlier summaries that may be superseded."""
+        rows = await self._graph.fetch("episodes.list_summary_facts", group_id=owner.group_id, session_id=session_id)
         return [
             fact.memory_id
-            for fact in facts
+            for fact in map(fact_from_row, rows)
             if fact.status is MemoryStatus.ACTIVE and not fact.immutable and fact.content != summary.summary
         ]
 
     async def _promote_memories(self, owner: Owner, session_id: str) -> list[str]:
-        """Give the important memories of a session the scope of the profile, or of their domain."""
+        """Move the important memories of a session to the scope of their domain or of the profile; return their ids."""
         promoted = []
         rows = await self._graph.fetch("episodes.list_episodic_facts", group_id=owner.group_id, session_id=session_id)
         for fact in map(fact_from_row, rows):
@@ -204,15 +199,12 @@ class SummaryJob:
         return promoted
 
 
-def _set_scope(fact: Fact, scope: Scope) -> Any:
-    def act(ledger: Ledger) -> Fact:
-        return ledger.amend(fact.memory_id, {"scope": scope})
-
-    return act
+def _set_scope(fact: Fact, scope: Scope) -> Callable[[Ledger], Fact]:
+    return lambda ledger: ledger.amend(fact.memory_id, {"scope": scope})
 
 
 def needs_summary(messages: Sequence[Message]) -> bool:
-    """Return whether so much of a session is not summed up yet that it should be (QUINN-08)."""
+    """Return whether messages that are not summarized are too many, or too long, to stay so."""
     if len(messages) > MAX_UNSUMMARIZED_MESSAGES:
         return True
     return (
@@ -221,12 +213,6 @@ def needs_summary(messages: Sequence[Message]) -> bool:
     )
 
 
-def _ticket_metadata(session: Session) -> Json:
-    """Return what links a summary to what it is about: the ticket its session names."""
+def _ticket_metadata(session: Session) -> dict[str, Any]:
+    """Return the ticket that a session is about, by its metadata."""
     return {"ticket_id": session.metadata["ticket_id"]} if "ticket_id" in session.metadata else {}
-
-
-def _summary_action(result: SaveResult) -> Json:
-    if result.action is SaveAction.SKIP or result.memory is None:
-        return {"action": "refuse", "type": "conversation_summary", "reason": result.reason}
-    return {"action": result.action.value, "memory_id": result.memory.id, "type": result.memory.type.value}

@@ -1,9 +1,9 @@
-"""The tool form of extraction: a model saves by calling `upsert_memories`. Pure."""
+"""Extraction by tool calls: the model saves memories by calling `upsert_memories`. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,14 +14,17 @@ from graphmem.domain.session import MessageRole
 from graphmem.ingestion.candidates import Rejection
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, UpsertMemory
 from graphmem.ingestion.transcript import WEEKDAY_NAMES, TranscriptLine
+from graphmem.llm.completion import ToolCall
 from graphmem.llm.prompts import indent_continuations
 
 TOOL_NAME = "upsert_memories"
 
 TOOL_MEMORY_TYPES = ("USER_PREFERENCE", "FACTUAL_INFO", "BEHAVIORAL_PATTERN", "CONVERSATION_SUMMARY", "OPEN_LOOP")
-"""The types as the tool names them (CASH-09)."""
+"""The memory types that the tool accepts; they are read like those of a save."""
 
 MAX_SOURCES_PER_CALL = 3
+"""Lines that a tool call is attributed to, since the tool does not name its messages."""
+
 _WORD = re.compile(r"\w{4,}")
 
 UPSERT_MEMORIES_TOOL: dict[str, Any] = {
@@ -42,7 +45,7 @@ UPSERT_MEMORIES_TOOL: dict[str, Any] = {
         },
     },
 }
-"""The one tool the model gets, in the shape of the chat completions API."""
+"""The tool, in the format of the chat completions API."""
 
 
 def render_history(lines: Sequence[TranscriptLine]) -> str:
@@ -51,57 +54,58 @@ def render_history(lines: Sequence[TranscriptLine]) -> str:
 
 
 def render_period(lines: Sequence[TranscriptLine]) -> str:
-    """Return the days on which a conversation was held."""
+    """Return the days of the first and the last message."""
     first, last = min(line.sent_at for line in lines), max(line.sent_at for line in lines)
-    days = [f"{WEEKDAY_NAMES[each.weekday()]} {each:%Y-%m-%d}" for each in (first, last)]
+    days = [f"{WEEKDAY_NAMES[day.weekday()]} {day:%Y-%m-%d}" for day in (first, last)]
     return "held on " + " to ".join(dict.fromkeys(days))
 
 
 def convert_tool_calls(
-    calls: Sequence[Mapping[str, Any]], lines: Sequence[TranscriptLine]
+    calls: Sequence[ToolCall], lines: Sequence[TranscriptLine]
 ) -> tuple[Extraction, list[Rejection]]:
-    """Return tool calls as the candidates they propose; unusable calls are refused."""
-    told = [line for line in lines if line.role is MessageRole.USER]
+    """Return the candidates that tool calls propose, and the rejections of calls that cannot be used."""
+    user_lines = [line for line in lines if line.role is MessageRole.USER]
     candidates: list[Candidate] = []
     rejections: list[Rejection] = []
     for call in calls:
-        if call["name"] != TOOL_NAME:
+        if call.name != TOOL_NAME:
             rejections.append(Rejection("tool", "there is no such tool"))
             continue
         try:
-            candidates.append(_to_candidate(UpsertMemory.model_validate(call["arguments"]), told))
+            candidates.append(_to_candidate(UpsertMemory.model_validate(call.arguments), user_lines))
         except ValidationError as error:
             rejections.append(Rejection("tool", f"the call does not fit the tool: {_invalid_fields(error)}"))
     return Extraction(skip=not candidates, reason="", keywords=[], names=[], candidates=candidates), rejections
 
 
-def find_source_lines(content: str, told: Sequence[TranscriptLine]) -> list[int]:
-    """Return the lines a memory rests on: the tool does not say, so up to three that share most words with it."""
+def find_source_lines(content: str, lines: Sequence[TranscriptLine]) -> list[int]:
+    """Return the numbers of the lines that share most words with a memory, up to three; without any, the last line."""
     words = set(_WORD.findall(content.casefold()))
-    shared = [(len(words & set(_WORD.findall(line.text.casefold()))), line.number) for line in told]
+    shared = [(len(words & set(_WORD.findall(line.text.casefold()))), line.number) for line in lines]
     best = sorted((pair for pair in shared if pair[0]), key=lambda pair: (-pair[0], pair[1]))[:MAX_SOURCES_PER_CALL]
-    return sorted(number for count, number in best if 2 * count >= best[0][0]) or [line.number for line in told[-1:]]
+    return sorted(number for count, number in best if 2 * count >= best[0][0]) or [line.number for line in lines[-1:]]
 
 
-def _to_candidate(told: UpsertMemory, lines: Sequence[TranscriptLine]) -> Candidate:
+def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine]) -> Candidate:
     return Candidate(
-        content=told.content,
-        type=told.type,
+        content=call.content,
+        type=call.type,
         subject=Named(name="User", type="Person"),
-        predicate=DEFAULT_PREDICATES[told.type],
+        predicate=DEFAULT_PREDICATES[call.type],
         object=None,
         entities=[],
         valid_at=None,
         invalid_at=None,
-        confidence=told.confidence,
+        confidence=call.confidence,
         importance=0.5,
-        tags=[tag for tag in told.topic_tags if tag.upper() in known_topic_tags()],
+        tags=[tag for tag in call.topic_tags if tag.upper() in known_topic_tags()],
         single_valued=False,
         retracts=False,
-        messages=find_source_lines(told.content, lines),
+        messages=find_source_lines(call.content, lines),
     )
 
 
 def _invalid_fields(error: ValidationError) -> str:
     known = UpsertMemory.model_fields
-    return ", ".join(str(each["loc"][0]) for each in error.errors() if each["loc"] and each["loc"][0] in known)
+    fields = [detail["loc"][0] for detail in error.errors() if detail["loc"]]
+    return ", ".join(str(field) for field in fields if field in known)

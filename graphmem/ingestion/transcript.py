@@ -1,28 +1,60 @@
-"""What one model call reads: a conversation cut at its turns, and turns as numbered lines. Pure."""
+"""The part of a conversation one model call reads: windows of messages, rendered as numbered lines. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
+
+from pydantic import BeforeValidator, PlainSerializer
 
 from graphmem.domain.session import Message, MessageRole
 from graphmem.ingestion.secret_redaction import Redactor
 from graphmem.llm.prompts import indent_continuations
 
 MAX_WINDOW_CHARACTERS = 24_000
+"""Characters of one window, so that prompt and answer fit the context of a small model."""
+
 MAX_WINDOW_MESSAGES = 60
+"""Messages of one window."""
+
 PART_OVERLAP_CHARACTERS = 600
+"""Characters that two parts of one long message share."""
+
 EARLIER_MESSAGES = 6
+"""Messages before a window that its prompt shows."""
+
 EARLIER_MESSAGE_EDGE_CHARACTERS = 400
+"""Characters of an earlier message that are shown from its beginning and its end."""
+
+WEEKDAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+"""Weekdays as prompts name them, whatever the machine's language."""
 
 _DIALOGUE_ROLES = (MessageRole.USER, MessageRole.ASSISTANT)
 
 
+def _dump_local_time(moment: datetime) -> dict[str, Any]:
+    offset = moment.utcoffset() or timedelta()
+    return {"at": moment.isoformat(), "zone": getattr(moment.tzinfo, "key", None) or int(offset.total_seconds())}
+
+
+def _load_local_time(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    zone = value["zone"]
+    tz = ZoneInfo(zone) if isinstance(zone, str) else timezone(timedelta(seconds=zone))
+    return datetime.fromisoformat(value["at"]).astimezone(tz)
+
+
+LocalTime = Annotated[datetime, BeforeValidator(_load_local_time), PlainSerializer(_dump_local_time)]
+"""A time whose zone survives JSON, not its offset alone: local dates are read in the zone."""
+
+
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """A message, or the part `[start, end)` of one that is longer than a window."""
+    """A message, or the characters `[start, end)` of one that is longer than a window."""
 
     message_id: str
     start: int
@@ -31,30 +63,29 @@ class MessagePart:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """One numbered line of a prompt: a part of a message as its speaker said it, at their local time."""
+    """One numbered line of a prompt: a part of a message, at the speaker's local time."""
 
     number: int
     message_id: str
     role: MessageRole
     speaker: str | None
-    sent_at: datetime
+    sent_at: LocalTime
     text: str
 
 
 def split_into_windows(messages: Sequence[Message], limit: int = MAX_WINDOW_CHARACTERS) -> list[list[MessagePart]]:
-    """Return the windows of a conversation, each of one session, up to `limit` characters and 60 turns.
+    """Return the windows of a conversation, each of one session, up to `limit` characters and 60 messages.
 
-    Nothing is left out. Turns are kept whole; one longer than a window is cut at a space, its parts overlapping by up
-    to 600 characters.
+    Nothing is dropped. A message longer than a window is cut at a space; its parts overlap by up to 600 characters.
     """
     windows: list[list[MessagePart]] = []
-    used, session = 0, None
+    used, session_id = 0, None
     for message in messages:
         for part in _split_message(message, limit):
             size = part.end - part.start
-            if message.session_id != session or used + size > limit or len(windows[-1]) == MAX_WINDOW_MESSAGES:
+            if message.session_id != session_id or used + size > limit or len(windows[-1]) == MAX_WINDOW_MESSAGES:
                 windows.append([])
-                used, session = 0, message.session_id
+                used, session_id = 0, message.session_id
             windows[-1].append(part)
             used += size
     return windows
@@ -72,13 +103,18 @@ def _split_message(message: Message, limit: int) -> Iterator[MessagePart]:
     yield MessagePart(message.id, start, len(text))
 
 
+def message_ids_of(parts: Sequence[MessagePart]) -> list[str]:
+    """Return the ids of the messages of a window, in order."""
+    return list(dict.fromkeys(part.message_id for part in parts))
+
+
 def is_dialogue(message: Message) -> bool:
-    """Return whether a person or the assistant says it; system and tool turns are never read."""
+    """Return whether the user or the assistant sent a message; those of systems and tools are never extracted from."""
     return message.role in _DIALOGUE_ROLES
 
 
 def speaker_zone(message: Message, user_zone: str | None, default: str) -> tzinfo:
-    """Return the speaker's time zone: the user's own, else the offset the message came with, else the default."""
+    """Return the speaker's time zone: the user's own, else the offset of the message, else the default."""
     if user_zone:
         return ZoneInfo(user_zone)
     if message.utc_offset_minutes:
@@ -93,11 +129,11 @@ def build_transcript(
     default_zone: str,
     redact: Redactor,
 ) -> list[TranscriptLine]:
-    """Return the lines of a window, numbered from 1, without secrets; parts of messages that are gone are left out."""
-    known = {message.id: message for message in messages}
-    present = [part for part in parts if part.message_id in known]
+    """Return the lines of a window, numbered from 1, without secrets; parts of erased messages are left out."""
+    by_id = {message.id: message for message in messages}
+    present = [part for part in parts if part.message_id in by_id]
     return [
-        _build_line(number, known[part.message_id], part, user_zone, default_zone, redact)
+        _build_line(number, by_id[part.message_id], part, user_zone, default_zone, redact)
         for number, part in enumerate(present, 1)
     ]
 
@@ -115,24 +151,20 @@ def render_transcript(lines: Sequence[TranscriptLine]) -> str:
     return "\n".join(f"[{line.number}] {_line_header(line)}: {indent_continuations(line.text)}" for line in lines)
 
 
-def render_earlier_turns(
+def render_earlier_messages(
     messages: Sequence[Message], user_zone: str | None, default_zone: str, redact: Redactor
 ) -> str:
-    """Return earlier turns without numbers, of a long one its first and last 400 characters."""
-    told = []
+    """Return earlier messages without numbers; of a long one its first and last 400 characters."""
+    rendered = []
     for message in messages:
         text = redact(message.content)
         if len(text) > 2 * EARLIER_MESSAGE_EDGE_CHARACTERS:
             text = f"{text[:EARLIER_MESSAGE_EDGE_CHARACTERS]} … {text[-EARLIER_MESSAGE_EDGE_CHARACTERS:]}"
         line = _build_line(0, message, MessagePart(message.id, 0, 0), user_zone, default_zone, redact)
-        told.append(f"{_line_header(line)}: {indent_continuations(text)}")
-    return "\n".join(told) or "(none)"
+        rendered.append(f"{_line_header(line)}: {indent_continuations(text)}")
+    return "\n".join(rendered)
 
 
 def _line_header(line: TranscriptLine) -> str:
-    who = f"{line.role.value.upper()} {line.speaker}" if line.speaker else line.role.value.upper()
-    return f"{indent_continuations(who)}, {WEEKDAY_NAMES[line.sent_at.weekday()]} {line.sent_at:%Y-%m-%d %H:%M}"
-
-
-WEEKDAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-"""Weekdays as prompts name them, whatever the machine's language."""
+    speaker = f"{line.role.value.upper()} {line.speaker}" if line.speaker else line.role.value.upper()
+    return f"{indent_continuations(speaker)}, {WEEKDAY_NAMES[line.sent_at.weekday()]} {line.sent_at:%Y-%m-%d %H:%M}"

@@ -1,6 +1,16 @@
-"""Durable jobs: queued at once, run in order for each user, resumed after a crash at the step it interrupted."""
+"""Durable jobs: stored before they start, run in order for each user, resumed after a crash at the step it cut."""
 
+from graphmem.jobs.kinds import SYSTEM_PARTITION, JobHandler, JobKind, JobPayload, ScheduledPayload, UserJobPayload
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.steps import JobHandler, Steps
+from graphmem.jobs.steps import Steps
 
-__all__ = ["JobHandler", "JobRunner", "Steps"]
+__all__ = [
+    "SYSTEM_PARTITION",
+    "JobHandler",
+    "JobKind",
+    "JobPayload",
+    "JobRunner",
+    "ScheduledPayload",
+    "Steps",
+    "UserJobPayload",
+]

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from graphmem.errors import JobStoreUnavailable
-from graphmem.jobs.store import FINISHED, JOB_WORKFLOW, SYSTEM_PARTITION, TICK_WORKFLOW, UNFINISHED, JobStore
-
-# Where DBOS keeps text: what came in, what came out, and what each step gave.
-TEXT_COLUMNS = {
-    "workflow_input": ["inputs"],
-    "workflow_output": ["output", "error"],
-    "operation_outputs": ["output", "error"],
-}
-BATCH_SIZE = 500
+from graphmem.jobs.dbos_internals import batches
+from graphmem.jobs.kinds import SYSTEM_PARTITION
+from graphmem.jobs.store import FINISHED, JOB_WORKFLOW, TICK_WORKFLOW, UNFINISHED, JobStore
 
 
 class JobEraser:
@@ -25,10 +18,6 @@ class JobEraser:
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
-        self._text_tables = {
-            name: sa.table(name, *map(sa.column, ["workflow_uuid", *columns]), schema=store.schema)
-            for name, columns in TEXT_COLUMNS.items()
-        }
 
     def cancel(self, partition: str) -> set[str]:
         """Keep the partition's unfinished jobs from being started or resumed; answers all of its jobs' ids."""
@@ -58,18 +47,15 @@ class JobEraser:
         `partition_prefix` is how the jobs' partitions begin. The jobs stay, with what came of them; a failed one begins anew when
         it is retried.
         """
-        named = sorted({job_id for word in texts for job_id in self._jobs_containing(word)})
+        named = {job_id for text in texts for job_id in self._jobs_containing(text)}
         found: set[str] = set()
-        for start in range(0, len(named), BATCH_SIZE):
-            batch = self._store.list_statuses(workflow_ids=named[start : start + BATCH_SIZE], status=FINISHED)
-            found |= {
-                each.workflow_id for each in batch if (each.authenticated_user or "").startswith(partition_prefix)
-            }
+        for batch in batches(named):
+            jobs = self._store.list_statuses(workflow_ids=batch, status=FINISHED)
+            found |= {job.workflow_id for job in jobs if (job.authenticated_user or "").startswith(partition_prefix)}
         if not found:
             return
-        steps = self._text_tables["operation_outputs"]
         with self._store.translate_errors(), self._store.engine.begin() as connection:
-            connection.execute(sa.delete(steps).where(steps.c.workflow_uuid.in_(sorted(found))))
+            self._store.tables.delete_steps(connection, found)
         self._compact()
 
     def prune(self, before: datetime) -> int:
@@ -81,10 +67,9 @@ class JobEraser:
         return sum(status.name == JOB_WORKFLOW for status in old)
 
     def _delete(self, ids: Collection[str]) -> None:
-        ordered = sorted(ids)
-        for start in range(0, len(ordered), BATCH_SIZE):
+        for batch in batches(ids):
             with self._store.translate_errors():
-                self._store.client.delete_workflows(ordered[start : start + BATCH_SIZE])
+                self._store.client.delete_workflows(batch)
 
     def _system_jobs_containing(self, partition: str) -> set[str]:
         # Jobs of schedules belong to nobody, but may have recorded for whom they called for work.
@@ -96,24 +81,12 @@ class JobEraser:
         return self._jobs_containing(partition) & system
 
     def _jobs_containing(self, text: str) -> set[str]:
-        quoted = json.dumps(text, ensure_ascii=False)
-        found: set[str] = set()
         with self._store.translate_errors(), self._store.engine.connect() as connection:
-            for table in self._text_tables.values():
-                columns = [column for column in table.c if column.name != "workflow_uuid"]
-                named = sa.or_(*(column.contains(quoted, autoescape=True) for column in columns))
-                found.update(connection.scalars(sa.select(table.c.workflow_uuid).where(named)))
-        return found
+            return self._store.tables.find_jobs_containing(connection, text)
 
     def _has_rows_of(self, ids: Collection[str]) -> bool:
-        ordered: Sequence[str] = sorted(ids)
         with self._store.translate_errors(), self._store.engine.connect() as connection:
-            for table in self._text_tables.values():
-                for start in range(0, len(ordered), BATCH_SIZE):
-                    batch = ordered[start : start + BATCH_SIZE]
-                    if connection.scalar(sa.select(sa.exists().where(table.c.workflow_uuid.in_(batch)))):
-                        return True
-        return False
+            return self._store.tables.has_text_of(connection, ids)
 
     def _compact(self) -> None:
         # SQLite zeroes what is deleted, yet copies remain where pages were split and in the log of what was written:

@@ -1,4 +1,4 @@
-"""The watch each worker keeps: it shows that it lives, and takes over from those that do not."""
+"""Crash recovery: a worker reports that it is alive, and runs the jobs of workers that are not."""
 
 from __future__ import annotations
 
@@ -6,46 +6,59 @@ import logging
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
 
-from dbos import DBOS, WorkflowStatus
+from dbos import WorkflowStatus
 
 from graphmem.errors import JobStoreUnavailable
+from graphmem.jobs.dbos_internals import recover_jobs_of
+from graphmem.jobs.job_run import RunningJobs
+from graphmem.jobs.store import JobStore
 from graphmem.jobs.worker_registry import WorkerProcess, WorkerRegistry
-
-if TYPE_CHECKING:
-    from graphmem.jobs.worker import Worker
 
 log = logging.getLogger(__name__)
 
 CHECKS_BEFORE_REQUEUE = 5
+"""Checks in a row that must find a claimed job without a handler before it is queued again."""
+
+MAX_CHECK_SECONDS = 2.0
+"""Most seconds between two checks; a quarter of the time after which a silent worker is dead, where that is less."""
 
 
 class JobRecovery:
-    """A thread that checks around every `interval` seconds.
+    """A thread that checks the job store at regular intervals.
 
-    A worker is dead when it has left, when its process on this machine is gone, or when its heartbeat has stood still
-    for `dead_worker_seconds` seconds by our own clock, so that no two machines need agree on the time. A check that fails
-    forgets what was seen: after an outage of the job store nobody is taken for dead at once.
+    A worker is dead when it has left, when its process on this machine is gone, or when its heartbeat has not changed
+    for `dead_worker_seconds` seconds by this machine's clock, so that the clocks of two machines need not agree. A
+    check that fails discards the heartbeats seen, so that no worker counts as dead after an outage of the job store.
     """
 
-    def __init__(self, worker: Worker, registry: WorkerRegistry, *, dead_worker_seconds: float) -> None:
-        self._worker = worker
+    def __init__(
+        self,
+        process: WorkerProcess,
+        running: RunningJobs,
+        store: JobStore,
+        registry: WorkerRegistry,
+        *,
+        dead_worker_seconds: float,
+    ) -> None:
+        self._process = process
+        self._running = running
+        self._store = store
         self._registry = registry
         self._dead_worker_seconds = dead_worker_seconds
-        self._interval = min(2.0, dead_worker_seconds / 4)
+        self._interval = min(MAX_CHECK_SECONDS, dead_worker_seconds / 4)
         self._last_heartbeats: dict[str, tuple[int, float]] = {}
         self._unstarted_checks: Counter[str] = Counter()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run_loop, name="graphmem-jobs-recovery", daemon=True)
 
     def start(self) -> None:
-        """Look once now, which takes up what a crash of this machine left, and then again and again."""
+        """Check once, which recovers the jobs of a crash on this machine, and then at intervals."""
         self.check()
         self._thread.start()
 
     def stop(self) -> None:
-        """End the watch."""
+        """Stop checking."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -56,40 +69,37 @@ class JobRecovery:
                 self.check()
             except JobStoreUnavailable as error:
                 self._last_heartbeats.clear()
-                log.warning("The watch over jobs is blind: %s", error.detail)
+                log.warning("Job recovery cannot read the job store: %s", error.detail)
             except Exception:
                 self._last_heartbeats.clear()
-                log.warning("The watch over jobs failed", exc_info=True)
+                log.warning("Job recovery failed", exc_info=True)
 
     def check(self) -> None:
-        """Beat, let go of what is no longer ours, take up what nobody runs."""
-        this_worker = self._worker.process
-        self._registry.heartbeat(this_worker)
-        running = self._worker.running_job_ids()
-        pending = self._worker.store.list_statuses(status="PENDING")
-        own_jobs = {status.workflow_id: status for status in pending if status.executor_id == this_worker.id}
+        """Send a heartbeat, abort jobs that another worker has claimed, and recover the jobs of dead workers."""
+        self._registry.heartbeat(self._process)
+        running = self._running.ids()
+        pending = self._store.list_statuses(status="PENDING")
+        own_jobs = {status.workflow_id: status for status in pending if status.executor_id == self._process.id}
         for job_id in running - own_jobs.keys():
-            self._worker.abort(job_id)
+            self._running.abort(job_id)
         self._requeue_unstarted(own_jobs)
-        self._recover_abandoned({str(status.executor_id) for status in pending} - {this_worker.id})
+        self._recover_abandoned({str(status.executor_id) for status in pending} - {self._process.id})
 
     def _requeue_unstarted(self, own_jobs: dict[str, WorkflowStatus]) -> None:
-        # Claimed by us but run by no thread of ours: the job store failed between the two.
-        idle = own_jobs.keys() - self._worker.running_job_ids()
-        self._unstarted_checks = Counter({job_id: self._unstarted_checks[job_id] + 1 for job_id in idle})
-        for job_id in [job_id for job_id, checks in self._unstarted_checks.items() if checks >= CHECKS_BEFORE_REQUEUE]:
-            self._worker.store.client.resume_workflow(job_id, queue_name=own_jobs[job_id].queue_name)
+        # Claimed by this worker but run by none of its threads: the job store failed between the two.
+        unstarted = own_jobs.keys() - self._running.ids()
+        self._unstarted_checks = Counter({job_id: self._unstarted_checks[job_id] + 1 for job_id in unstarted})
+        for job_id, checks in self._unstarted_checks.items():
+            if checks >= CHECKS_BEFORE_REQUEUE:
+                self._store.resume(own_jobs[job_id])
 
-    def _recover_abandoned(self, owners: set[str]) -> None:
-        others = {worker.id: worker for worker in self._registry.list_workers() if worker.id != self._worker.process.id}
+    def _recover_abandoned(self, executor_ids: set[str]) -> None:
+        others = {worker.id: worker for worker in self._registry.list_workers() if worker.id != self._process.id}
         dead = {worker.id for worker in others.values() if self._is_dead(worker)}
-        abandoned = sorted(owners & dead | owners - others.keys())
+        abandoned = sorted(executor_ids & dead | executor_ids - others.keys())
         if abandoned:
-            # DBOS's own recovery of named executors is not public. Its public `resume_workflow` would not do: it moves
-            # a job whoever runs it, so two watchers could start one twice, and it resets the count that ends a job
-            # which kills every worker it meets.
-            DBOS._recover_pending_workflows(abandoned)
-            log.info("Took over the jobs of workers that are gone: %s", ", ".join(abandoned))
+            recover_jobs_of(abandoned)
+            log.info("Recovered the jobs of dead workers: %s", ", ".join(abandoned))
         if dead:
             self._registry.remove(dead)
 

@@ -1,106 +1,102 @@
-"""The job store: DBOS's tables in SQLite or Postgres, and all that is asked of them from outside a running job."""
+"""The job store: DBOS's tables in SQLite or Postgres, and the operations on jobs from outside a running one."""
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, WorkflowStatus
 from dbos import error as dbos_error
 
-from graphmem.domain.job import Job, JobStatus, Receipt
-from graphmem.errors import ConfigurationError, Conflict, InvalidInput, JobStoreUnavailable
+from graphmem.domain.job import Job
+from graphmem.errors import Conflict, InvalidInput, JobStoreUnavailable
+from graphmem.jobs.database import create_engine, database_url, translate_database_errors
+from graphmem.jobs.dbos_internals import DbosTables
+from graphmem.jobs.job_mapping import job_from_status
+from graphmem.jobs.kinds import SYSTEM_PARTITION
+from graphmem.jobs.records import JobResult, StepRecord
 from graphmem.settings import Settings
 
 APPLICATION = "graphmem"
+"""Name under which DBOS knows this application."""
+
 SCHEMA = "graphmem_jobs"
-# One version for good: DBOS hands a job only to workers of its version, and an upgrade must not strand queued jobs.
+"""Postgres schema of the tables; SQLite has none."""
+
 APPLICATION_VERSION = "1"
+"""The same for every release: DBOS hands a job only to workers of its version, and an upgrade must not strand jobs."""
+
 JOB_QUEUE, TICK_QUEUE = "graphmem-jobs", "graphmem-ticks"
+"""DBOS queues of jobs and of the ticks of schedules."""
+
 JOB_WORKFLOW, TICK_WORKFLOW = "graphmem.job", "graphmem.tick"
-SYSTEM_PARTITION = "system:"
+"""DBOS workflows that run a job and that queue the job of a tick."""
+
 POLL_SECONDS = 0.1
+"""Seconds between two looks of a worker at a queue."""
+
 UNFINISHED = ["ENQUEUED", "DELAYED", "PENDING"]
+"""DBOS statuses of jobs that are queued or running."""
+
 FINISHED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
+"""DBOS statuses of all other jobs."""
+
 PAGE_SIZE = 200
+"""Jobs read in one query."""
 
 
 class JobStore:
-    """One process's connection to the job store; every method blocks, and raises JobStoreUnavailable when it is away."""
+    """One process's connection to the job store; every method blocks, and raises JobStoreUnavailable when it fails."""
 
-    def __init__(self, url: sa.URL) -> None:
-        self._display_url = url.render_as_string(hide_password=True)
+    def __init__(self, engine: sa.Engine, client: DBOSClient, serializer: DBOSPortableJSONSerializer) -> None:
+        self.engine = engine
+        self.client = client
+        self.serializer = serializer
+        self.is_sqlite = engine.dialect.name == "sqlite"
+        self.schema = _schema(engine)
+        self.tables = DbosTables(self.schema)
         self._closed = False
-        self.is_sqlite = url.get_backend_name() == "sqlite"
-        self.schema = None if self.is_sqlite else SCHEMA
-        self.serializer = DBOSPortableJSONSerializer()
-        self.engine = self._create_engine(url)
-        self.jobs = sa.table(
-            "workflow_status",
-            *map(sa.column, ("workflow_uuid", "status", "queue_name", "queue_partition_key", "created_at")),
-            schema=self.schema,
-        )
-        self.client: DBOSClient
+        sa.event.listen(engine, "do_connect", self._refuse_when_closed)
 
     @classmethod
     def open(cls, settings: Settings) -> JobStore:
         """Connect to `settings.jobs_url`, or SQLite in the data folder, and create or migrate the tables."""
-        store = cls(_database_url(settings))
         _silence_dbos_logger()
+        engine = create_engine(database_url(settings))
+        serializer = DBOSPortableJSONSerializer()
         try:
-            with store.translate_errors():
-                with store.engine.connect():
+            with translate_database_errors(engine):
+                with engine.connect():
                     pass
-                DBOS.migrate(store.engine.url.render_as_string(hide_password=False), schema=SCHEMA)
-                store.client = DBOSClient(
-                    system_database_engine=store.engine,
-                    dbos_system_schema=store.schema,
-                    serializer=store.serializer,
+                DBOS.migrate(engine.url.render_as_string(hide_password=False), schema=SCHEMA)
+                client = DBOSClient(
+                    system_database_engine=engine,
+                    dbos_system_schema=_schema(engine),
+                    serializer=serializer,
                     application_name=APPLICATION,
                     retry_connection_errors=False,
                 )
         except BaseException:
-            store.close()
+            engine.dispose()
             raise
-        return store
-
-    def _create_engine(self, url: sa.URL) -> sa.Engine:
-        pool = {"pool_size": 20, "max_overflow": 0, "pool_timeout": 30}
-        if self.is_sqlite:
-            engine = sa.create_engine(url, **pool)
-            sa.event.listen(engine, "connect", _prepare_sqlite)
-        else:
-            # A worker that freezes inside a transaction must not hold its locks for longer than this.
-            options = {"connect_timeout": 5, "options": "-c idle_in_transaction_session_timeout=60000"}
-            engine = sa.create_engine(url, **pool, pool_pre_ping=True, connect_args=options)
-        sa.event.listen(engine, "do_connect", self._refuse_when_closed)
-        return engine
-
-    def _refuse_when_closed(self, *_: object) -> None:
-        # DBOS retries a lost connection for ever; after closing, this is what ends its threads.
-        if self._closed:
-            raise JobStoreUnavailable("The job runner is closed.")
-
-    @contextmanager
-    def translate_errors(self) -> Iterator[None]:
-        """Turn a database that cannot be reached or used into JobStoreUnavailable."""
-        try:
-            yield
-        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
-            cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise JobStoreUnavailable(
-                f"The job store at {self._display_url} cannot be used: {cause}. Check GRAPHMEM_JOBS_URL or the data folder."
-            ) from error
+        return cls(engine, client, serializer)
 
     def close(self) -> None:
         """Drop the connections; what still runs on them fails."""
         self._closed = True
         self.engine.dispose()
+
+    def translate_errors(self) -> AbstractContextManager[None]:
+        """Turn the errors of a database that cannot be reached or used into JobStoreUnavailable."""
+        return translate_database_errors(self.engine)
+
+    def _refuse_when_closed(self, *_: object) -> None:
+        # DBOS retries a lost connection for ever; after closing, this is what ends its threads.
+        if self._closed:
+            raise JobStoreUnavailable("The job runner is closed.")
 
     def register_queues(self, concurrency: int) -> None:
         """Set how many jobs a worker runs side by side; of one partition never more than one runs anywhere."""
@@ -133,26 +129,12 @@ class JobStore:
                     kind,
                     payload,
                 )
-                self._move_to_end(connection, job_id, partition)
+                self.tables.move_to_end(connection, job_id, JOB_QUEUE, partition)
         except dbos_error.DBOSWorkflowIDInUseError:
             return
 
-    def _move_to_end(self, connection: sa.Connection, job_id: str, partition: str) -> None:
-        # DBOS orders by creation time, which SQLite keeps in whole seconds: make it strictly rise within a partition.
-        jobs = self.jobs.c
-        last = connection.scalar(
-            sa.select(sa.func.max(jobs.created_at)).where(
-                jobs.queue_name == JOB_QUEUE,
-                jobs.queue_partition_key == partition,
-                jobs.status.in_(["ENQUEUED", "PENDING"]),
-                jobs.workflow_uuid != job_id,
-            )
-        )
-        created_at = max(int(time.time() * 1000), (last or 0) + 1)
-        connection.execute(self.jobs.update().where(jobs.workflow_uuid == job_id).values(created_at=created_at))
-
     def retry(self, job: Job) -> None:
-        """Queue a failed job again under its id, keeping every step before the one that failed."""
+        """Queue a failed job again under its id, keeping the records of every step before the one that failed."""
         with self.translate_errors():
             try:
                 self.client.rewind_workflow(
@@ -163,18 +145,25 @@ class JobStore:
                 )
                 self.client.update_workflow_attributes(job.id, {"earlier_attempts": job.attempts})
             except dbos_error.DBOSException as error:
-                raise Conflict(f"Job {job.id} is no longer failed; look at it again.") from error
+                raise Conflict(f"Job {job.id} is no longer failed; read it again.") from error
 
     def _failed_step(self, job_id: str) -> int:
         found = self.client.list_workflows(workflow_ids=[job_id])
         steps = self.client.list_workflow_steps(job_id)
-        if not steps or (found and (found[0].output or {}).get("from_start")):
+        output = found[0].output if found else None
+        if not steps or (output and JobResult.model_validate(output).restarts_when_retried):
             return 1
         last = steps[-1]
-        return last["function_id"] + (0 if "error" in (last["output"] or {"error": ""}) else 1)
+        has_failed = not last["output"] or StepRecord.model_validate(last["output"]).has_failed
+        return last["function_id"] + (0 if has_failed else 1)
+
+    def resume(self, status: WorkflowStatus) -> None:
+        """Queue a job again that is claimed but does not run."""
+        with self.translate_errors():
+            self.client.resume_workflow(status.workflow_id, queue_name=status.queue_name)
 
     def schedule(self, name: str, cron: str, timezone: str, kind: str, payload: dict[str, Any]) -> None:
-        """Create or replace a schedule."""
+        """Create or replace a schedule; raise InvalidInput for a cron or zone that cannot be read."""
         with self.translate_errors():
             try:
                 self.client.apply_schedules(
@@ -190,26 +179,32 @@ class JobStore:
                     ]
                 )
             except dbos_error.DBOSException as error:
-                raise InvalidInput(f"Schedule {name!r} cannot be kept: {error.message}.") from error
+                raise InvalidInput(f"Schedule {name!r} cannot be stored: {error.message}.") from error
+
+    def enqueue_scheduled(self, scheduled_at: str, schedule: dict[str, Any]) -> None:
+        """Queue the job of a tick, once for each time of a schedule; `schedule` is the context stored with it."""
+        job_id = f"{schedule['name']}@{scheduled_at}"
+        payload = {**schedule["payload"], "scheduled_at": scheduled_at}
+        self.enqueue(job_id, schedule["kind"], SYSTEM_PARTITION + schedule["name"], payload)
 
     def unschedule(self, name: str) -> None:
-        """Remove a schedule, where there is one."""
+        """Remove a schedule; do nothing when there is none of that name."""
         with self.translate_errors():
             self.client.delete_schedule(name)
 
     # Reading
 
     def get(self, job_id: str) -> Job | None:
-        """The job of that id."""
+        """Return the job of that id, or None."""
         with self.translate_errors():
             found = self.client.list_workflows(workflow_ids=[job_id], name=JOB_WORKFLOW)
-        return _to_job(found[0]) if found else None
+        return job_from_status(found[0]) if found else None
 
     def list(self, partition: str | None, kind: str | None, limit: int) -> list[Job]:
-        """The newest jobs first."""
+        """Return jobs, the newest first."""
         jobs: list[Job] = []
         for status in self._iterate_statuses(user=partition, name=JOB_WORKFLOW):
-            job = _to_job(status)
+            job = job_from_status(status)
             if kind is None or job.kind == kind:
                 jobs.append(job)
             if len(jobs) == limit:
@@ -217,9 +212,13 @@ class JobStore:
         return jobs
 
     def is_busy(self, partition: str) -> bool:
-        """Whether a job of the partition is queued or running."""
+        """Return whether a job of the partition is queued or running."""
         with self.translate_errors():
             return bool(self.client.list_workflows(user=partition, name=JOB_WORKFLOW, status=UNFINISHED, limit=1))
+
+    def list_statuses(self, **filters: Any) -> Sequence[WorkflowStatus]:
+        """Return the jobs and ticks that match, newest first, without their input and output."""
+        return [*self._iterate_statuses(load_input=False, load_output=False, **filters)]
 
     def _iterate_statuses(self, **filters: Any) -> Iterator[WorkflowStatus]:
         offset = 0
@@ -231,27 +230,9 @@ class JobStore:
                 return
             offset += PAGE_SIZE
 
-    def list_statuses(self, **filters: Any) -> Iterable[WorkflowStatus]:
-        """What DBOS keeps of the jobs and ticks that match, without their text."""
-        return list(self._iterate_statuses(load_input=False, load_output=False, **filters))
 
-
-def _database_url(settings: Settings) -> sa.URL:
-    if settings.jobs_url is None:
-        path = settings.data_dir / "jobs.sqlite"
-        try:
-            settings.data_dir.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)
-        except OSError as error:
-            raise JobStoreUnavailable(f"The job store {path} cannot be written: {error.strerror}.") from error
-        return sa.URL.create("sqlite", database=str(path))
-    try:
-        url = sa.make_url(settings.jobs_url)
-    except sa.exc.ArgumentError:
-        url = None
-    if url is None or url.get_backend_name() not in ("postgres", "postgresql") or not url.database:
-        raise ConfigurationError("GRAPHMEM_JOBS_URL must read postgresql://user:password@host:port/database.")
-    return url.set(drivername="postgresql+psycopg")
+def _schema(engine: sa.Engine) -> str | None:
+    return None if engine.dialect.name == "sqlite" else SCHEMA
 
 
 def _silence_dbos_logger() -> None:
@@ -260,55 +241,3 @@ def _silence_dbos_logger() -> None:
     logger.setLevel(logging.WARNING)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
-
-
-def _prepare_sqlite(connection: Any, _: object) -> None:
-    # Writers queue up instead of failing, as DBOS's own SQLite engine does. With a log beside the file they wait for
-    # the disk once. Deleted text is overwritten with zeros.
-    connection.isolation_level = "IMMEDIATE"
-    for pragma in ("busy_timeout=30000", "journal_mode=WAL", "foreign_keys=ON", "secure_delete=ON"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _to_job(status: WorkflowStatus) -> Job:
-    arguments: Any = status.input
-    kind, payload = arguments["args"]
-    outcome: dict[str, Any] = status.output or {}
-    attempts = (status.attributes or {}).get("earlier_attempts", 0) + (status.recovery_attempts or 0)
-    return Job(
-        id=status.workflow_id,
-        kind=kind,
-        status=_STATUS_BY_DBOS_STATUS[status.status] if status.status != "SUCCESS" else JobStatus(outcome["status"]),
-        attempts=attempts + outcome.get("retries", 0),
-        reason=outcome.get("reason"),
-        error=outcome.get("error") or _failure_message(status),
-        actions=outcome.get("actions", []),
-        receipt=Receipt(**outcome.get("receipt", {})),
-        user_id=payload.get("user_id"),
-        session_id=payload.get("session_id"),
-        created_at=datetime.fromtimestamp((status.created_at or 0) / 1000, UTC),
-        finished_at=outcome.get("finished_at") or _finished_at(status),
-        partition=status.authenticated_user or "",
-    )
-
-
-_STATUS_BY_DBOS_STATUS = {
-    "ENQUEUED": JobStatus.QUEUED,
-    "DELAYED": JobStatus.QUEUED,
-    "PENDING": JobStatus.RUNNING,
-    "ERROR": JobStatus.FAILED,
-    "CANCELLED": JobStatus.FAILED,
-    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": JobStatus.FAILED,
-}
-
-
-def _failure_message(status: WorkflowStatus) -> str | None:
-    if status.status == "MAX_RECOVERY_ATTEMPTS_EXCEEDED":
-        return f"Given up: the job stopped its worker {(status.recovery_attempts or 1) - 1} times."
-    if status.status == "CANCELLED":
-        return "The job was cancelled."
-    return str(status.error) if status.error else None
-
-
-def _finished_at(status: WorkflowStatus) -> datetime | None:
-    return datetime.fromtimestamp(status.completed_at / 1000, UTC) if status.completed_at else None

@@ -4,38 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar
 
 from dbos import DBOS
 from structlog.contextvars import bound_contextvars
 
+from graphmem.domain.job import JobOutcome
 from graphmem.errors import ConfigurationError, JobStoreUnavailable
+from graphmem.jobs.job_run import JobRun, RunningJobs, StartHandler
+from graphmem.jobs.kinds import JobHandler
+from graphmem.jobs.records import JobResult
 from graphmem.jobs.recovery import JobRecovery
-from graphmem.jobs.steps import JobHandler, JobInterrupted, JobRun
-from graphmem.jobs.store import (
-    APPLICATION,
-    APPLICATION_VERSION,
-    JOB_WORKFLOW,
-    SYSTEM_PARTITION,
-    TICK_WORKFLOW,
-    JobStore,
-)
+from graphmem.jobs.steps import Steps
+from graphmem.jobs.store import APPLICATION, APPLICATION_VERSION, JOB_WORKFLOW, TICK_WORKFLOW, JobStore
 from graphmem.jobs.worker_registry import WorkerProcess, WorkerRegistry
 from graphmem.tracing import span
 
 log = logging.getLogger(__name__)
 
-# A job that has stopped this many workers is given up, so that it cannot stop them for ever.
 MAX_RECOVERY_ATTEMPTS = 10
+"""Workers that a job may stop before it is given up."""
+
 SHUTDOWN_TIMEOUT_SECONDS = 10.0
+"""Seconds that closing waits for the handlers it has aborted."""
 
 
 class Worker:
-    """Runs jobs until closed; DBOS being global, there is one in a process at a time. Methods block."""
+    """Runs jobs until closed. DBOS is global, so that a process has one worker at a time. Methods block."""
 
     _active: ClassVar[Worker | None] = None
 
@@ -43,33 +41,33 @@ class Worker:
         self,
         store: JobStore,
         registry: WorkerRegistry,
-        handlers: Mapping[str, JobHandler],
+        handlers: Iterable[JobHandler[Any]],
         *,
         loop: asyncio.AbstractEventLoop,
         dead_worker_seconds: float,
         retry_delays: Sequence[float],
     ) -> None:
-        self.store = store
-        self.process = WorkerProcess.current()
+        self.running = RunningJobs()
+        self._store = store
         self._registry = registry
-        self._handlers = handlers
+        self._handlers = {handler.kind.name: handler for handler in handlers}
         self._loop = loop
         self._retry_delays = retry_delays
-        self._recovery = JobRecovery(self, registry, dead_worker_seconds=dead_worker_seconds)
-        self._runs: dict[str, JobRun] = {}
-        self._lock = threading.Lock()
-        self._closing = False
+        self._process = WorkerProcess.current()
+        self._recovery = JobRecovery(
+            self._process, self.running, store, registry, dead_worker_seconds=dead_worker_seconds
+        )
 
     def launch(self, concurrency: int) -> None:
         """Start to work; raise ConfigurationError when this process already does."""
         if Worker._active is not None:
             raise ConfigurationError(
-                "This process already runs jobs: close the other JobRunner, or open with worker=False."
+                "This process already runs jobs: close the other worker, or open this one with worker=False."
             )
         Worker._active = self
         try:
-            self._registry.heartbeat(self.process)
-            self.store.register_queues(concurrency)
+            self._registry.heartbeat(self._process)
+            self._store.register_queues(concurrency)
             self._launch_dbos()
             self._recovery.start()
         except BaseException:
@@ -80,11 +78,11 @@ class Worker:
         DBOS(
             config={
                 "name": APPLICATION,
-                "system_database_engine": self.store.engine,
-                "dbos_system_schema": self.store.schema,
-                "serializer": self.store.serializer,
+                "system_database_engine": self._store.engine,
+                "dbos_system_schema": self._store.schema,
+                "serializer": self._store.serializer,
                 "application_version": APPLICATION_VERSION,
-                "executor_id": self.process.id,
+                "executor_id": self._process.id,
                 "run_migrations": False,
                 "log_level": "WARNING",
                 "enable_otlp": False,
@@ -96,89 +94,52 @@ class Worker:
 
         @DBOS.workflow(name=JOB_WORKFLOW, max_recovery_attempts=MAX_RECOVERY_ATTEMPTS)
         def job(kind: str, payload: dict[str, Any]) -> dict[str, Any]:
-            return self._run(str(DBOS.workflow_id), kind, payload)
+            return self._run(str(DBOS.workflow_id), kind, payload).model_dump(mode="json")
 
         @DBOS.workflow(name=TICK_WORKFLOW, max_recovery_attempts=MAX_RECOVERY_ATTEMPTS)
         def tick(scheduled_at: datetime, context: dict[str, Any]) -> None:
-            self._enqueue_scheduled(scheduled_at, context)
+            self._store.enqueue_scheduled(scheduled_at.isoformat(), context)
 
-        with self.store.translate_errors():
+        with self._store.translate_errors():
             DBOS.launch()
 
-    def _enqueue_scheduled(self, scheduled_at: datetime, context: dict[str, Any]) -> None:
-        at = scheduled_at.isoformat()
-        payload = {**context["payload"], "scheduled_at": at}
-        self.store.enqueue(f"{context['name']}@{at}", context["kind"], SYSTEM_PARTITION + context["name"], payload)
-
-    def _run(self, job_id: str, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
-        run = JobRun(
-            job_id,
-            self._handlers.get(kind, _missing_handler(kind)),
-            payload,
-            loop=self._loop,
-            retry_delays=self._retry_delays,
-        )
-        with self._lock:
-            if self._closing:
-                raise JobInterrupted
-            self._runs[job_id] = run
+    def _run(self, job_id: str, kind: str, payload: dict[str, Any]) -> JobResult:
+        run = JobRun(job_id, self._handler_of(kind, payload), loop=self._loop, retry_delays=self._retry_delays)
+        self.running.add(run)
         # The handler runs on the event loop with a copy of what is bound here.
         with bound_contextvars(job_id=job_id), span(f"job {kind}", graphmem__job_id=job_id) as current:
             try:
-                self._registry.claim(job_id, self.process.id)
-                result = run.run_handler()
-                current.set_attribute("graphmem.job_status", result["status"])
-                seconds = result["receipt"]["seconds"]
-                log.info("job", extra={"kind": kind, "status": result["status"], "seconds": seconds})
+                self._registry.claim(job_id, self._process.id)
+                result = run.run()
+                current.set_attribute("graphmem.job_status", result.status)
+                log.info("job", extra={"kind": kind, "status": result.status, "seconds": result.receipt.seconds})
                 return result
             finally:
                 self._release(job_id)
 
+    def _handler_of(self, kind: str, payload: dict[str, Any]) -> StartHandler:
+        handler = self._handlers.get(kind)
+        return partial(_refuse_kind, kind) if handler is None else partial(handler.run, payload)
+
     def _release(self, job_id: str) -> None:
         try:
-            self._registry.release(job_id, self.process.id)
+            self._registry.release(job_id, self._process.id)
         except JobStoreUnavailable as error:
-            log.warning("Job %s is still noted as running here: %s", job_id, error.detail)
+            log.warning("Job %s is still registered as running here: %s", job_id, error.detail)
         finally:
-            with self._lock:
-                del self._runs[job_id]
-
-    def running_job_ids(self) -> set[str]:
-        """The ids of the jobs whose handlers run here."""
-        with self._lock:
-            return set(self._runs)
-
-    def abort(self, job_id: str) -> None:
-        """Stop a handler of ours without an outcome."""
-        with self._lock:
-            run = self._runs.get(job_id)
-        if run is not None:
-            run.abort()
+            self.running.remove(job_id)
 
     def close(self) -> None:
-        """Stop to work; what is cut short is taken up by the next worker, from its last finished step."""
-        with self._lock:
-            self._closing = True
-            runs = list(self._runs.values())
+        """Stop working; the next worker resumes the jobs that are cut short, at their last finished step."""
         self._recovery.stop()
-        for run in runs:
-            run.abort()
-        self._wait_until_idle(SHUTDOWN_TIMEOUT_SECONDS)
+        self.running.close(SHUTDOWN_TIMEOUT_SECONDS)
         DBOS.destroy(destroy_registry=True)
         Worker._active = None
         try:
-            self._registry.remove([self.process.id])
+            self._registry.remove([self._process.id])
         except JobStoreUnavailable as error:
-            log.warning("Other workers learn late that this one has closed: %s", error.detail)
-
-    def _wait_until_idle(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self.running_job_ids() and time.monotonic() < deadline:
-            time.sleep(0.02)
+            log.warning("Other workers will find out late that this one has closed: %s", error.detail)
 
 
-def _missing_handler(kind: str) -> JobHandler:
-    async def refuse(_payload: dict[str, Any], _steps: Any) -> Any:
-        raise ConfigurationError(f"This worker knows no job of kind {kind!r}; update it, then retry the job.")
-
-    return refuse
+async def _refuse_kind(kind: str, _steps: Steps) -> JobOutcome:
+    raise ConfigurationError(f"This worker knows no job of kind {kind!r}; update it, then retry the job.")

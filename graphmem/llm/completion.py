@@ -1,4 +1,4 @@
-"""Completions: what a model's server answered, checked, and what it cost."""
+"""Completions: the checked answer of a model's server, and its cost."""
 
 from __future__ import annotations
 
@@ -11,44 +11,28 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessage, ChatComplet
 from openai.types.chat.chat_completion import Choice
 from pydantic import BaseModel
 
+from graphmem.domain.job import Receipt
 from graphmem.errors import ModelUnavailable
-from graphmem.llm.failures import DEFAULT_RETRY_AFTER_SECONDS
+from graphmem.retries import DEFAULT_RETRY_AFTER_SECONDS
 
 T = TypeVar("T", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
-class LlmReceipt:
-    """What model calls cost: completions received, tokens, seconds.
-
-    Tokens are estimated at four characters each where the server does not count them.
-    """
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    seconds: float = 0.0
-
-    def __add__(self, other: LlmReceipt) -> LlmReceipt:
-        return LlmReceipt(
-            self.calls + other.calls,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.seconds + other.seconds,
-        )
+CHARACTERS_PER_TOKEN = 4
+"""Characters of one token, where the server does not count tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion(Generic[T]):
-    """An answer that fits its schema, and what it cost."""
+    """An answer that fits its schema, and its cost."""
 
     value: T
-    receipt: LlmReceipt
+    receipt: Receipt
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call the model asks for; `arguments` are the model's own and not yet validated."""
+    """One call of a tool; `arguments` are as the model wrote them, not validated."""
 
     name: str
     arguments: dict[str, Any]
@@ -56,15 +40,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallCompletion:
-    """The tool calls of one answer, in order, the text beside them, and what it cost."""
+    """The tool calls of one answer, in order, its text, and its cost."""
 
     calls: list[ToolCall]
     text: str
-    receipt: LlmReceipt
+    receipt: Receipt
 
 
 def is_completion(answer: object) -> TypeGuard[ChatCompletion]:
-    """Whether this is a completion with a message: the client library lets everything through that answers 200."""
+    """Return whether an answer is a completion with a message; the client library passes on whatever has status 200."""
     choices = answer.choices if isinstance(answer, ChatCompletion) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Choice):
         return False
@@ -77,7 +61,7 @@ def is_completion(answer: object) -> TypeGuard[ChatCompletion]:
 
 
 def read_text(completion: ChatCompletion, model: str) -> str:
-    """The text of an answer. Raises ModelUnavailable for one that was cut, filtered or declined."""
+    """Return the text of an answer; raise ModelUnavailable for one that was cut, filtered or declined."""
     raise_if_incomplete(completion, model)
     message = completion.choices[0].message
     if message.refusal and not message.content:
@@ -86,7 +70,7 @@ def read_text(completion: ChatCompletion, model: str) -> str:
 
 
 def raise_if_incomplete(completion: ChatCompletion, model: str) -> None:
-    """Raises ModelUnavailable for an answer that is not whole."""
+    """Raise ModelUnavailable for an answer that was cut at its length limit or withheld by a filter."""
     reason = completion.choices[0].finish_reason
     if reason == "length":
         text = f"The answer of the language model {model} was cut at its length limit: send fewer messages at once."
@@ -97,7 +81,7 @@ def raise_if_incomplete(completion: ChatCompletion, model: str) -> None:
 
 
 def parse_tool_call(call: object, model: str) -> ToolCall:
-    """One tool call as the server sent it. Raises ModelUnavailable when its arguments are no JSON object."""
+    """Return one tool call; raise ModelUnavailable when its arguments are no JSON object."""
     if isinstance(call, ChatCompletionMessageFunctionToolCall):
         try:
             # Some servers send the object itself instead of its JSON.
@@ -111,10 +95,13 @@ def parse_tool_call(call: object, model: str) -> ToolCall:
     raise ModelUnavailable(text, retry_after=DEFAULT_RETRY_AFTER_SECONDS)
 
 
-def read_receipt(asked: Mapping[str, Any], completion: ChatCompletion) -> LlmReceipt:
-    """The cost of one completion, without its seconds."""
+def read_receipt(request: Mapping[str, Any], completion: ChatCompletion, *, seconds: float) -> Receipt:
+    """Return the cost of one completion."""
     usage = completion.usage
     if usage is not None and isinstance(usage.prompt_tokens, int) and isinstance(usage.completion_tokens, int):
-        return LlmReceipt(1, usage.prompt_tokens, usage.completion_tokens)
-    told = completion.choices[0].message.model_dump_json(exclude_none=True, warnings=False)
-    return LlmReceipt(1, len(json.dumps(asked["messages"], ensure_ascii=False)) // 4, len(told) // 4)
+        prompt_tokens, completion_tokens = usage.prompt_tokens, usage.completion_tokens
+    else:
+        prompt = json.dumps(request["messages"], ensure_ascii=False)
+        answer = completion.choices[0].message.model_dump_json(exclude_none=True, warnings=False)
+        prompt_tokens, completion_tokens = len(prompt) // CHARACTERS_PER_TOKEN, len(answer) // CHARACTERS_PER_TOKEN
+    return Receipt(llm_calls=1, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, seconds=seconds)

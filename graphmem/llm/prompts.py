@@ -27,6 +27,10 @@ from graphmem.errors import ConfigurationError
 ChatMessage = dict[str, str]
 
 PROMPTS_FOLDER = Path(__file__).parent / "prompts"
+"""Folder of the prompts that graphmem sends."""
+
+EMPTY = "(none)"
+"""Text of an untrusted placeholder whose value is empty."""
 
 _HEAD = re.compile(r"\A<!--\s*prompt:\s*([a-z][a-z0-9_]*)\(([^)]*)\)\s*-->\n")
 _PART = re.compile(r"^## (system|user)[ \t]*$", re.MULTILINE)
@@ -67,11 +71,11 @@ class PromptTemplate:
         """Fill in every placeholder; what a value contains is not expanded. Raises TypeError for other names."""
         if values.keys() != self.parameters:
             raise TypeError(f"prompt {self.name} takes {sorted(self.parameters)}, not {sorted(values)}")
-        told = {name: self._escape(name, str(value)) for name, value in values.items()}
-        return Prompt(self.name, _fill(self.system, told), _fill(self.user, told))
+        texts = {name: self._text_of(name, str(value)) for name, value in values.items()}
+        return Prompt(self.name, _fill(self.system, texts), _fill(self.user, texts))
 
-    def _escape(self, name: str, value: str) -> str:
-        return escape_tags(value, self.fences) if name in self.untrusted else value
+    def _text_of(self, name: str, value: str) -> str:
+        return escape_tags(value, self.fences) or EMPTY if name in self.untrusted else value
 
 
 def load_prompts(folder: Path = PROMPTS_FOLDER) -> Mapping[str, PromptTemplate]:

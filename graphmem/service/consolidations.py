@@ -8,7 +8,14 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, Stage
+from graphmem.consolidation.consolidation_job import (
+    CONSOLIDATION_JOB,
+    NIGHTLY_STAGE_JOB,
+    ConsolidationPayload,
+    NightlyStagePayload,
+    Stage,
+    nightly_schedule_name,
+)
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
@@ -148,8 +155,8 @@ class ConsolidationService:
             phase=RunPhase.NEW if curated is None else RunPhase.ANALYSED,
             parent_run_id=parent_run_id,
         )
-        payload = {"run_id": run_id, "tenant": owner.tenant, "user_id": owner.user_id, "stage": Stage.EXECUTION.value}
-        await self._jobs.enqueue(CONSOLIDATION_JOB, owner.group_id, payload, run_id)
+        payload = ConsolidationPayload(run_id=run_id, tenant=owner.tenant, user_id=owner.user_id)
+        await self._jobs.enqueue(CONSOLIDATION_JOB, payload, run_id)
         return run_id
 
     async def _start_all(self, tenant: str, dry_run: bool, actor: str | None) -> tuple[str, list[str]]:
@@ -179,8 +186,8 @@ async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings) ->
         Stage.EXECUTION: settings.consolidation_execution,
     }
     for stage, cron in cron_by_stage.items():
-        name = f"consolidation-{stage.value}"
+        name = nightly_schedule_name(stage)
         if settings.nightly:
-            await jobs.schedule(name, cron, settings.timezone, CONSOLIDATION_JOB, {"stage": stage.value})
+            await jobs.schedule(name, cron, settings.timezone, NIGHTLY_STAGE_JOB, NightlyStagePayload(stage=stage))
         else:
             await jobs.unschedule(name)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job, JobOutcome
 from graphmem.errors import NotFound
-from graphmem.jobs import JobRunner, Steps
+from graphmem.jobs import JobKind, JobRunner, Steps, UserJobPayload
 
-ERASURE_JOB = "erasure"
-"""The kind of the job that erases what jobs unfinished at the time recorded of an erased memory."""
+
+class ErasurePayload(UserJobPayload):
+    """An erased memory."""
+
+    memory_id: str
+
+
+ERASURE_JOB = JobKind("erasure", ErasurePayload)
+"""Erases what jobs recorded of an erased memory that were unfinished when it was erased."""
 
 
 class JobService:
@@ -39,13 +45,12 @@ class JobService:
         """Erase what jobs recorded of an erased memory, by its id and texts; of those still at work once they end."""
         await self._jobs.erase_step_results(owner.group_id, [memory_id, *texts])
         if await self._jobs.is_busy(owner.group_id):
-            payload = {"tenant": owner.tenant, "user_id": owner.user_id, "memory_id": memory_id}
-            await self._jobs.enqueue(ERASURE_JOB, owner.group_id, payload)
+            payload = ErasurePayload(tenant=owner.tenant, user_id=owner.user_id, memory_id=memory_id)
+            await self._jobs.enqueue(ERASURE_JOB, payload)
 
-    async def handle_erasure_job(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
-        """Handle a job of kind `erasure`: in its user's queue it runs after all that were at work."""
-        owner, memory_id = Owner(payload["tenant"], payload["user_id"]), payload["memory_id"]
-        await steps.run("erase", lambda: self._jobs.erase_step_results(owner.group_id, [memory_id]))
+    async def handle_erasure_job(self, payload: ErasurePayload, steps: Steps) -> JobOutcome:
+        """Handle a job of kind `erasure`; in its user's queue it runs after all jobs that were unfinished."""
+        await steps.run("erase", lambda: self._jobs.erase_step_results(payload.owner.group_id, [payload.memory_id]))
         return JobOutcome()
 
     async def wait(self, job_id: str, seconds: float) -> Job:

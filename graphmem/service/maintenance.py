@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 
-from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB
+from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB, MAINTENANCE_SCHEDULE, MaintenancePayload
 from graphmem.domain.job import JobStatus
 from graphmem.domain.maintenance import MaintenanceResults, MaintenanceTask
 from graphmem.errors import GraphmemError, JobStoreUnavailable
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
 
-SCHEDULE_NAME = "maintenance"
 WAIT_SECONDS = 900.0
 """How long a caller waits for maintenance, in seconds."""
 
@@ -28,8 +26,7 @@ class MaintenanceService:
 
         Raises JobStoreUnavailable when no worker has done them in time, and GraphmemError when they fail.
         """
-        payload = {"tenant": tenant, "tasks": list(tasks)}
-        job_id = await self._jobs.enqueue(MAINTENANCE_JOB, f"maintenance:{tenant}", payload, str(uuid.uuid4()))
+        job_id = await self._jobs.enqueue(MAINTENANCE_JOB, MaintenancePayload(tenant=tenant, tasks=tuple(tasks)))
         job = await self._jobs.wait(job_id, WAIT_SECONDS)
         if job.status is JobStatus.FAILED:
             raise GraphmemError(f"Maintenance failed: {job.error}")
@@ -46,6 +43,12 @@ class MaintenanceService:
 async def schedule_maintenance(jobs: JobRunner, settings: Settings) -> None:
     """Schedule nightly maintenance in the configured time zone; without `nightly`, remove the schedule."""
     if settings.nightly:
-        await jobs.schedule(SCHEDULE_NAME, settings.maintenance_schedule, settings.timezone, MAINTENANCE_JOB, {})
+        await jobs.schedule(
+            MAINTENANCE_SCHEDULE,
+            settings.maintenance_schedule,
+            settings.timezone,
+            MAINTENANCE_JOB,
+            MaintenancePayload(),
+        )
     else:
-        await jobs.unschedule(SCHEDULE_NAME)
+        await jobs.unschedule(MAINTENANCE_SCHEDULE)

@@ -21,7 +21,7 @@ from graphmem.consolidation.loss_guard import LossLimits
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.domain.policy import SecretPolicy
 from graphmem.embedding import create_embedder
-from graphmem.jobs import JobRunner
+from graphmem.jobs import JobHandler, JobRunner
 from graphmem.llm.prompts import load_prompts
 from graphmem.settings import Settings
 from graphmem.store import driver
@@ -73,13 +73,11 @@ async def main() -> None:
     executor = DyingRunExecutor(graph, facts, entities, runs, embedder, SecretPolicy([]), LossLimits())
     discovery = Discovery(graph, batch_size=25, max_batches=400)
 
-    async def enqueue(*_: Any) -> None:
-        raise AssertionError("the run of one user queues no other job")
-
-    consolidation_job = ConsolidationJob(
-        graph, runs, discovery, ProposalAnalyser(graph, None, load_prompts()), executor, lambda: NOON, enqueue
-    )
-    async with await JobRunner.open(settings, {CONSOLIDATION_JOB: consolidation_job.handle}):
+    async with await JobRunner.open(settings) as jobs:
+        consolidation_job = ConsolidationJob(
+            graph, runs, discovery, ProposalAnalyser(graph, None, load_prompts()), executor, lambda: NOON, jobs
+        )
+        await jobs.start_worker([JobHandler(CONSOLIDATION_JOB, consolidation_job.handle)])
         await asyncio.Event().wait()
 
 

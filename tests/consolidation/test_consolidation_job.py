@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -21,8 +20,10 @@ import pytest
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.consolidation_job import (
     CONSOLIDATION_JOB,
+    NIGHTLY_STAGE_JOB,
     RUN_WITHOUT_MODEL_REASON,
     ConsolidationJob,
+    NightlyStagePayload,
     Stage,
 )
 from graphmem.consolidation.discovery import Discovery
@@ -30,9 +31,10 @@ from graphmem.domain.consolidation_models import ConsolidationRun, ProposalVerdi
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job, JobStatus
 from graphmem.errors import Conflict, InvalidInput, NotFound
-from graphmem.jobs import JobRunner
-from graphmem.llm.client import LanguageModel
+from graphmem.jobs import JobHandler, JobRunner
+from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.llm.prompts import load_prompts
+from graphmem.retries import RetryPolicy
 from graphmem.service.consolidations import ConsolidationService
 from graphmem.settings import Settings
 from tests.consolidation.conftest import ConsolidationHarness
@@ -59,10 +61,8 @@ class RunClient:
 
     async def tick(self, stage: Stage) -> Job:
         at = self.harness.clock().isoformat()
-        payload = {"stage": stage.value, "tenant": self.harness.owner.tenant, "scheduled_at": at}
-        job = await self.jobs.wait(
-            await self.jobs.enqueue(CONSOLIDATION_JOB, f"system:{uuid.uuid4()}", payload), PATIENCE
-        )
+        payload = NightlyStagePayload(stage=stage, tenant=self.harness.owner.tenant, scheduled_at=at)
+        job = await self.jobs.wait(await self.jobs.enqueue(NIGHTLY_STAGE_JOB, payload), PATIENCE)
         assert job.status is JobStatus.SUCCEEDED, job.error
         for queued in await self.jobs.list(kind=CONSOLIDATION_JOB):
             await self.jobs.wait(queued.id, PATIENCE)
@@ -75,23 +75,19 @@ class RunClient:
 
 @asynccontextmanager
 async def open_run_client(
-    harness: ConsolidationHarness, settings: Settings, model: LanguageModel | None = None
+    harness: ConsolidationHarness, settings: Settings, model: OpenAILanguageModel | None = None
 ) -> AsyncIterator[RunClient]:
-    held: list[JobRunner] = []
-
-    async def enqueue(kind: str, partition: str, payload: dict[str, Any], job_id: str) -> str:
-        return await held[0].enqueue(kind, partition, payload, job_id)
-
     discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
     analyser = ProposalAnalyser(harness.graph, model, load_prompts())
-    consolidation_job = ConsolidationJob(
-        harness.graph, harness.runs, discovery, analyser, harness.executor, harness.clock, enqueue
-    )
-    waits = (0.01,)
-    async with await JobRunner.open(
-        settings, {CONSOLIDATION_JOB: consolidation_job.handle}, retry_delays=waits
-    ) as jobs:
-        held.append(jobs)
+    async with await JobRunner.open(settings) as jobs:
+        consolidation_job = ConsolidationJob(
+            harness.graph, harness.runs, discovery, analyser, harness.executor, harness.clock, jobs
+        )
+        handlers: list[JobHandler[Any]] = [
+            JobHandler(CONSOLIDATION_JOB, consolidation_job.handle),
+            JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
+        ]
+        await jobs.start_worker(handlers, retry_delays=(0.01,))
         service = ConsolidationService(
             discovery, harness.runs, harness.executor, harness.rollbacks, jobs, harness.clock
         )
@@ -110,7 +106,7 @@ async def open_run_client_with_model(
 ) -> AsyncIterator[tuple[RunClient, ScriptedServer]]:
     with ScriptedServer(*steps) as server:
         async with (
-            LanguageModel(base_url=server.base_url, attempts=1) as model,
+            OpenAILanguageModel(base_url=server.base_url, retries=RetryPolicy(attempts=1)) as model,
             open_run_client(harness, Settings(data_dir=tmp_path), model) as run_client,
         ):
             yield run_client, server
@@ -305,7 +301,7 @@ async def test_a_run_killed_in_any_phase_is_atomic(
     memories = await harness.save("User is vegetarian", "User eats no dairy", "User likes tea", "User likes jazz")
     before = await harness.graph_state()
     discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
-    async with await JobRunner.open(Settings(data_dir=tmp_path), {}, worker=False) as jobs:
+    async with await JobRunner.open(Settings(data_dir=tmp_path)) as jobs:
         service = ConsolidationService(
             discovery, harness.runs, harness.executor, harness.rollbacks, jobs, harness.clock
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,8 +14,9 @@ from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.errors import JobStoreUnavailable
 from graphmem.ingestion.memory_writer import MemoryWriter
-from graphmem.jobs import JobRunner, Steps
-from graphmem.service.jobs import ERASURE_JOB, JobService
+from graphmem.jobs import JobHandler, JobKind, JobRunner, Steps
+from graphmem.jobs.store import JobStore
+from graphmem.service.jobs import ERASURE_JOB, ErasurePayload, JobService
 from graphmem.service.memories import MemoryService
 from graphmem.settings import Settings
 from tests.consolidation.conftest import ConsolidationHarness
@@ -61,25 +61,29 @@ async def test_a_hard_delete_erases_recorded_model_answers_of_job_steps(
 
 
 async def test_a_running_job_is_erased_when_it_ends(harness: ConsolidationHarness, tmp_path: Path) -> None:
-    async def recall(payload: dict[str, Any], steps: Steps) -> JobOutcome:
-        async def note() -> dict[str, Any]:
-            return payload
+    async def recall(payload: ErasurePayload, steps: Steps) -> JobOutcome:
+        async def note() -> str:
+            return payload.memory_id
 
-        return JobOutcome(actions=[await steps.run("note", note)])
-
-    async def handle_erasure_job(payload: dict[str, Any], steps: Steps) -> JobOutcome:
-        return await JobService(jobs).handle_erasure_job(payload, steps)
+        await steps.run("note", note)
+        return JobOutcome()
 
     (memory,) = await harness.save("User is vegetarian")
     settings = Settings(data_dir=tmp_path)
-    async with await JobRunner.open(settings, {}, worker=False) as queue:
-        waiting = await queue.enqueue("recall", harness.owner.group_id, {"memory_id": memory.id})
-        await memories_of(harness, queue).erase(harness.owner, memory.id)
-        late, _ = await queue.list(harness.owner.group_id)
-        assert late.kind == ERASURE_JOB
-    async with await JobRunner.open(settings, {"recall": recall, ERASURE_JOB: handle_erasure_job}) as jobs:
+    recall_job = JobKind("recall", ErasurePayload)
+    payload = ErasurePayload(tenant=harness.owner.tenant, user_id=harness.owner.user_id, memory_id=memory.id)
+    async with await JobRunner.open(settings) as jobs:
+        waiting = await jobs.enqueue(recall_job, payload)
+        await memories_of(harness, jobs).erase(harness.owner, memory.id)
+        late, _ = await jobs.list(harness.owner.group_id)
+        assert late.kind == ERASURE_JOB.name
+        await jobs.start_worker(
+            [JobHandler(recall_job, recall), JobHandler(ERASURE_JOB, JobService(jobs).handle_erasure_job)]
+        )
         assert (await jobs.wait(late.id, PATIENCE)).status is JobStatus.SUCCEEDED
-        assert jobs._store.client.list_workflow_steps(waiting) == []
+    store = JobStore.open(settings)
+    assert store.client.list_workflow_steps(waiting) == []
+    store.close()
 
 
 async def test_an_unavailable_job_store_aborts_the_erasure(harness: ConsolidationHarness) -> None:

@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import (
-    ConsolidationComponents,
-    DeferredJobQueue,
-    RetrievalComponents,
-    Services,
-    build_maintenance_job,
-)
+from graphmem.bootstrap import Services, build_maintenance_job
 from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.maintenance_job import COMPRESSION_WITHOUT_MODEL_REASON, MAINTENANCE_JOB, MaintenanceJob
+from graphmem.consolidation.maintenance_job import (
+    ARCHIVE_JOB,
+    COMPRESSION_WITHOUT_MODEL_REASON,
+    MAINTENANCE_JOB,
+    MaintenanceJob,
+)
 from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.decay import RetrievalCount, decayed_importance
@@ -30,13 +29,16 @@ from graphmem.domain.memory import MemoryStatus
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import MessageIn, MessageRole, Session
+from graphmem.ingestion.job_kinds import SUMMARY_JOB, SummaryPayload
 from graphmem.ingestion.memory_writer import MemoryWriter
-from graphmem.ingestion.session_summary import SUMMARY_JOB, SummaryJob
-from graphmem.jobs import JobRunner
-from graphmem.llm.client import LanguageModel
+from graphmem.ingestion.session_summary import SummaryJob
+from graphmem.jobs import JobHandler, JobRunner
+from graphmem.llm.openai_model import OpenAILanguageModel
+from graphmem.retries import RetryPolicy
 from graphmem.service.maintenance import MaintenanceService
 from graphmem.settings import Settings
 from graphmem.store.episodes import EpisodeStore
+from graphmem.store.snapshots import SnapshotStore
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, merge
@@ -233,13 +235,9 @@ async def test_an_archived_message_is_still_deduplicated(
 
 @asynccontextmanager
 async def run_maintenance_jobs(
-    harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks, folder: Path, model: LanguageModel | None
+    harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks, folder: Path, model: OpenAILanguageModel | None
 ) -> AsyncIterator[MaintenanceService]:
     """Maintenance with its jobs, and with summaries if there is a model."""
-    held: list[JobRunner] = []
-
-    async def enqueue(kind: str, partition: str, payload: dict[str, Any], job_id: str) -> str:
-        return await held[0].enqueue(kind, partition, payload, job_id)
 
     async def prune_user(owner: Owner) -> dict[str, int]:
         return {"notes": len(owner.user_id)}
@@ -254,12 +252,21 @@ async def run_maintenance_jobs(
         profiles=profiles,
         model=model,
     )
-    job = MaintenanceJob(
-        maintenance_tasks, enqueue, summary_kind=SUMMARY_JOB if model else None, prune_user=[prune_user]
-    )
-    handlers = {MAINTENANCE_JOB: job.handle, SUMMARY_JOB: summaries.run}
-    async with await JobRunner.open(Settings(data_dir=folder), handlers, retry_delays=(0.01,)) as jobs:
-        held.append(jobs)
+    async with await JobRunner.open(Settings(data_dir=folder)) as jobs:
+
+        async def queue_summary(owner: Owner, session_id: str, through: int, job_id: str) -> None:
+            payload = SummaryPayload(tenant=owner.tenant, user_id=owner.user_id, session_id=session_id, through=through)
+            await jobs.enqueue(SUMMARY_JOB, payload, job_id)
+
+        job = MaintenanceJob(
+            maintenance_tasks, jobs, queue_summary=queue_summary if model else None, prune_user=[prune_user]
+        )
+        handlers: list[JobHandler[Any]] = [
+            JobHandler(MAINTENANCE_JOB, job.handle),
+            JobHandler(ARCHIVE_JOB, job.handle_archive),
+            JobHandler(SUMMARY_JOB, summaries.run),
+        ]
+        await jobs.start_worker(handlers, retry_delays=(0.01,))
         yield MaintenanceService(jobs)
         for job in await jobs.list():
             await jobs.wait(job.id, PATIENCE)
@@ -288,7 +295,7 @@ async def test_compression_summarizes_then_archives_messages(
     harness.clock.advance(31 * DAY)
     summary = {"title": "Maps", "summary": "Mara collects maps.", "takeaways": [], "topics": [], "sentiment": 0.2}
     with ScriptedServer(replies(json.dumps(summary))) as server:
-        async with LanguageModel(base_url=server.base_url, attempts=1) as model:
+        async with OpenAILanguageModel(base_url=server.base_url, retries=RetryPolicy(attempts=1)) as model:
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "1", model) as maintenance:
                 done = await maintenance.run(harness.owner.tenant, [MaintenanceTask.COMPRESS])
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "2", model) as maintenance:
@@ -322,10 +329,7 @@ async def test_maintenance_prunes_jobs_that_finished_long_ago(memory: Services, 
             asked.append(before)
             return 3
 
-    parts, queue = replace(memory.components, clock=clock), DeferredJobQueue()
-    queue.jobs = Old()
-    maintenance_tasks = build_maintenance_job(
-        parts, queue, RetrievalComponents.build(parts), ConsolidationComponents.build(parts, queue)
-    )
-    assert await maintenance_tasks.prune_all["jobs"]() == 3
+    components = replace(memory.components, clock=clock)
+    job = build_maintenance_job(components, Old(), SnapshotStore(), memory.learner)
+    assert await job.prune_all["jobs"]() == 3
     assert asked == [clock() - 30 * DAY]

@@ -14,9 +14,10 @@ import pytest
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.domain.consolidation_models import ConsolidationRun, ProposalVerdict, RunPhase, RunTrigger
 from graphmem.domain.memory import Memory, MemoryIn
-from graphmem.llm.client import LanguageModel
+from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.llm.prompts import load_prompts
 from graphmem.llm.replay import ReplayServer
+from graphmem.retries import RetryPolicy
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import batch_of
 from tests.consolidation.test_execution import current, entity_id
@@ -65,11 +66,11 @@ OLD: list[dict[str, Any]] = [
 async def reading(harness: ConsolidationHarness) -> AsyncIterator[ProposalAnalyser]:
     """The model as recorded, or the one that GRAPHMEM_RECORD_FROM names."""
     if live := os.environ.get("GRAPHMEM_RECORD_FROM"):
-        async with LanguageModel(base_url=live, timeout=900) as model:
+        async with OpenAILanguageModel(base_url=live, retries=RetryPolicy(timeout=900)) as model:
             yield ProposalAnalyser(harness.graph, model, load_prompts())
         return
     with ReplayServer(RECORDINGS) as replay:
-        async with LanguageModel(base_url=replay.base_url, attempts=1) as model:
+        async with OpenAILanguageModel(base_url=replay.base_url, retries=RetryPolicy(attempts=1)) as model:
             yield ProposalAnalyser(harness.graph, model, load_prompts())
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphmem.jobs import JobRunner
+from graphmem.jobs.store import JobStore
 from graphmem.service.consolidations import schedule_nightly_consolidation
 from graphmem.service.maintenance import schedule_maintenance
 from graphmem.settings import Settings
@@ -14,10 +15,12 @@ from graphmem.settings import Settings
 
 async def stored_schedules(settings: Settings) -> dict[str, tuple[str, str | None, object]]:
     """The schedules of a worker with these settings: cron, time zone and stage, by name."""
-    async with await JobRunner.open(settings, {}, worker=False) as jobs:
+    async with await JobRunner.open(settings) as jobs:
         await schedule_nightly_consolidation(jobs, settings)
         await schedule_maintenance(jobs, settings)
-        found = jobs._store.client.list_schedules()
+    store = JobStore.open(settings)
+    found = store.client.list_schedules()
+    store.close()
     return {
         schedule["schedule_name"]: (
             schedule["schedule"],

@@ -11,6 +11,7 @@ from fastapi.responses import PlainTextResponse
 from graphmem.embedding import create_embedder
 from graphmem.embedding.openai import OpenAIEmbedder
 from graphmem.errors import ConfigurationError, ModelUnavailable
+from graphmem.retries import RetryPolicy
 from graphmem.settings import Settings
 
 from .embeddings_server import EmbeddingsServer, error_response, serve_embeddings
@@ -24,7 +25,7 @@ async def server() -> AsyncIterator[EmbeddingsServer]:
 
 @pytest.fixture
 async def embedder(server: EmbeddingsServer) -> AsyncIterator[OpenAIEmbedder]:
-    embedder = OpenAIEmbedder("tiny", api_key="k", base_url=server.url, attempts=3, backoff=0.001)
+    embedder = OpenAIEmbedder("tiny", api_key="k", base_url=server.url, retries=RetryPolicy(attempts=3, backoff=0.001))
     yield embedder
     await embedder.aclose()
 
@@ -116,7 +117,7 @@ async def test_non_openai_server_is_detected(server: EmbeddingsServer, embedder:
 
 
 async def test_unreachable_server_raises_model_unavailable() -> None:
-    embedder = OpenAIEmbedder("tiny", base_url="http://127.0.0.1:9/v1", attempts=2, backoff=0.001)
+    embedder = OpenAIEmbedder("tiny", base_url="http://127.0.0.1:9/v1", retries=RetryPolicy(attempts=2, backoff=0.001))
     with pytest.raises(ModelUnavailable, match="OPENAI_BASE_URL"):
         await embedder.embed(["tea"])
     await embedder.aclose()

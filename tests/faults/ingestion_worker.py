@@ -8,18 +8,20 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from graphmem.bootstrap import open_components
+from graphmem.components import open_components
 from graphmem.domain.job import JobOutcome
-from graphmem.ingestion.extraction_job import EXTRACTION_JOB, ExtractionJob
-from graphmem.ingestion.inbox import OBSERVATION_JOB
-from graphmem.jobs import JobRunner, Steps
-from graphmem.llm.client import LanguageModel
+from graphmem.ingestion.extraction_job import ExtractionJob
+from graphmem.ingestion.job_kinds import EXTRACTION_JOB, ExtractionPayload
+from graphmem.jobs import JobHandler, JobRunner, Steps
+from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.settings import Settings
 
+T = TypeVar("T")
 
-class StepsKilledAfter:
+
+class StepsKilledAfter(Steps):
     """Steps that kill the process when one has done its work and before that is recorded."""
 
     def __init__(self, steps: Steps, step: str) -> None:
@@ -27,14 +29,14 @@ class StepsKilledAfter:
         self._step = step
         self.job_id = steps.job_id
 
-    async def run(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
-        return await self._steps.run(name, self._killed_after(name, fn))
+    async def run(self, name: str, fn: Callable[[], Awaitable[T]], returns: type[T] | None = None) -> T:
+        return await self._steps.run(name, self._killed_after(name, fn), returns)
 
-    async def run_idempotent(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
-        return await self._steps.run_idempotent(name, self._killed_after(name, fn))
+    async def run_idempotent(self, name: str, fn: Callable[[], Awaitable[T]], returns: type[T] | None = None) -> T:
+        return await self._steps.run_idempotent(name, self._killed_after(name, fn), returns)
 
-    def _killed_after(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
-        async def killed() -> Any:
+    def _killed_after(self, name: str, fn: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+        async def killed() -> T:
             value = await fn()
             if name == self._step:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -48,7 +50,7 @@ async def main(data_dir: Path, step: str) -> None:
         data_dir=data_dir,
         neo4j_uri=os.environ["GRAPHMEM_NEO4J_URI"],
     )
-    async with open_components(settings) as parts, LanguageModel(base_url=os.environ["MODEL_ADDRESS"]) as model:
+    async with open_components(settings) as parts, OpenAILanguageModel(base_url=os.environ["MODEL_ADDRESS"]) as model:
         extraction = ExtractionJob(
             graph=parts.graph,
             episodes=parts.episodes,
@@ -61,15 +63,11 @@ async def main(data_dir: Path, step: str) -> None:
             model=model,
         )
 
-        async def handle(payload: dict[str, Any], steps: Steps) -> JobOutcome:
-            return await extraction.run(payload, StepsKilledAfter(steps, step))  # type: ignore[arg-type]
+        async def extract(payload: ExtractionPayload, steps: Steps) -> JobOutcome:
+            return await extraction.run(payload, StepsKilledAfter(steps, step))
 
-        async def nothing(payload: dict[str, Any], steps: Steps) -> JobOutcome:
-            return JobOutcome()
-
-        async with await JobRunner.open(
-            settings, {EXTRACTION_JOB: handle, OBSERVATION_JOB: nothing}, dead_worker_seconds=3
-        ):
+        async with await JobRunner.open(settings) as jobs:
+            await jobs.start_worker([JobHandler(EXTRACTION_JOB, extract)], dead_worker_seconds=3)
             await asyncio.sleep(120)
 
 

@@ -80,7 +80,7 @@ async def test_a_new_worker_resumes_at_the_step_where_the_first_was_killed(
         owner, [MemoryIn(content="User loves coffee")], actor=None, kind="api"
     )
     with ScriptedServer(answer_by_prompt) as server:
-        async with await JobRunner.open(Settings(data_dir=tmp_path), {}, worker=False) as jobs:
+        async with await JobRunner.open(Settings(data_dir=tmp_path)) as jobs:
             inbox = Inbox(episodes, embedder, policy, jobs)
             message = message_at("2026-05-01", "coffee is my jam, and my cat is Pix", id="m1")
             batch = MessagesIn.model_validate({"session_id": "s1", "messages": [message]})

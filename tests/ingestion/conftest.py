@@ -18,12 +18,19 @@ from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import MessagesAccepted, MessagesIn
 from graphmem.embedding import Embedder
-from graphmem.ingestion.extraction_job import EXTRACTION_JOB, TOOL_EXTRACTION_JOB, ExtractionJob
-from graphmem.ingestion.inbox import OBSERVATION_JOB, Inbox
+from graphmem.ingestion.extraction_job import ExtractionJob
+from graphmem.ingestion.inbox import Inbox
+from graphmem.ingestion.job_kinds import (
+    CLOSING_JOB,
+    EXTRACTION_JOB,
+    SUMMARY_JOB,
+    TOOL_EXTRACTION_JOB,
+)
 from graphmem.ingestion.memory_writer import MemoryWriter
-from graphmem.ingestion.session_summary import CLOSING_JOB, SUMMARY_JOB, SummaryJob
-from graphmem.jobs import JobRunner, Steps
-from graphmem.llm.client import LanguageModel
+from graphmem.ingestion.session_summary import SummaryJob
+from graphmem.jobs import JobHandler, JobKind, JobPayload, JobRunner, Steps
+from graphmem.llm.openai_model import OpenAILanguageModel
+from graphmem.retries import RetryPolicy
 from graphmem.service.memories import MemoryService
 from graphmem.service.messages import MessageService
 from graphmem.settings import Settings
@@ -38,22 +45,21 @@ Json = dict[str, Any]
 
 
 class JobDispatcher:
-    """Hands the jobs of the one worker to the handlers of the test that runs."""
+    """Passes the jobs of the one worker to the handlers of the test that runs."""
 
     def __init__(self) -> None:
-        self.handlers: dict[str, Any] = {}
+        self._handlers: dict[str, JobHandler[Any]] = {}
 
-    def handler_for(self, kind: str) -> Any:
-        async def handle(payload: Json, steps: Steps) -> JobOutcome:
-            outcome: JobOutcome = await self.handlers[kind](payload, steps)
+    def use(self, *handlers: JobHandler[Any]) -> None:
+        """Run the jobs of these kinds by these handlers from now on."""
+        self._handlers.update({handler.kind.name: handler for handler in handlers})
+
+    def handler_for(self, kind: JobKind[Any]) -> JobHandler[Any]:
+        async def handle(payload: JobPayload, steps: Steps) -> JobOutcome:
+            outcome: JobOutcome = await self._handlers[kind.name].function(payload, steps)
             return outcome
 
-        return handle
-
-
-async def ignore_observation(payload: Json, steps: Steps) -> JobOutcome:
-    """What context learns from messages has tests of its own."""
-    return JobOutcome()
+        return JobHandler(kind, handle)
 
 
 @pytest.fixture(scope="package")
@@ -64,11 +70,9 @@ def job_dispatcher() -> JobDispatcher:
 @pytest.fixture(scope="package")
 async def jobs(job_dispatcher: JobDispatcher, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JobRunner]:
     settings = Settings(data_dir=tmp_path_factory.mktemp("jobs"))
-    handlers = {
-        kind: job_dispatcher.handler_for(kind)
-        for kind in (EXTRACTION_JOB, TOOL_EXTRACTION_JOB, SUMMARY_JOB, CLOSING_JOB, OBSERVATION_JOB)
-    }
-    async with await JobRunner.open(settings, handlers, retry_delays=(0.05,)) as runner:
+    kinds: list[JobKind[Any]] = [EXTRACTION_JOB, TOOL_EXTRACTION_JOB, SUMMARY_JOB, CLOSING_JOB]
+    async with await JobRunner.open(settings) as runner:
+        await runner.start_worker(map(job_dispatcher.handler_for, kinds), retry_delays=(0.05,))
         yield runner
 
 
@@ -162,7 +166,7 @@ def harness(
     episodes = EpisodeStore(graph, clock)
     policy = SecretPolicy()
     memory_writer = MemoryWriter(facts, embedder, policy, profiles)
-    model = LanguageModel(base_url=server.base_url, timeout=1, attempts=2, backoff=0.01)
+    model = OpenAILanguageModel(base_url=server.base_url, retries=RetryPolicy(timeout=1, attempts=2, backoff=0.01))
     job = ExtractionJob(
         graph=graph,
         episodes=episodes,
@@ -183,13 +187,12 @@ def harness(
         profiles=profiles,
         model=model,
     )
-    job_dispatcher.handlers = {
-        EXTRACTION_JOB: job.run,
-        TOOL_EXTRACTION_JOB: job.run_tools,
-        SUMMARY_JOB: summaries.run,
-        CLOSING_JOB: summaries.close,
-        OBSERVATION_JOB: ignore_observation,
-    }
+    job_dispatcher.use(
+        JobHandler(EXTRACTION_JOB, job.run),
+        JobHandler(TOOL_EXTRACTION_JOB, job.run_tools),
+        JobHandler(SUMMARY_JOB, summaries.run),
+        JobHandler(CLOSING_JOB, summaries.close),
+    )
     inbox = Inbox(episodes, embedder, policy, jobs)
     return IngestionHarness(
         owner=owner,

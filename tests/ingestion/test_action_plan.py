@@ -20,7 +20,7 @@ from graphmem.ingestion.action_plan import (
     ActionPlanner,
 )
 from graphmem.ingestion.candidates import STATED_START_KEY, ValidatedCandidate
-from graphmem.ingestion.entity_linking import AmbiguousName, LinkingResult, PossibleEntity
+from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity
 from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation, SameEntity
 from graphmem.ingestion.reconciliation import is_settled_by_rules
 from tests.ingestion.conftest import midnight
@@ -85,9 +85,8 @@ def plan(
     related_by_candidate: list[list[int]] | None = None,
     **linking: Any,
 ) -> ActionPlan:
-    entities = {"": "me", "bob": "bob", "trip to rome": "trip", "rome": "rome", **linking.pop("entities", {})}
     found = LinkingResult(
-        entities=entities,
+        entities=EntityIds(user="me", by_name_key={"bob": "bob", "trip to rome": "trip", "rome": "rome"}),
         related=[each.memory_id for each in facts],
         related_by_candidate=related_by_candidate
         if related_by_candidate is not None
@@ -243,7 +242,7 @@ def test_an_unclear_name_means_only_one_of_its_options() -> None:
 
     def meant(*told: SameEntity) -> dict[str, str]:
         found = LinkingResult(
-            entities={"": "me"}, ambiguous_names=jonas, known=known, related=[], related_by_candidate=[[]]
+            entities=EntityIds(user="me"), ambiguous_names=jonas, known=known, related=[], related_by_candidate=[[]]
         )
         answer = Reconciliation(decisions=[], same_entities=list(told))
         return ActionPlanner([statement], found, {}, NAMES).plan(answer).resolved_names
@@ -254,10 +253,10 @@ def test_an_unclear_name_means_only_one_of_its_options() -> None:
 
 
 def test_rules_alone_settle_only_verbatim_repeats_and_later_single_values() -> None:
-    entities = {"": "me", "oslo": "oslo", "rome": "rome"}
+    entities = EntityIds(user="me", by_name_key={"oslo": "oslo", "rome": "rome"})
     home = {"predicate": "LIVES_IN", "single_valued": True, "object": EntityIn(name="Oslo")}
     rome = fact("f1", "Mara lives in Rome", predicate="LIVES_IN", object_id="rome", valid_at=midnight("2020-01-01"))
-    assert is_settled_by_rules(candidate(), [], {"": "me"})
+    assert is_settled_by_rules(candidate(), [], entities)
     assert is_settled_by_rules(candidate("Mara loves COFFEE."), [fact("f1")], entities)
     assert is_settled_by_rules(candidate("Mara lives in Oslo", **home), [rome], entities)
     assert not is_settled_by_rules(

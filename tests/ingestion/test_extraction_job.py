@@ -11,8 +11,10 @@ from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.embedding import Embedder
 from graphmem.ingestion.extraction_job import ExtractionJob
+from graphmem.ingestion.job_kinds import EXTRACTION_JOB
 from graphmem.ingestion.memory_writer import MemoryWriter
-from graphmem.llm.client import LanguageModel
+from graphmem.jobs import JobHandler
+from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.store.driver import Graph
 from graphmem.store.facts import FactStore
 from tests.ingestion.conftest import (
@@ -122,7 +124,7 @@ async def test_messages_with_a_known_id_are_neither_stored_nor_extracted_again(h
 async def test_without_a_model_jobs_are_skipped_and_messages_stay_unread(
     harness: IngestionHarness, graph: Graph, embedder: Embedder
 ) -> None:
-    harness.job_dispatcher.handlers["extraction"] = replaced_model(harness, graph, embedder, None).run
+    harness.job_dispatcher.use(JobHandler(EXTRACTION_JOB, replaced_model(harness, graph, embedder, None).run))
     job = await harness.send_and_extract("I have a cat")
     assert job.status is JobStatus.SKIPPED
     assert "OPENAI_API_KEY" in (job.reason or "")
@@ -133,10 +135,10 @@ async def test_without_a_model_jobs_are_skipped_and_messages_stay_unread(
 
 @pytest.mark.req("GO-14")
 async def test_the_two_calls_may_go_to_two_models(harness: IngestionHarness, graph: Graph, embedder: Embedder) -> None:
-    model = LanguageModel(
+    model = OpenAILanguageModel(
         base_url=harness.server.base_url, main_model="thorough", gate_model="quick", main_effort="high"
     )
-    harness.job_dispatcher.handlers["extraction"] = replaced_model(harness, graph, embedder, model).run
+    harness.job_dispatcher.use(JobHandler(EXTRACTION_JOB, replaced_model(harness, graph, embedder, model).run))
     await harness.save("User loves coffee")
     harness.model_answers(extraction(candidate("User is fond of coffee")), reconciliation(decision(1, "reinforce", 1)))
     await harness.send_and_extract("coffee is my jam")
@@ -347,7 +349,7 @@ async def test_system_and_tool_messages_are_stored_and_never_extracted(harness: 
 
 
 def replaced_model(
-    harness: IngestionHarness, graph: Graph, embedder: Embedder, model: LanguageModel | None
+    harness: IngestionHarness, graph: Graph, embedder: Embedder, model: OpenAILanguageModel | None
 ) -> ExtractionJob:
     policy, profiles = SecretPolicy(), TenantProfiles()
     facts = FactStore(graph, harness.entities, harness.clock)

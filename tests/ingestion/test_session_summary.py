@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from graphmem.domain.job import JobStatus
+from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import SessionIn
+from graphmem.embedding import Embedder
 from graphmem.ingestion.inbox import Inbox
-from graphmem.ingestion.session_summary import SUMMARY_JOB
+from graphmem.ingestion.job_kinds import SUMMARY_JOB
+from graphmem.service.messages import MessageService
 from tests.ingestion.conftest import IngestionHarness, message_at
 
 
@@ -56,11 +59,10 @@ async def test_a_later_summary_starts_from_the_earlier_one_and_replaces_it(harne
 
 @pytest.mark.req("QUINN-08")
 async def test_the_fifty_first_message_triggers_a_summary_of_older_ones(
-    harness: IngestionHarness, embedder: Any
+    harness: IngestionHarness, embedder: Embedder
 ) -> None:
-    from graphmem.domain.policy import SecretPolicy
-
-    harness.conversations._inbox = Inbox(harness.episodes, embedder, SecretPolicy(), harness.jobs, summaries=True)
+    inbox = Inbox(harness.episodes, embedder, SecretPolicy(), harness.jobs, summaries=True)
+    harness.conversations = MessageService(inbox, harness.episodes, harness.jobs)
     await harness.send(*(message_at("2026-05-01", f"line {n}") for n in range(50)), extract=False)
     assert await harness.jobs.list(harness.owner.group_id, SUMMARY_JOB) == []
     harness.model_answers(summary("Mara counted"))

@@ -10,6 +10,8 @@ import pytest
 from graphmem.domain.job import Job, JobStatus
 from graphmem.domain.session import SessionKind
 from graphmem.errors import Conflict, NotFound
+from graphmem.ingestion.tool_extraction import find_source_lines
+from tests.ingestion.builders import line
 from tests.ingestion.conftest import IngestionHarness, message_at
 from tests.llm.scripted_server import Step, replies
 
@@ -163,3 +165,9 @@ async def test_a_session_id_shared_by_several_users_is_a_conflict(harness: Inges
     harness.model_answers(replies("Nothing worth remembering."))
     answer = await harness.conversations.trigger_extraction(harness.owner.tenant, "s1", "somebody else")
     assert (await harness.wait_for_job(answer.job_id)).status is JobStatus.SKIPPED
+
+
+def test_a_tool_call_is_attributed_to_lines_that_share_its_words() -> None:
+    lines = [line(1, text="I run a bakery"), line(2, text="good morning"), line(3, text="the bakery opens at five")]
+    assert find_source_lines("User runs a small bakery", lines) == [1, 3]
+    assert find_source_lines("Etwas ganz anderes", lines) == [3]

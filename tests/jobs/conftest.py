@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,13 @@ import pytest
 
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
+from tests.jobs.kinds import HandleJob, handlers_of
 
 WORKER = Path(__file__).with_name("worker_process.py")
 ROOT = Path(__file__).parents[2]
+
+
+OpenRunner = Callable[..., Awaitable[JobRunner]]
 
 
 def _free_port() -> int:
@@ -113,14 +117,17 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-async def open_runner(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Any]]:
-    """Opens runners on the job store under test and closes them at the end."""
+async def open_runner(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenRunner]:
+    """Opens runners on the job store under test, with a worker for those given functions; closes them at the end."""
     monkeypatch.setattr("graphmem.jobs.store.POLL_SECONDS", 0.05)
     async with AsyncExitStack() as opened:
 
-        async def open_runner(handlers: dict[str, Any] | None = None, **options: Any) -> JobRunner:
-            options = {"dead_worker_seconds": 2.0, "retry_delays": (0.01, 0.01), **options}
-            return await opened.enter_async_context(await JobRunner.open(settings, handlers or {}, **options))
+        async def open_runner(functions: dict[str, HandleJob] | None = None) -> JobRunner:
+            runner = await opened.enter_async_context(await JobRunner.open(settings))
+            if functions is not None:
+                options: Any = {"dead_worker_seconds": 2.0, "retry_delays": (0.01, 0.01)}
+                await runner.start_worker(handlers_of(functions), **options)
+            return runner
 
         yield open_runner
 

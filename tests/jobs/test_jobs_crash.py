@@ -6,10 +6,8 @@ import asyncio
 import os
 import signal
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,9 +15,9 @@ from graphmem.domain.job import Job, JobOutcome, JobStatus
 from graphmem.errors import JobStoreUnavailable
 from graphmem.jobs import JobRunner, Steps
 from graphmem.settings import Settings
-from tests.jobs.conftest import PostgresServer, WorkerSubprocess, both_stores
+from tests.jobs.conftest import OpenRunner, PostgresServer, WorkerSubprocess, both_stores
+from tests.jobs.kinds import HandleJob, JobInput, Report, handlers_of, kind, open_worker
 
-OpenRunner = Callable[..., Any]
 TIMEOUT_SECONDS = 30
 
 
@@ -31,8 +29,8 @@ async def _run_until_killed(worker: WorkerSubprocess) -> int:
 async def test_job_killed_after_each_step_runs_each_step_once(
     open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:
-    front = await open_runner(worker=False)
-    job_id = await front.enqueue("three", "alice", {"text": "Ada"})
+    front = await open_runner()
+    job_id = await front.enqueue(kind("three"), JobInput(text="Ada"))
     for step in ("one", "two", "three"):
         (worker_process.folder / f"kill-after-{step}").touch()
         assert await _run_until_killed(worker_process) == -signal.SIGKILL
@@ -47,10 +45,10 @@ async def test_job_killed_after_each_step_runs_each_step_once(
 async def test_job_killed_inside_a_step_repeats_only_that_step(
     open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:
-    front = await open_runner(worker=False)
+    front = await open_runner()
     (worker_process.folder / "kill-in-two").touch()
-    job_id = await front.enqueue("three", "alice", {"text": "Ada"})
-    behind = await front.enqueue("three", "alice", {"text": "Bob"})
+    job_id = await front.enqueue(kind("three"), JobInput(text="Ada"))
+    behind = await front.enqueue(kind("three"), JobInput(text="Bob"))
     assert await _run_until_killed(worker_process) == -signal.SIGKILL
     worker_process.start()
     assert (await front.wait(behind, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
@@ -59,16 +57,15 @@ async def test_job_killed_inside_a_step_repeats_only_that_step(
     assert steps == ["one", "two", "two", "three", "one", "two", "three"]
 
 
-def blocking_job(folder: Path) -> Callable[[dict[str, Any], Steps], Any]:
+def blocking_job(folder: Path) -> HandleJob:
     """The job of the same name in `worker_process.py`, passing its gate at once."""
 
-    async def run(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def run(payload: JobInput, steps: Steps) -> JobOutcome:
         async def mine() -> str:
             return "here"
 
-        return JobOutcome(
-            actions=[{"first": await steps.run("first", mine), "second": await steps.run("second", mine)}]
-        )
+        first, second = await steps.run("first", mine), await steps.run("second", mine)
+        return JobOutcome(actions=[Report(first=first, second=second)])
 
     return run
 
@@ -78,8 +75,8 @@ async def test_job_of_a_killed_worker_is_recovered_by_another_worker(
 ) -> None:
     worker_process.start()
     await asyncio.to_thread(worker_process.wait_for_line, "ready")
-    front = await open_runner(worker=False)
-    job_id = await front.enqueue("blocking_job", "alice", {})
+    front = await open_runner()
+    job_id = await front.enqueue(kind("blocking_job"), JobInput())
     await asyncio.to_thread(worker_process.wait_for_line, "second")
     await open_runner({"blocking_job": blocking_job(worker_process.folder)})
     assert (await front.wait(job_id, 1)).status is JobStatus.RUNNING
@@ -93,8 +90,8 @@ async def test_job_of_a_frozen_worker_is_recovered_and_its_late_result_is_ignore
 ) -> None:
     process = worker_process.start()
     await asyncio.to_thread(worker_process.wait_for_line, "ready")
-    front = await open_runner(worker=False)
-    job_id = await front.enqueue("blocking_job", "alice", {})
+    front = await open_runner()
+    job_id = await front.enqueue(kind("blocking_job"), JobInput())
     await asyncio.to_thread(worker_process.wait_for_line, "second")
     await open_runner({"blocking_job": blocking_job(worker_process.folder)})
     os.kill(process.pid, signal.SIGSTOP)
@@ -102,23 +99,23 @@ async def test_job_of_a_frozen_worker_is_recovered_and_its_late_result_is_ignore
     assert (await front.wait(job_id, TIMEOUT_SECONDS)).actions == taken_over
     (worker_process.folder / "open").touch()
     os.kill(process.pid, signal.SIGCONT)
-    second = await front.enqueue("three", "alice", {"text": "Ada"})
+    second = await front.enqueue(kind("three"), JobInput(text="Ada"))
     late = await front.wait(second, TIMEOUT_SECONDS)
     assert late.status in (JobStatus.SUCCEEDED, JobStatus.FAILED)
     assert (await front.get(job_id)).actions == taken_over
 
 
 async def test_claimed_job_that_never_started_is_requeued(open_runner: OpenRunner, settings: Settings) -> None:
-    async def work(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def work(payload: JobInput, steps: Steps) -> JobOutcome:
         return JobOutcome(reason="begun")
 
-    front = await open_runner(worker=False)
-    job_id = await front.enqueue("work", "alice", {})
+    front = await open_runner()
+    job_id = await front.enqueue(kind("work"), JobInput())
     with closing(sqlite3.connect(settings.data_dir / "jobs.sqlite")) as store, store:
         store.execute("UPDATE workflow_status SET status = 'PENDING', executor_id = 'nobody'")
     await open_runner({"work": work})
     assert (await front.wait(job_id, TIMEOUT_SECONDS)).reason == "begun"
-    second = await front.enqueue("other", "alice", {}, job_id="second")
+    second = await front.enqueue(kind("other"), JobInput(), job_id="second")
     with closing(sqlite3.connect(settings.data_dir / "jobs.sqlite")) as store, store:
         store.execute(
             "UPDATE workflow_status SET status = 'PENDING', executor_id = (SELECT id FROM worker)"
@@ -133,7 +130,7 @@ async def test_enqueue_fails_during_a_store_outage_and_running_jobs_resume_after
     calls: list[str] = []
     entered, opened = asyncio.Event(), asyncio.Event()
 
-    async def work(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def work(payload: JobInput, steps: Steps) -> JobOutcome:
         async def first() -> None:
             calls.append("first")
             entered.set()
@@ -147,14 +144,14 @@ async def test_enqueue_fails_during_a_store_outage_and_running_jobs_resume_after
         return JobOutcome()
 
     settings = Settings(data_dir=tmp_path, jobs_url=postgres_server.url)
-    async with await JobRunner.open(settings, {"work": work}) as runner:
-        job_id = await runner.enqueue("work", "alice", {})
+    async with open_worker(settings, {"work": work}) as runner:
+        job_id = await runner.enqueue(kind("work"), JobInput())
         await entered.wait()
         await asyncio.to_thread(postgres_server.stop)
         opened.set()
         try:
             with pytest.raises(JobStoreUnavailable, match="cannot be used"):
-                await runner.enqueue("work", "alice", {})
+                await runner.enqueue(kind("work"), JobInput())
             with pytest.raises(JobStoreUnavailable):
                 await runner.get(job_id)
         finally:
@@ -168,7 +165,7 @@ async def test_close_during_a_store_outage_does_not_hang_and_loses_no_job(
 ) -> None:
     entered, opened = asyncio.Event(), asyncio.Event()
 
-    async def work(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def work(payload: JobInput, steps: Steps) -> JobOutcome:
         async def step() -> None:
             entered.set()
             await opened.wait()
@@ -177,8 +174,9 @@ async def test_close_during_a_store_outage_does_not_hang_and_loses_no_job(
         return JobOutcome()
 
     settings = Settings(data_dir=tmp_path, jobs_url=postgres_server.url)
-    runner = await JobRunner.open(settings, {"work": work})
-    job_id = await runner.enqueue("work", "alice", {})
+    runner = await JobRunner.open(settings)
+    await runner.start_worker(handlers_of({"work": work}))
+    job_id = await runner.enqueue(kind("work"), JobInput())
     await entered.wait()
     await asyncio.to_thread(postgres_server.stop)
     try:
@@ -186,5 +184,5 @@ async def test_close_during_a_store_outage_does_not_hang_and_loses_no_job(
     finally:
         await asyncio.to_thread(postgres_server.start)
     opened.set()
-    async with await JobRunner.open(settings, {"work": work}, dead_worker_seconds=1.0) as runner:
+    async with open_worker(settings, {"work": work}, dead_worker_seconds=1.0) as runner:
         assert (await runner.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED

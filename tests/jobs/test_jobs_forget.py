@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 import psycopg
 import pytest
 
 from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.jobs import JobRunner, Steps
+from graphmem.jobs.store import JobStore
 from graphmem.settings import Settings
-from tests.jobs.conftest import WorkerSubprocess, both_stores
+from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores
+from tests.jobs.kinds import JobInput, Report, kind
 
-OpenRunner = Callable[..., Any]
 TIMEOUT_SECONDS = 20
 SECRET_TEXT = "the-cat-is-called-Möhre"
 
 
-async def write_secret(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+async def write_secret(payload: JobInput, steps: Steps) -> JobOutcome:
     async def repeat() -> str:
-        return payload["text"] * 400
+        return payload.text * 400
 
     async def fail() -> str:
-        raise ValueError(payload["text"])
+        raise ValueError(payload.text)
 
     told = await steps.run("repeat", repeat)
-    if payload.get("fail"):
+    if payload.fails:
         await steps.run("fail", fail)
-    return JobOutcome(actions=[{"text": told}], reason=payload["text"])
+    return JobOutcome(actions=[Report(text=told)], reason=payload.text)
 
 
 def places_containing(settings: Settings, word: str) -> list[str]:
@@ -51,9 +50,9 @@ def places_containing(settings: Settings, word: str) -> list[str]:
 async def test_forget_leaves_no_residue_and_keeps_other_users(open_runner: OpenRunner, settings: Settings) -> None:
     runner: JobRunner = await open_runner({"write_secret": write_secret})
     for n in range(7):
-        await runner.enqueue("write_secret", "alice", {"text": f"{SECRET_TEXT}-{n}", "fail": n == 3})
-    last = await runner.enqueue("write_secret", "alice", {"text": SECRET_TEXT})
-    others = await runner.enqueue("write_secret", "bob", {"text": "bob knows alice"})
+        await runner.enqueue(kind("write_secret"), JobInput(text=f"{SECRET_TEXT}-{n}", fails=n == 3))
+    last = await runner.enqueue(kind("write_secret"), JobInput(text=SECRET_TEXT))
+    others = await runner.enqueue(kind("write_secret"), JobInput(queue="bob", text="bob knows alice"))
     await runner.wait(last, TIMEOUT_SECONDS)
     await runner.wait(others, TIMEOUT_SECONDS)
     assert places_containing(settings, SECRET_TEXT)
@@ -61,7 +60,7 @@ async def test_forget_leaves_no_residue_and_keeps_other_users(open_runner: OpenR
     assert places_containing(settings, SECRET_TEXT) == []
     assert await runner.list("alice") == []
     assert (await runner.get(others)).actions == [{"text": "bob knows alice" * 400}]
-    again = await runner.enqueue("write_secret", "alice", {"text": "a new start"})
+    again = await runner.enqueue(kind("write_secret"), JobInput(text="a new start"))
     assert (await runner.wait(again, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
 
@@ -71,7 +70,7 @@ async def test_forget_stops_running_and_queued_jobs_first(
 ) -> None:
     entered, ended = asyncio.Event(), asyncio.Event()
 
-    async def hold(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def hold(payload: JobInput, steps: Steps) -> JobOutcome:
         async def wait() -> None:
             entered.set()
             try:
@@ -83,8 +82,8 @@ async def test_forget_stops_running_and_queued_jobs_first(
         return JobOutcome()
 
     runner = await open_runner({"hold": hold, "write_secret": write_secret})
-    running = await runner.enqueue("hold", "alice", {"text": SECRET_TEXT})
-    await runner.enqueue("write_secret", "alice", {"text": SECRET_TEXT})
+    running = await runner.enqueue(kind("hold"), JobInput(text=SECRET_TEXT))
+    await runner.enqueue(kind("write_secret"), JobInput(text=SECRET_TEXT))
     await entered.wait()
     assert await runner.forget("alice") == 2
     assert ended.is_set()
@@ -96,13 +95,13 @@ async def test_forget_stops_running_and_queued_jobs_first(
 async def test_forget_stops_a_job_running_in_another_process(
     open_runner: OpenRunner, settings: Settings, worker_process: WorkerSubprocess
 ) -> None:
-    front = await open_runner(worker=False)
-    job_id = await front.enqueue("blocking_job", "alice", {"text": SECRET_TEXT})
+    front = await open_runner()
+    job_id = await front.enqueue(kind("blocking_job"), JobInput(text=SECRET_TEXT))
     worker_process.start()
     await asyncio.to_thread(worker_process.wait_for_line, "second")
     assert await front.forget("alice") == 1
     (worker_process.folder / "open").touch()
-    after = await front.enqueue("three", "alice", {"text": "Ada"})
+    after = await front.enqueue(kind("three"), JobInput(text="Ada"))
     assert (await front.wait(after, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
     assert "passed" not in worker_process.lines()
     assert await front.get(job_id) is None
@@ -112,7 +111,7 @@ async def test_forget_stops_a_job_running_in_another_process(
 async def test_forget_erases_user_data_recorded_by_scheduled_jobs(open_runner: OpenRunner, settings: Settings) -> None:
     done = asyncio.Event()
 
-    async def fan_out(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def fan_out(payload: JobInput, steps: Steps) -> JobOutcome:
         async def whom() -> list[str]:
             return ["alice:group", "bob:group"]
 
@@ -121,7 +120,7 @@ async def test_forget_erases_user_data_recorded_by_scheduled_jobs(open_runner: O
         return JobOutcome()
 
     runner = await open_runner({"fan_out": fan_out})
-    job_id = await runner.enqueue("fan_out", "system:nightly", {})
+    job_id = await runner.enqueue(kind("fan_out"), JobInput(queue="system:nightly"))
     await runner.wait(job_id, TIMEOUT_SECONDS)
     assert places_containing(settings, "alice:group")
     assert await runner.forget("alice:group") == 0
@@ -130,15 +129,15 @@ async def test_forget_erases_user_data_recorded_by_scheduled_jobs(open_runner: O
 
 @both_stores
 async def test_erase_step_results_of_one_memory_keeps_the_jobs(open_runner: OpenRunner, settings: Settings) -> None:
-    async def extract(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def extract(payload: JobInput, steps: Steps) -> JobOutcome:
         async def read() -> list[str]:
-            return [payload["says"]]
+            return [payload.text]
 
         async def apply() -> dict[str, str]:
-            return {"memory_id": payload["as"]}
+            return {"memory_id": payload.memory_id}
 
         await steps.run("read", read)
-        return JobOutcome(actions=[await steps.run("apply", apply)])
+        return JobOutcome(actions=[Report(**await steps.run("apply", apply))])
 
     runner = await open_runner({"extract": extract})
     told = [
@@ -148,7 +147,7 @@ async def test_erase_step_results_of_one_memory_keeps_the_jobs(open_runner: Open
         ("t:mara", "3", SECRET_TEXT),
     ]
     jobs = [
-        await runner.enqueue("extract", who, {"user_id": "mara", "as": memory_id, "says": text * 300})
+        await runner.enqueue(kind("extract"), JobInput(queue=who, user_id="mara", memory_id=memory_id, text=text * 300))
         for who, memory_id, text in told
     ]
     for job_id in jobs:
@@ -158,6 +157,7 @@ async def test_erase_step_results_of_one_memory_keeps_the_jobs(open_runner: Open
     for job_id, (_, memory_id, _) in zip(jobs, told, strict=True):
         job = await runner.get(job_id)
         assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"memory_id": memory_id}])
-    steps = {job_id: runner._store.client.list_workflow_steps(job_id) for job_id in jobs}
-    assert [len(steps[job_id]) for job_id in jobs] == [0, 2, 2, 0]
+    store = JobStore.open(settings)
+    assert [len(store.client.list_workflow_steps(job_id)) for job_id in jobs] == [0, 2, 2, 0]
+    store.close()
     assert not await runner.is_busy("t:mara")

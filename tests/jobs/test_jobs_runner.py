@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,9 @@ from graphmem.errors import (
 )
 from graphmem.jobs import JobRunner, Steps
 from graphmem.settings import Settings
-from tests.jobs.conftest import both_stores
+from tests.jobs.conftest import OpenRunner, both_stores
+from tests.jobs.kinds import JobInput, Report, kind, open_worker
 
-OpenRunner = Callable[..., Any]
 TIMEOUT_SECONDS = 20
 
 
@@ -43,26 +42,26 @@ class BlockingHandler:
     def open(self) -> None:
         self._open.set()
 
-    async def __call__(self, payload: dict[str, Any], steps: Steps) -> JobOutcome:
-        self.events.append(("in", payload["n"]))
+    async def __call__(self, payload: JobInput, steps: Steps) -> JobOutcome:
+        self.events.append(("in", payload.number))
         self.inside.release()
         await self._open.wait()
-        self.events.append(("out", payload["n"]))
+        self.events.append(("out", payload.number))
         return JobOutcome()
 
 
-async def shout_text(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+async def shout_text(payload: JobInput, steps: Steps) -> JobOutcome:
     async def shout() -> dict[str, Any]:
-        return {"said": payload["text"].upper(), "pair": (1, 2)}
+        return {"said": payload.text.upper(), "pair": (1, 2)}
 
     said = await steps.run("shout", shout)
-    return JobOutcome(actions=[said], receipt=Receipt(llm_calls=1, prompt_tokens=7))
+    return JobOutcome(actions=[Report(**said)], receipt=Receipt(llm_calls=1, prompt_tokens=7))
 
 
 @both_stores
 async def test_a_job_ends_with_its_outcome_receipt_and_times(open_runner: OpenRunner) -> None:
     runner = await open_runner({"shout_text": shout_text})
-    job_id = await runner.enqueue("shout_text", "alice", {"text": "hello", "user_id": "a", "session_id": "s1"})
+    job_id = await runner.enqueue(kind("shout_text"), JobInput(text="hello", user_id="a", session_id="s1"))
     job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.id, job.kind, job.status, job.attempts) == (job_id, "shout_text", JobStatus.SUCCEEDED, 1)
     assert job.actions == [{"said": "HELLO", "pair": [1, 2]}]
@@ -73,11 +72,11 @@ async def test_a_job_ends_with_its_outcome_receipt_and_times(open_runner: OpenRu
 
 
 async def test_a_job_may_be_skipped_with_a_reason(open_runner: OpenRunner) -> None:
-    async def skip(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def skip(payload: JobInput, steps: Steps) -> JobOutcome:
         return JobOutcome(status=JobStatus.SKIPPED, reason="nothing memorable")
 
     runner = await open_runner({"skip": skip})
-    job = await runner.wait(await runner.enqueue("skip", "alice", {}), TIMEOUT_SECONDS)
+    job = await runner.wait(await runner.enqueue(kind("skip"), JobInput()), TIMEOUT_SECONDS)
     assert (job.status, job.reason) == (JobStatus.SKIPPED, "nothing memorable")
 
 
@@ -85,9 +84,9 @@ async def test_a_job_may_be_skipped_with_a_reason(open_runner: OpenRunner) -> No
 async def test_enqueue_does_not_wait_for_the_job(open_runner: OpenRunner) -> None:
     gate = BlockingHandler()
     runner = await open_runner({"gate": gate})
-    job_id = await runner.enqueue("gate", "alice", {"n": 1})
+    job_id = await runner.enqueue(kind("gate"), JobInput(number=1))
     await gate.inside.acquire()
-    behind = await runner.enqueue("gate", "alice", {"n": 2})
+    behind = await runner.enqueue(kind("gate"), JobInput(number=2))
     assert (await runner.wait(job_id, 0)).status is JobStatus.RUNNING
     assert (await runner.wait(behind, 0.5)).status is JobStatus.QUEUED
     gate.open()
@@ -98,7 +97,7 @@ async def test_enqueue_does_not_wait_for_the_job(open_runner: OpenRunner) -> Non
 async def test_the_jobs_of_one_user_run_one_at_a_time_in_order(open_runner: OpenRunner) -> None:
     gate = BlockingHandler(opened=True)
     runner = await open_runner({"gate": gate})
-    ids = [await runner.enqueue("gate", "alice", {"n": n}, job_id=f"alice-{9 - n}") for n in range(5)]
+    ids = [await runner.enqueue(kind("gate"), JobInput(number=n), job_id=f"alice-{9 - n}") for n in range(5)]
     await runner.wait(ids[-1], TIMEOUT_SECONDS)
     assert gate.events == [(way, n) for n in range(5) for way in ("in", "out")]
 
@@ -106,7 +105,7 @@ async def test_the_jobs_of_one_user_run_one_at_a_time_in_order(open_runner: Open
 async def test_the_jobs_of_different_users_run_side_by_side(open_runner: OpenRunner) -> None:
     gate = BlockingHandler()
     runner = await open_runner({"gate": gate})
-    ids = [await runner.enqueue("gate", user, {"n": user}) for user in ("alice", "bob", "carol")]
+    ids = [await runner.enqueue(kind("gate"), JobInput(queue=user, number=user)) for user in ("alice", "bob", "carol")]
     for _ in ids:
         await gate.inside.acquire()
     gate.open()
@@ -118,10 +117,10 @@ async def test_the_jobs_of_different_users_run_side_by_side(open_runner: OpenRun
 async def test_same_id_enqueued_concurrently_is_one_job(open_runner: OpenRunner) -> None:
     gate = BlockingHandler(opened=True)
     runner = await open_runner({"gate": gate})
-    ids = await asyncio.gather(*(runner.enqueue("gate", "alice", {"n": 1}, job_id="m1") for _ in range(5)))
+    ids = await asyncio.gather(*(runner.enqueue(kind("gate"), JobInput(number=1), job_id="m1") for _ in range(5)))
     await runner.wait("m1", TIMEOUT_SECONDS)
-    ids.append(await runner.enqueue("gate", "alice", {"n": 2}, job_id="m1"))
-    last = await runner.enqueue("gate", "alice", {"n": 3})
+    ids.append(await runner.enqueue(kind("gate"), JobInput(number=2), job_id="m1"))
+    last = await runner.enqueue(kind("gate"), JobInput(number=3))
     await runner.wait(last, TIMEOUT_SECONDS)
     assert set(ids) == {"m1"}
     assert [n for way, n in gate.events if way == "in"] == [1, 3]
@@ -130,17 +129,17 @@ async def test_same_id_enqueued_concurrently_is_one_job(open_runner: OpenRunner)
 async def test_step_is_retried_after_a_transient_error(open_runner: OpenRunner) -> None:
     tries = []
 
-    async def fail_twice(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def fail_twice(payload: JobInput, steps: Steps) -> JobOutcome:
         async def step() -> int:
             tries.append(1)
             if len(tries) < 3:
                 raise DatabaseUnavailable("Neo4j is away.")
             return len(tries)
 
-        return JobOutcome(actions=[{"tries": await steps.run("step", step)}])
+        return JobOutcome(actions=[Report(tries=await steps.run("step", step))])
 
     runner = await open_runner({"fail_twice": fail_twice})
-    job = await runner.wait(await runner.enqueue("fail_twice", "alice", {}), TIMEOUT_SECONDS)
+    job = await runner.wait(await runner.enqueue(kind("fail_twice"), JobInput()), TIMEOUT_SECONDS)
     assert (job.status, job.attempts, job.actions) == (JobStatus.SUCCEEDED, 3, [{"tries": 3}])
 
 
@@ -150,7 +149,7 @@ async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
 ) -> None:
     calls: list[str] = []
 
-    async def extract(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def extract(payload: JobInput, steps: Steps) -> JobOutcome:
         async def ask() -> str:
             calls.append("ask")
             return "answered"
@@ -161,10 +160,11 @@ async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
                 raise DatabaseUnavailable("Neo4j is away.")
             return "written"
 
-        return JobOutcome(actions=[{"got": [await steps.run("ask", ask), await steps.run_idempotent("write", write)]}])
+        got = [await steps.run("ask", ask), await steps.run_idempotent("write", write)]
+        return JobOutcome(actions=[Report(got=got)])
 
     runner = await open_runner({"extract": extract})
-    job_id = await runner.enqueue("extract", "alice", {})
+    job_id = await runner.enqueue(kind("extract"), JobInput())
     job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "Neo4j is away.", 3)
     await runner.retry(job_id)
@@ -180,7 +180,7 @@ async def test_failed_job_logs_one_warning_and_retries_from_its_failed_step(
 ) -> None:
     calls: list[str] = []
 
-    async def extract(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def extract(payload: JobInput, steps: Steps) -> JobOutcome:
         async def read() -> str:
             calls.append("read")
             return "read"
@@ -191,10 +191,10 @@ async def test_failed_job_logs_one_warning_and_retries_from_its_failed_step(
                 raise ModelUnavailable("The model did not answer.")
             return "answered"
 
-        return JobOutcome(actions=[{"got": [await steps.run("read", read), await steps.run("ask", ask)]}])
+        return JobOutcome(actions=[Report(got=[await steps.run("read", read), await steps.run("ask", ask)])])
 
     runner = await open_runner({"extract": extract})
-    job_id = await runner.enqueue("extract", "alice", {})
+    job_id = await runner.enqueue(kind("extract"), JobInput())
     with caplog.at_level(logging.INFO):
         job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "The model did not answer.", 3)
@@ -212,7 +212,7 @@ async def test_failed_job_logs_one_warning_and_retries_from_its_failed_step(
 async def test_handler_that_catches_a_step_error_gets_the_same_error_on_replay(open_runner: OpenRunner) -> None:
     seen: list[str] = []
 
-    async def careful(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def careful(payload: JobInput, steps: Steps) -> JobOutcome:
         async def ask() -> str:
             raise ModelUnavailable("No model today.")
 
@@ -225,10 +225,10 @@ async def test_handler_that_catches_a_step_error_gets_the_same_error_on_replay(o
             await steps.run("ask", ask)
         except ModelUnavailable as error:
             seen.append(error.detail)
-        return JobOutcome(actions=[{"end": await steps.run("finish", finish)}])
+        return JobOutcome(actions=[Report(end=await steps.run("finish", finish))])
 
     runner = await open_runner({"careful": careful})
-    job_id = await runner.enqueue("careful", "alice", {})
+    job_id = await runner.enqueue(kind("careful"), JobInput())
     job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.error) == (JobStatus.FAILED, "ValueError: a bug")
     await runner.retry(job_id)
@@ -245,19 +245,19 @@ async def test_job_whose_handler_changed_fails_and_a_retry_starts_it_over(
     async def bug() -> str:
         raise ValueError("a bug")
 
-    async def before(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def before(payload: JobInput, steps: Steps) -> JobOutcome:
         await steps.run("old", step)
         await steps.run("bug", bug)
         return JobOutcome()
 
-    async def after(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def after(payload: JobInput, steps: Steps) -> JobOutcome:
         await steps.run("new", step)
         return JobOutcome()
 
-    async with await JobRunner.open(settings, {"work": before}) as runner:
-        job_id = await runner.enqueue("work", "alice", {})
+    async with open_worker(settings, {"work": before}) as runner:
+        job_id = await runner.enqueue(kind("work"), JobInput())
         assert (await runner.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.FAILED
-    async with await JobRunner.open(settings, {"work": after}) as runner:
+    async with open_worker(settings, {"work": after}) as runner:
         await runner.retry(job_id)
         job = await runner.wait(job_id, TIMEOUT_SECONDS)
         assert job.status is JobStatus.FAILED
@@ -271,7 +271,7 @@ async def test_close_during_a_step_loses_nothing_and_repeats_no_finished_step(se
     calls: list[str] = []
     entered, opened = asyncio.Event(), asyncio.Event()
 
-    async def work(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def work(payload: JobInput, steps: Steps) -> JobOutcome:
         async def first() -> None:
             calls.append("first")
 
@@ -284,39 +284,39 @@ async def test_close_during_a_step_loses_nothing_and_repeats_no_finished_step(se
         await steps.run("second", second)
         return JobOutcome()
 
-    async with await JobRunner.open(settings, {"work": work}) as runner:
-        job_id = await runner.enqueue("work", "alice", {})
+    async with open_worker(settings, {"work": work}) as runner:
+        job_id = await runner.enqueue(kind("work"), JobInput())
         await entered.wait()
     opened.set()
-    async with await JobRunner.open(settings, {"work": work}) as runner:
+    async with open_worker(settings, {"work": work}) as runner:
         assert (await runner.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
     assert calls == ["first", "second", "second"]
 
 
 async def test_runner_without_a_worker_only_enqueues(open_runner: OpenRunner) -> None:
-    front = await open_runner(worker=False)
-    job_id = await front.enqueue("shout_text", "alice", {"text": "hi"})
+    front = await open_runner()
+    job_id = await front.enqueue(kind("shout_text"), JobInput(text="hi"))
     assert (await front.get(job_id)).status is JobStatus.QUEUED
     await open_runner({"shout_text": shout_text})
     assert (await front.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
 
 async def test_jobs_are_listed_newest_first_by_user_and_kind(open_runner: OpenRunner) -> None:
-    runner = await open_runner(worker=False)
-    await runner.enqueue("shout_text", "alice", {"text": "1"}, job_id="a1")
-    await runner.enqueue("other", "alice", {}, job_id="a2")
-    await runner.enqueue("shout_text", "alice", {"text": "2"}, job_id="a3")
-    await runner.enqueue("shout_text", "bob", {"text": "3"}, job_id="b1")
+    runner = await open_runner()
+    await runner.enqueue(kind("shout_text"), JobInput(text="1"), job_id="a1")
+    await runner.enqueue(kind("other"), JobInput(), job_id="a2")
+    await runner.enqueue(kind("shout_text"), JobInput(text="2"), job_id="a3")
+    await runner.enqueue(kind("shout_text"), JobInput(queue="bob", text="3"), job_id="b1")
     assert [job.id for job in await runner.list("alice")] == ["a3", "a2", "a1"]
-    assert [job.id for job in await runner.list("alice", "shout_text", limit=1)] == ["a3"]
-    assert {job.id for job in await runner.list(kind="shout_text")} == {"a1", "a3", "b1"}
+    assert [job.id for job in await runner.list("alice", kind("shout_text"), limit=1)] == ["a3"]
+    assert {job.id for job in await runner.list(kind=kind("shout_text"))} == {"a1", "a3", "b1"}
 
 
 async def test_old_finished_jobs_are_pruned_and_young_or_waiting_ones_stay(open_runner: OpenRunner) -> None:
     runner = await open_runner({"shout_text": shout_text, "gate": (gate := BlockingHandler())})
-    done = await runner.enqueue("shout_text", "alice", {"text": "x"})
+    done = await runner.enqueue(kind("shout_text"), JobInput(text="x"))
     await runner.wait(done, TIMEOUT_SECONDS)
-    waiting = await runner.enqueue("gate", "alice", {"n": 1})
+    waiting = await runner.enqueue(kind("gate"), JobInput(number=1))
     await gate.inside.acquire()
     assert await runner.prune(datetime.now(UTC) - timedelta(days=1)) == 0
     assert await runner.prune(datetime.now(UTC) + timedelta(days=1)) == 1
@@ -326,24 +326,22 @@ async def test_old_finished_jobs_are_pruned_and_young_or_waiting_ones_stay(open_
     assert (await runner.wait(waiting, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
 
-async def test_invalid_requests_are_rejected_with_a_reason(open_runner: OpenRunner, settings: Settings) -> None:
+async def test_invalid_requests_are_rejected_with_a_reason(open_runner: OpenRunner) -> None:
     runner = await open_runner({"shout_text": shout_text})
-    with pytest.raises(InvalidInput, match="known are shout_text"):
-        await runner.enqueue("sing", "alice", {})
     with pytest.raises(InvalidInput, match="partition"):
-        await runner.enqueue("shout_text", " ", {})
+        await runner.enqueue(kind("shout_text"), JobInput(queue=" "))
     with pytest.raises(NotFound):
         await runner.retry("nobody")
     with pytest.raises(NotFound):
         await runner.wait("nobody", 1)
     with pytest.raises(ConfigurationError, match="already runs jobs"):
-        await JobRunner.open(settings, {"shout_text": shout_text})
+        await open_runner({"shout_text": shout_text})
     assert await runner.get("nobody") is None
-    await runner.wait(await runner.enqueue("shout_text", "alice", {"text": "still works"}), TIMEOUT_SECONDS)
+    await runner.wait(await runner.enqueue(kind("shout_text"), JobInput(text="still works")), TIMEOUT_SECONDS)
 
 
 async def test_step_result_must_be_json_serializable(open_runner: OpenRunner) -> None:
-    async def bad(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def bad(payload: JobInput, steps: Steps) -> JobOutcome:
         async def step() -> object:
             return object()
 
@@ -351,14 +349,14 @@ async def test_step_result_must_be_json_serializable(open_runner: OpenRunner) ->
         return JobOutcome()
 
     runner = await open_runner({"bad": bad})
-    job = await runner.wait(await runner.enqueue("bad", "alice", {}), TIMEOUT_SECONDS)
+    job = await runner.wait(await runner.enqueue(kind("bad"), JobInput()), TIMEOUT_SECONDS)
     assert job.status is JobStatus.FAILED
     assert "Step 'odd' must return what JSON can hold" in str(job.error)
 
 
 async def test_job_of_an_unknown_kind_fails_with_a_reason(open_runner: OpenRunner) -> None:
-    front = await open_runner(worker=False)
-    job_id = await front.enqueue("sing", "alice", {})
+    front = await open_runner()
+    job_id = await front.enqueue(kind("sing"), JobInput())
     await open_runner({"shout_text": shout_text})
     job = await front.wait(job_id, TIMEOUT_SECONDS)
     assert job.status is JobStatus.FAILED
@@ -374,7 +372,7 @@ async def test_runner_prints_nothing_opens_no_port_and_logs_job_start_and_end(
     before = listening()
     with caplog.at_level(logging.INFO):
         runner = await open_runner({"shout_text": shout_text})
-        await runner.wait(await runner.enqueue("shout_text", "alice", {"text": "hush"}), TIMEOUT_SECONDS)
+        await runner.wait(await runner.enqueue(kind("shout_text"), JobInput(text="hush")), TIMEOUT_SECONDS)
         assert listening() == before
         await runner.close()
     assert capfd.readouterr() == ("", "")
@@ -385,20 +383,20 @@ async def test_runner_prints_nothing_opens_no_port_and_logs_job_start_and_end(
 async def test_unreachable_job_store_raises_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JobStoreUnavailable, match="cannot be written"):
-        await JobRunner.open(Settings(data_dir=tmp_path / "file"), {})
+        await JobRunner.open(Settings(data_dir=tmp_path / "file"))
     (tmp_path / "jobs.sqlite").write_text("this is no database, and long enough to be read as a header of one" * 20)
     with pytest.raises(JobStoreUnavailable, match="not a database"):
-        await JobRunner.open(Settings(data_dir=tmp_path), {})
+        await JobRunner.open(Settings(data_dir=tmp_path))
     with pytest.raises(JobStoreUnavailable) as caught:
-        await JobRunner.open(Settings(data_dir=tmp_path, jobs_url="postgresql://u:secret@127.0.0.1:1/jobs"), {})
+        await JobRunner.open(Settings(data_dir=tmp_path, jobs_url="postgresql://u:secret@127.0.0.1:1/jobs"))
     assert "secret" not in caught.value.detail
     with pytest.raises(ConfigurationError, match="GRAPHMEM_JOBS_URL"):
-        await JobRunner.open(Settings(data_dir=tmp_path, jobs_url="mysql://localhost/jobs"), {})
+        await JobRunner.open(Settings(data_dir=tmp_path, jobs_url="mysql://localhost/jobs"))
 
 
 async def test_closed_runner_raises_unavailable(settings: Settings) -> None:
-    runner = await JobRunner.open(settings, {}, worker=False)
+    runner = await JobRunner.open(settings)
     await runner.close()
     await runner.close()
     with pytest.raises(JobStoreUnavailable, match="closed"):
-        await runner.enqueue("shout_text", "alice", {})
+        await runner.enqueue(kind("shout_text"), JobInput())

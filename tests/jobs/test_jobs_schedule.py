@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.errors import InvalidInput
 from graphmem.jobs import JobRunner, Steps
-from tests.jobs.conftest import WorkerSubprocess
+from tests.jobs.conftest import OpenRunner, WorkerSubprocess
+from tests.jobs.kinds import JobInput, kind
 
-OpenRunner = Callable[..., Any]
 EVERY_SECOND = "* * * * * *"
 
 
 async def test_schedule_queues_one_job_per_tick_with_several_workers(
     open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:
-    async def tick(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+    async def tick(payload: JobInput, steps: Steps) -> JobOutcome:
         async def write() -> None:
             with worker_process.journal.open("a") as journal:
-                journal.write(f"{payload['scheduled_at']}\n")
+                journal.write(f"{payload.scheduled_at}\n")
 
         await steps.run("write", write)
         return JobOutcome()
 
     worker_process.start()
     runner: JobRunner = await open_runner({"tick": tick})
-    await runner.schedule("nightly", EVERY_SECOND, "Europe/Stockholm", "tick", {"depth": 3})
+    await runner.schedule("nightly", EVERY_SECOND, "Europe/Stockholm", kind("tick"), JobInput(text="deep"))
     await asyncio.to_thread(worker_process.wait_for_line, "ready")
     while len(await runner.list("system:nightly")) < 3:  # noqa: ASYNC110 - another process queues them too
         await asyncio.sleep(0.1)
@@ -42,8 +40,8 @@ async def test_schedule_queues_one_job_per_tick_with_several_workers(
 
 
 async def test_invalid_schedule_is_rejected(open_runner: OpenRunner) -> None:
-    runner = await open_runner(worker=False)
+    runner = await open_runner()
     with pytest.raises(InvalidInput, match="nightly"):
-        await runner.schedule("nightly", "at two", "UTC", "tick")
+        await runner.schedule("nightly", "at two", "UTC", kind("tick"), JobInput())
     with pytest.raises(InvalidInput, match="nightly"):
-        await runner.schedule("nightly", "0 2 * * *", "Mars/Olympus", "tick")
+        await runner.schedule("nightly", "0 2 * * *", "Mars/Olympus", kind("tick"), JobInput())

@@ -12,11 +12,11 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from graphmem.domain.job import JobOutcome
-from graphmem.jobs import JobRunner, Steps
+from graphmem.jobs import Steps
 from graphmem.settings import Settings
+from tests.jobs.kinds import HandleJob, JobInput, Report, open_worker
 
 DATA, URL, FOLDER, NAME = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4]
 
@@ -33,20 +33,20 @@ def kill_if_requested(when: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def three(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+async def three(payload: JobInput, steps: Steps) -> JobOutcome:
     async def step(name: str) -> str:
         note(name)
         kill_if_requested(f"in-{name}")
-        return f"{name} of {payload['text']}"
+        return f"{name} of {payload.text}"
 
     done = []
     for name in ("one", "two", "three"):
         done.append(await steps.run(name, lambda name=name: step(name)))  # type: ignore[misc]
         kill_if_requested(f"after-{name}")
-    return JobOutcome(actions=[{"done": done}])
+    return JobOutcome(actions=[Report(done=done)])
 
 
-async def blocking_job(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+async def blocking_job(payload: JobInput, steps: Steps) -> JobOutcome:
     async def first() -> str:
         note("first")
         return NAME
@@ -58,12 +58,12 @@ async def blocking_job(payload: dict[str, Any], steps: Steps) -> JobOutcome:
         note("passed")
         return NAME
 
-    return JobOutcome(actions=[{"first": await steps.run("first", first), "second": await steps.run("second", second)}])
+    return JobOutcome(actions=[Report(first=await steps.run("first", first), second=await steps.run("second", second))])
 
 
-async def tick(payload: dict[str, Any], steps: Steps) -> JobOutcome:
+async def tick(payload: JobInput, steps: Steps) -> JobOutcome:
     async def write() -> None:
-        note(payload["scheduled_at"])
+        note(str(payload.scheduled_at))
 
     await steps.run("write", write)
     return JobOutcome()
@@ -71,8 +71,8 @@ async def tick(payload: dict[str, Any], steps: Steps) -> JobOutcome:
 
 async def main() -> None:
     settings = Settings(data_dir=DATA, jobs_url=URL or None)
-    handlers = {"three": three, "blocking_job": blocking_job, "tick": tick}
-    async with await JobRunner.open(settings, handlers, dead_worker_seconds=2.0):
+    functions: dict[str, HandleJob] = {"three": three, "blocking_job": blocking_job, "tick": tick}
+    async with open_worker(settings, functions, dead_worker_seconds=2.0):
         note("ready")
         await asyncio.Event().wait()
 

@@ -12,8 +12,8 @@ import pytest
 from pydantic import BaseModel
 
 from graphmem.errors import ConfigurationError, ModelUnavailable
-from graphmem.llm.client import LanguageModel
 from graphmem.llm.completion import ToolCall
+from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.llm.replay import ReplayServer, load_recordings, pack_recordings, recording_key
 from graphmem.llm.structured_output import response_format
 
@@ -59,7 +59,7 @@ def test_the_key_is_over_messages_format_and_tools_only() -> None:
 
 async def test_recorded_prompts_are_answered_as_recorded(folder: Path) -> None:
     with ReplayServer(folder) as replay:
-        async with LanguageModel(base_url=replay.base_url) as model:
+        async with OpenAILanguageModel(base_url=replay.base_url) as model:
             told = await model.complete_structured(TEA["request"]["messages"], Verdict)
             called = await model.call_tools(CAKE["request"]["messages"], TOOLS)
             await model.call_tools(CAKE["request"]["messages"], TOOLS)
@@ -74,7 +74,7 @@ async def test_a_prompt_without_a_recording_fails_at_once_and_names_its_key(fold
     messages = asks("Never heard of it")
     key = recording_key({"messages": messages, "response_format": response_format(Verdict)})
     with ReplayServer(folder) as replay:
-        async with LanguageModel(base_url=replay.base_url) as model:
+        async with OpenAILanguageModel(base_url=replay.base_url) as model:
             with pytest.raises(
                 ModelUnavailable, match=f"No completion is recorded for this prompt .key {key}."
             ) as caught:
@@ -85,7 +85,7 @@ async def test_a_prompt_without_a_recording_fails_at_once_and_names_its_key(fold
 
 async def test_many_callers_are_answered_side_by_side(folder: Path) -> None:
     with ReplayServer(folder) as replay:
-        async with LanguageModel(base_url=replay.base_url) as model:
+        async with OpenAILanguageModel(base_url=replay.base_url) as model:
             await asyncio.gather(*(model.call_tools(CAKE["request"]["messages"], TOOLS) for _ in range(40)))
     assert replay.calls[CAKE["key"]] == 40
 

@@ -1,0 +1,136 @@
+"""The components that several packages share, opened from the settings: database, embedder, model, stores."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
+from graphmem.domain.times import Clock, utc_now
+from graphmem.embedding import Embedder, create_embedder
+from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.llm.model import LanguageModel
+from graphmem.llm.openai_model import OpenAILanguageModel
+from graphmem.settings import Settings
+from graphmem.store.driver import Graph
+from graphmem.store.entities import EntityStore
+from graphmem.store.episodes import EpisodeStore
+from graphmem.store.facts import FactStore
+from graphmem.store.idempotency import IdempotencyStore
+from graphmem.store.migrations import migrate
+
+StartupProgress = Callable[[int, int], None] | None
+"""Called with the bytes downloaded so far and in total: of Neo4j's jars, then of the embedding model's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """The components that several packages share, one of each."""
+
+    settings: Settings
+    clock: Clock
+    graph: Graph
+    embedder: Embedder
+    model: LanguageModel | None
+    entities: EntityStore
+    facts: FactStore
+    episodes: EpisodeStore
+    idempotency: IdempotencyStore
+    policy: SecretPolicy
+    profiles: TenantProfiles
+    memory_writer: MemoryWriter
+
+
+@asynccontextmanager
+async def running_database(settings: Settings, progress: StartupProgress = None) -> AsyncIterator[Settings]:
+    """Yield the settings with the address and password of a running Neo4j, starting or joining the embedded one.
+
+    Raises ConfigurationError or DatabaseUnavailable with what to do.
+    """
+    if settings.neo4j_uri:
+        yield settings
+        return
+    from graphmem.embedded import EmbeddedNeo4j
+
+    async with await EmbeddedNeo4j.start_or_join(
+        settings.data_dir,
+        settings.cache_dir,
+        bolt_port=settings.bolt_port,
+        http_port=settings.http_port,
+        mirror=settings.jar_mirror,
+        progress=progress,
+    ) as server:
+        info = server.info
+        yield settings.model_copy(
+            update={
+                "neo4j_uri": info.uri,
+                "neo4j_user": info.user,
+                "neo4j_password": SecretStr(info.password),
+                "neo4j_database": "neo4j",
+            }
+        )
+
+
+@asynccontextmanager
+async def open_graph(settings: Settings, progress: StartupProgress = None) -> AsyncIterator[Graph]:
+    """Connect to the configured Neo4j, or to the embedded one.
+
+    Raises ConfigurationError or DatabaseUnavailable with what to do.
+    """
+    async with running_database(settings, progress) as found:
+        password = found.neo4j_password.get_secret_value() if found.neo4j_password else ""
+        graph = Graph(str(found.neo4j_uri), found.neo4j_user, password, found.neo4j_database)
+        try:
+            await graph.verify_connectivity()
+            yield graph
+        finally:
+            await graph.close()
+
+
+@asynccontextmanager
+async def open_components(
+    settings: Settings,
+    *,
+    embedder: Embedder | None = None,
+    model: LanguageModel | None = None,
+    load_embedder: bool = True,
+    clock: Clock = utc_now,
+    progress: StartupProgress = None,
+) -> AsyncIterator[Components]:
+    """Open the components of one process, and migrate the database to the schema of this version.
+
+    `embedder` and `model` replace those of the settings; whoever passes them closes them. Unless `load_embedder`, an
+    embedder whose dimension is known is loaded when it is first asked.
+    """
+    async with AsyncExitStack() as stack:
+        graph = await stack.enter_async_context(open_graph(settings, progress))
+        if embedder is None:
+            embedder = create_embedder(settings, progress)
+            stack.push_async_callback(embedder.aclose)
+        if load_embedder or not embedder.dimension:
+            await embedder.open()
+        await migrate(graph, embedder.model, embedder.dimension)
+        if model is None and (own_model := OpenAILanguageModel.from_settings(settings)):
+            model = await stack.enter_async_context(own_model)
+        entities = EntityStore(graph)
+        facts = FactStore(graph, entities, clock)
+        policy = SecretPolicy(settings.allowed_secret_classes)
+        profiles = TenantProfiles(settings.profiles)
+        yield Components(
+            settings=settings,
+            clock=clock,
+            graph=graph,
+            embedder=embedder,
+            model=model,
+            entities=entities,
+            facts=facts,
+            episodes=EpisodeStore(graph, clock),
+            idempotency=IdempotencyStore(graph, clock, settings.idempotency_days),
+            policy=policy,
+            profiles=profiles,
+            memory_writer=MemoryWriter(facts, embedder, policy, profiles),
+        )

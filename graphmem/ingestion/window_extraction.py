@@ -1,0 +1,189 @@
+"""The extraction of one window of messages: first call, second call, transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from graphmem.domain.identity import Owner
+from graphmem.domain.job import Receipt
+from graphmem.domain.memory import MemoryStatus
+from graphmem.domain.policy import SecretPolicy
+from graphmem.embedding import Embedder
+from graphmem.ingestion.candidates import USER_ALIASES, AliasGroup, collect_alias_groups, validate_candidates
+from graphmem.ingestion.entity_linking import CandidateLinker
+from graphmem.ingestion.extraction import ExtractionStep
+from graphmem.ingestion.job_actions import ExtractionAction
+from graphmem.ingestion.linking_models import LinkingResult
+from graphmem.ingestion.llm_schemas import Reconciliation
+from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.ingestion.reconciliation import ReconciliationStep, build_reconciliation_prompt, needs_model_call
+from graphmem.ingestion.secret_redaction import make_redactor
+from graphmem.ingestion.statement_matching import collect_named_entities
+from graphmem.ingestion.transcript import MessagePart, message_ids_of
+from graphmem.ingestion.window_transaction import ExtractedWindow, WindowWriter
+from graphmem.jobs import Steps
+from graphmem.llm.model import LanguageModel
+from graphmem.llm.prompts import PromptTemplate
+
+MakeFirstCall = Callable[[Owner, Sequence[MessagePart], LanguageModel], Awaitable[ExtractionStep]]
+"""Make the first call of a window, in one of its two forms."""
+
+
+class WindowVectors:
+    """The vectors of one window's texts, each computed once; `count` says how many were."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.by_text: dict[str, list[float]] = {}
+
+    @property
+    def count(self) -> int:
+        """How many texts were embedded."""
+        return len(self.by_text)
+
+    async def add(self, texts: Sequence[str]) -> None:
+        """Compute the vectors that are missing."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self.by_text]
+        if missing:
+            self.by_text.update(zip(missing, await self._embedder.embed(missing), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTools:
+    """What every window of a job is extracted with."""
+
+    first_call: MakeFirstCall
+    reconcile_prompt: PromptTemplate
+    linker: CandidateLinker
+    writer: WindowWriter
+    memory_writer: MemoryWriter
+    policy: SecretPolicy
+    embedder: Embedder
+    model: LanguageModel
+
+
+@dataclass(frozen=True, slots=True)
+class WindowResult:
+    """What a window came to; `skip_reason` is None when the model found something worth remembering."""
+
+    message_ids: Sequence[str]
+    receipt: Receipt
+    actions: Sequence[ExtractionAction] = ()
+    skip_reason: str | None = None
+
+
+class WindowExtraction:
+    """One window on its way through three steps, of which the job records the first two and the graph the last."""
+
+    def __init__(
+        self, tools: WindowTools, owner: Owner, steps: Steps, number: int, parts: Sequence[MessagePart]
+    ) -> None:
+        self._tools = tools
+        self._owner = owner
+        self._steps = steps
+        self._number = number
+        self._parts = parts
+        self._vectors = WindowVectors(tools.embedder)
+
+    async def run(self) -> WindowResult:
+        """Do the steps; a window without a candidate has no second call."""
+        first = await self._steps.run(f"extract {self._number}", self._make_first_call, ExtractionStep)
+        message_ids = message_ids_of(self._parts)
+        if first.extraction is None:
+            return WindowResult(message_ids, first.receipt, skip_reason="the messages are gone")
+        window = ExtractedWindow(
+            id=f"{self._steps.job_id}:{self._number}",
+            session_id=first.session_id,
+            message_ids=message_ids,
+            rejections=first.rejections,
+        )
+        if first.extraction.skip or not first.extraction.candidates:
+            actions = await self._apply(window)
+            skip_reason = None if first.rejections else first.extraction.reason or "nothing worth keeping"
+            return WindowResult(message_ids, first.receipt, actions, skip_reason)
+        candidates, rejections = validate_candidates(
+            first.extraction,
+            first.lines,
+            first.session_id,
+            self._owner.user_id,
+            first.user_names,
+            partial(self._tools.memory_writer.rejection_reason, self._owner),
+        )
+        aliases = [
+            AliasGroup(USER_ALIASES, tuple(first.user_names)),
+            *collect_alias_groups(first.extraction, first.user_names),
+        ]
+        window = replace(window, candidates=candidates, rejections=[*first.rejections, *rejections], aliases=aliases)
+        second = await self._reconcile(first, window)
+        actions = await self._apply(replace(window, linking=second.linking, answer=second.answer))
+        receipt = first.receipt + second.receipt + Receipt(embedded_texts=self._vectors.count)
+        return WindowResult(message_ids, receipt, actions)
+
+    async def _make_first_call(self) -> ExtractionStep:
+        return await self._tools.first_call(self._owner, self._parts, self._tools.model)
+
+    # The second step
+
+    async def _reconcile(self, first: ExtractionStep, window: ExtractedWindow) -> ReconciliationStep:
+        if not window.candidates or not first.has_known_entities:
+            return ReconciliationStep(linking=LinkingResult(related_by_candidate=[[] for _ in window.candidates]))
+        return await self._steps.run(
+            f"reconcile {self._number}", partial(self._link_and_reconcile, first, window), ReconciliationStep
+        )
+
+    async def _link_and_reconcile(self, first: ExtractionStep, window: ExtractedWindow) -> ReconciliationStep:
+        """Link the candidates, and make the second call where a model must decide about a related fact or a name."""
+        assert first.extraction is not None
+        tools = self._tools
+        await self._vectors.add(self._texts_of(window))
+        linking, related = await tools.linker.link(
+            self._owner, window.candidates, window.aliases, self._vectors.by_text, first.extraction.keywords
+        )
+        if not needs_model_call(window.candidates, linking, related):
+            return ReconciliationStep(linking=linking)
+        facts, entity_refs = await tools.writer.load_current_facts(self._owner, linking, window.candidates)
+        prompt = build_reconciliation_prompt(
+            tools.reconcile_prompt, first.lines, window.candidates, linking, facts, entity_refs
+        )
+        answer = await tools.model.complete_structured(prompt, Reconciliation, use="main")
+        redact = make_redactor(tools.policy.allowed_classes(self._owner.tenant))
+        decisions = [
+            decision.model_copy(update={"reason": redact(decision.reason)}) for decision in answer.value.decisions
+        ]
+        return ReconciliationStep(
+            linking=linking,
+            answer=answer.value.model_copy(update={"decisions": decisions}),
+            receipt=answer.receipt,
+        )
+
+    # The third step
+
+    async def _apply(self, window: ExtractedWindow) -> list[ExtractionAction]:
+        return await self._steps.run_idempotent(
+            f"apply {self._number}", partial(self._embed_and_write, window), list[ExtractionAction]
+        )
+
+    async def _embed_and_write(self, window: ExtractedWindow) -> list[ExtractionAction]:
+        """Compute the missing vectors, then write: a transaction does not wait for the embedder."""
+        if window.candidates:
+            await self._vectors.add(self._texts_of(window))
+            await self._vectors.add(await self._load_reinforced_texts(window))
+        actor = f"job:{self._steps.job_id}"
+        return await self._tools.writer.apply(self._owner, window, self._vectors.by_text, actor)
+
+    def _texts_of(self, window: ExtractedWindow) -> list[str]:
+        """Return every text whose vector applying may need, but the known contents a model may reinforce."""
+        names = [entity.name for entity in collect_named_entities(window.candidates, window.aliases).values()]
+        return [*(candidate.memory.content for candidate in window.candidates), *names, self._owner.user_id]
+
+    async def _load_reinforced_texts(self, window: ExtractedWindow) -> list[str]:
+        """Return the contents of the known facts that the second answer names, which it may reinforce."""
+        if window.answer is None or not any(decision.known for decision in window.answer.decisions):
+            return []
+        facts, _ = await self._tools.writer.load_current_facts(self._owner, window.linking, window.candidates)
+        related = window.linking.related
+        numbers = sorted({number for decision in window.answer.decisions for number in decision.known})
+        named = [facts.get(related[number - 1]) for number in numbers if 1 <= number <= len(related)]
+        return [fact.content for fact in named if fact and fact.status is MemoryStatus.ACTIVE]

@@ -1,0 +1,323 @@
+"""The last step of a window: one transaction that carries out its plan, exactly once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from graphmem.domain.entity import EntityRef
+from graphmem.domain.fact import Fact
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryType, SaveAction, SaveResult
+from graphmem.domain.new_memory import NewMemory
+from graphmem.domain.profile import TenantProfiles
+from graphmem.domain.text import content_hash, name_key
+from graphmem.domain.types import Vector
+from graphmem.domain.versioning import Ledger
+from graphmem.ingestion.action_plan import (
+    ActionPlan,
+    ActionPlanner,
+    PlannedDeletion,
+    PlannedSave,
+    Veto,
+    save_with_canonical_names,
+)
+from graphmem.ingestion.candidates import (
+    EXTRACTION_SOURCE,
+    MAX_SOURCE_MESSAGES,
+    AliasGroup,
+    Rejection,
+    ValidatedCandidate,
+)
+from graphmem.ingestion.job_actions import ExtractionAction, LinkAction, MemoryAction, parse_extraction_actions
+from graphmem.ingestion.linking_models import LinkingResult
+from graphmem.ingestion.llm_schemas import Reconciliation
+from graphmem.ingestion.name_resolution import NameResolution, resolve_names
+from graphmem.ingestion.statement_matching import collect_named_entities
+from graphmem.store.driver import Graph, Transaction
+from graphmem.store.entities import EntityStore
+from graphmem.store.fact_write import FactLoader, FactWrite
+from graphmem.store.facts import FactStore
+
+MIN_INTEREST_MENTIONS = 2
+"""Messages that must show an inferred interest before it is saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedWindow:
+    """The results of a window's model calls, ready to be applied under the id `id`."""
+
+    id: str
+    session_id: str
+    message_ids: Sequence[str]
+    candidates: Sequence[ValidatedCandidate] = ()
+    rejections: Sequence[Rejection] = ()
+    aliases: Sequence[AliasGroup] = ()
+    linking: LinkingResult = field(default_factory=LinkingResult)
+    answer: Reconciliation | None = None
+
+
+class WindowWriter:
+    """Applies windows to the graph."""
+
+    def __init__(self, graph: Graph, facts: FactStore, entities: EntityStore, profiles: TenantProfiles) -> None:
+        self._graph = graph
+        self._facts = facts
+        self._entities = entities
+        self._profiles = profiles
+
+    async def apply(
+        self, owner: Owner, window: ExtractedWindow, vectors: Mapping[str, Vector], actor: str
+    ) -> list[ExtractionAction]:
+        """Carry out a window's plan and return what was done; a window that was applied before only returns it.
+
+        `vectors` maps the texts to save and the names of new entities to their vectors.
+        """
+
+        async def work(transaction: Transaction) -> list[ExtractionAction]:
+            now = await self._facts.lock_user(transaction, owner)
+            rows = await transaction.run("extraction.get_extraction", group_id=owner.group_id, extraction_id=window.id)
+            if rows:
+                return parse_extraction_actions(rows[0]["actions"])
+            opened = WindowTransaction(transaction, self._facts, self._entities, owner, window, vectors, actor, now)
+            return await opened.apply(self._session_tags(owner, window))
+
+        return await self._graph.write(work)
+
+    def _session_tags(self, owner: Owner, window: ExtractedWindow) -> list[str]:
+        """Return the tags of the candidates that label their session, in alphabetical order."""
+        tags = {tag for candidate in window.candidates for tag in candidate.memory.tags}
+        return self._profiles.for_tenant(owner.tenant).session_tags(sorted(tags))
+
+    async def load_current_facts(
+        self, owner: Owner, linking: LinkingResult, candidates: Sequence[ValidatedCandidate]
+    ) -> tuple[dict[str, Fact], dict[str, EntityRef]]:
+        """Return the facts that a window's plan depends on, and the entities they name, outside a write."""
+        return await self._graph.read(
+            lambda transaction: load_current_facts(
+                transaction, FactLoader(transaction, owner), self._entities, owner, linking, candidates
+            )
+        )
+
+
+async def load_current_facts(
+    transaction: Transaction,
+    loader: FactLoader,
+    entities: EntityStore,
+    owner: Owner,
+    linking: LinkingResult,
+    candidates: Sequence[ValidatedCandidate],
+) -> tuple[dict[str, Fact], dict[str, EntityRef]]:
+    """Return the believed versions of related facts and of those that compete with single-valued statements, by id.
+
+    With them come the entities that they and the statements name, by id.
+    """
+    slots = {
+        (subject_id, candidate.memory.predicate)
+        for candidate in candidates
+        if candidate.memory.single_valued and (subject_id := linking.entities.of_subject(candidate))
+    }
+    facts = await loader.fetch(
+        hashes=[content_hash(candidate.memory.content) for candidate in candidates],
+        memory_ids=linking.related,
+        pairs=sorted((subject_id, predicate) for subject_id, predicate in slots if predicate),
+    )
+    ids = {entity_id for fact in facts.values() for entity_id in (fact.subject_id, *fact.entity_ids)}
+    return facts, await entities.get_refs(transaction, owner, sorted(ids | linking.entities.all_ids))
+
+
+class WindowTransaction:
+    """One window being applied in an open transaction that holds the user's lock since `now`."""
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        facts: FactStore,
+        entities: EntityStore,
+        owner: Owner,
+        window: ExtractedWindow,
+        vectors: Mapping[str, Vector],
+        actor: str,
+        now: datetime,
+    ) -> None:
+        self._transaction = transaction
+        self._facts = facts
+        self._entities = entities
+        self._owner = owner
+        self._window = window
+        self._vectors = vectors
+        self._actor = actor
+        self._now = now
+        self._fact_loader = FactLoader(transaction, owner)
+        self._actions: list[ExtractionAction] = [
+            MemoryAction(action="refuse", type=rejection.type, reason=rejection.reason)
+            for rejection in window.rejections
+        ]
+        self._links: list[LinkAction] = []
+
+    async def apply(self, session_tags: Sequence[str]) -> list[ExtractionAction]:
+        """Carry out the plan, record it, label the session, and return what was done."""
+        window = self._window
+        if window.candidates:
+            facts, entity_refs = await load_current_facts(
+                self._transaction, self._fact_loader, self._entities, self._owner, window.linking, window.candidates
+            )
+            plan = ActionPlanner(window.candidates, window.linking, facts, entity_refs).plan(window.answer)
+            resolution = self._resolve_names(plan, entity_refs)
+            await self._rename_entities(resolution)
+            saves = [save_with_canonical_names(save, resolution.canonical_names) for save in plan.saves]
+            await self._save(saves, facts)
+            await self._delete(plan.deletions)
+            await self._add_aliases(resolution)
+            self._actions += [self._veto_action(veto) for veto in plan.vetoes]
+            self._actions += self._links
+        await self._record(session_tags)
+        return self._actions
+
+    def _resolve_names(self, plan: ActionPlan, entity_refs: Mapping[str, EntityRef]) -> NameResolution:
+        window = self._window
+        named = collect_named_entities(window.candidates, window.aliases)
+        resolution = resolve_names(
+            window.linking.entities.by_name_key,
+            plan.resolved_names,
+            {key: entity.name for key, entity in named.items()},
+            entity_refs,
+            window.aliases,
+            window.linking.entities.user or name_key(self._owner.user_id),
+        )
+        self._actions += [
+            MemoryAction(action="refuse", type="names", reason=reason) for reason in resolution.rejected_pairs
+        ]
+        return resolution
+
+    async def _rename_entities(self, resolution: NameResolution) -> None:
+        """Give known entities their fuller names, unless another entity has the name."""
+        for entity_id, name in resolution.renames.items():
+            others = await self._transaction.run(
+                "entities.find_by_keys", group_ids=[self._owner.group_id], keys=[name_key(name)]
+            )
+            if others:
+                continue
+            await self._transaction.run(
+                "extraction.rename_entity",
+                group_id=self._owner.group_id,
+                entity_id=entity_id,
+                canonical_name=name,
+                name_key=name_key(name),
+                vector=self._vectors.get(name),
+                now=self._now,
+            )
+            self._links.append(LinkAction(entity_id=entity_id, name=name))
+
+    async def _save(self, saves: Sequence[PlannedSave], facts: Mapping[str, Fact]) -> None:
+        ready = [
+            checked
+            for save in saves
+            if self._has_vector(save) and (checked := await self._check_interest_mentions(save, facts))
+        ]
+        if not ready:
+            return
+        results = await self._facts.save_in_transaction(
+            self._transaction,
+            self._owner,
+            [
+                NewMemory(save.memory, self._vectors[save.memory.content], EXTRACTION_SOURCE, save.reason)
+                for save in ready
+            ],
+            {name_key(text): vector for text, vector in self._vectors.items()},
+            self._actor,
+            locked_at=self._now,
+            loader=self._fact_loader,
+        )
+        self._actions += [_save_action(save, result) for save, result in zip(ready, results, strict=True)]
+
+    def _has_vector(self, save: PlannedSave) -> bool:
+        """Return whether the text to save was embedded; a known memory may have been rewritten since it was read."""
+        if save.memory.content in self._vectors:
+            return True
+        self._add_action("refuse", save.memory.type, "what it repeats has been rewritten meanwhile")
+        return False
+
+    async def _check_interest_mentions(self, save: PlannedSave, facts: Mapping[str, Fact]) -> PlannedSave | None:
+        """Return a save; for a new inferred interest only once enough messages show it, with all of them as sources."""
+        memory = save.memory
+        is_known = any(fact.content_hash == content_hash(memory.content) for fact in facts.values())
+        if memory.type is not MemoryType.INFERRED_INTEREST or save.is_reinforcement or is_known or memory.supersedes:
+            return save
+        key = name_key(memory.object.name) if memory.object else content_hash(memory.content)
+        rows = await self._transaction.run(
+            "extraction.record_interest",
+            group_id=self._owner.group_id,
+            key=key,
+            topic=memory.object.name if memory.object else memory.content,
+            message_ids=list(self._window.candidates[save.candidate_index].user_message_ids),
+            now=self._now,
+        )
+        message_ids = rows[0]["message_ids"]
+        if len(message_ids) < MIN_INTEREST_MENTIONS:
+            self._add_action("note", memory.type, "an interest mentioned once")
+            return None
+        await self._transaction.run("extraction.delete_interest", group_id=self._owner.group_id, key=key)
+        assert memory.source
+        source = memory.source.model_copy(update={"message_ids": message_ids[-MAX_SOURCE_MESSAGES:]})
+        return PlannedSave(save.candidate_index, memory.model_copy(update={"source": source}), save.reason)
+
+    async def _delete(self, deletions: Sequence[PlannedDeletion]) -> None:
+        if not deletions:
+            return
+        loader = FactLoader(self._transaction, self._owner)
+        facts = await loader.fetch(memory_ids=[deletion.memory_id for deletion in deletions])
+        now = await self._facts.lock_user(self._transaction, self._owner, 0)
+        ledger = Ledger(facts.values(), now, self._actor)
+        for deletion in deletions:
+            fact = ledger.delete(deletion.memory_id, deletion.reason)
+            self._add_action("delete", fact.type, deletion.reason, fact.memory_id)
+        await FactWrite(self._owner, self._transaction, now, ledger).commit()
+
+    async def _add_aliases(self, resolution: NameResolution) -> None:
+        for entity, names in resolution.aliases.items():
+            if names:
+                rows = await self._entities.add_aliases(self._transaction, self._owner, entity, names, self._now)
+                self._links += [LinkAction.model_validate(row) for row in rows]
+
+    def _veto_action(self, veto: Veto) -> MemoryAction:
+        what = f"not to {veto.action}" if veto.memory_id else f"no {veto.action}"
+        return MemoryAction(
+            action="refuse",
+            memory_id=veto.memory_id,
+            type=self._window.candidates[veto.candidate_index].memory.type.value,
+            reason=f"{what}: {veto.reason}",
+        )
+
+    def _add_action(
+        self, action: Literal["refuse", "note", "delete"], type: MemoryType, reason: str, memory_id: str | None = None
+    ) -> None:
+        self._actions.append(MemoryAction(action=action, memory_id=memory_id, type=type.value, reason=reason))
+
+    async def _record(self, session_tags: Sequence[str]) -> None:
+        """Record the actions under the window's id, and mark its messages as extracted."""
+        window = self._window
+        await self._transaction.run(
+            "extraction.record_extraction",
+            group_id=self._owner.group_id,
+            extraction_id=window.id,
+            actions=json.dumps([action.to_json() for action in self._actions], ensure_ascii=False),
+            links=json.dumps([link.to_json() for link in self._links], ensure_ascii=False),
+            message_ids=list(window.message_ids),
+            session_id=window.session_id,
+            tags=session_tags,
+            at=self._now,
+        )
+
+
+def _save_action(save: PlannedSave, result: SaveResult) -> MemoryAction:
+    is_decided = result.action is SaveAction.SUPERSEDE and save.memory.supersedes
+    return MemoryAction.from_save(result, save.memory.type).model_copy(
+        update={
+            "superseded": result.superseded or None,
+            "reason": (save.reason if is_decided else result.reason) or None,
+        }
+    )

@@ -1,0 +1,68 @@
+"""The database of the job store: its address, its engine, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from graphmem.errors import ConfigurationError, JobStoreUnavailable
+from graphmem.settings import Settings
+
+
+def database_url(settings: Settings) -> sa.URL:
+    """Return the address of the job store; the default is a SQLite file in the data folder, created if it is missing.
+
+    Raises ConfigurationError for an address that is not of Postgres, and JobStoreUnavailable when the folder cannot be
+    written.
+    """
+    if settings.jobs_url is None:
+        path = settings.data_dir / "jobs.sqlite"
+        try:
+            settings.data_dir.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+        except OSError as error:
+            raise JobStoreUnavailable(f"The job store {path} cannot be written: {error.strerror}.") from error
+        return sa.URL.create("sqlite", database=str(path))
+    try:
+        url = sa.make_url(settings.jobs_url)
+    except sa.exc.ArgumentError:
+        url = None
+    if url is None or url.get_backend_name() not in ("postgres", "postgresql") or not url.database:
+        raise ConfigurationError("GRAPHMEM_JOBS_URL must read postgresql://user:password@host:port/database.")
+    return url.set(drivername="postgresql+psycopg")
+
+
+def create_engine(url: sa.URL) -> sa.Engine:
+    """Return the engine of a job store, which connects when it is first used."""
+    pool = {"pool_size": 20, "max_overflow": 0, "pool_timeout": 30}
+    if url.get_backend_name() == "sqlite":
+        engine = sa.create_engine(url, **pool)
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        return engine
+    # A worker that freezes inside a transaction must not hold its locks for longer than this.
+    options = {"connect_timeout": 5, "options": "-c idle_in_transaction_session_timeout=60000"}
+    return sa.create_engine(url, **pool, pool_pre_ping=True, connect_args=options)
+
+
+@contextmanager
+def translate_database_errors(engine: sa.Engine) -> Iterator[None]:
+    """Turn the errors of a database that cannot be reached or used into JobStoreUnavailable."""
+    try:
+        yield
+    except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+        address = engine.url.render_as_string(hide_password=True)
+        cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise JobStoreUnavailable(
+            f"The job store at {address} cannot be used: {cause}. Check GRAPHMEM_JOBS_URL or the data folder."
+        ) from error
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    # As in DBOS's own SQLite engine, writers wait for each other instead of failing. With the write-ahead log a commit
+    # waits for the disk once. Deleted text is overwritten with zeros.
+    connection.isolation_level = "IMMEDIATE"
+    for pragma in ("busy_timeout=30000", "journal_mode=WAL", "foreign_keys=ON", "secure_delete=ON"):
+        connection.execute(f"PRAGMA {pragma}")

@@ -1,0 +1,96 @@
+"""What graphmem uses of DBOS beyond its public API: four of its tables and the recovery of named executors.
+
+DBOS may change these in any release, so the dependency is capped and `tests/jobs/test_dbos_internals.py` compares them
+with the installed version.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import sqlalchemy as sa
+from dbos import DBOS
+
+STATUS_TABLE = "workflow_status"
+STATUS_COLUMNS = ("workflow_uuid", "status", "queue_name", "queue_partition_key", "created_at")
+
+STEP_TABLE = "operation_outputs"
+TEXT_COLUMNS = {
+    "workflow_input": ("inputs",),
+    "workflow_output": ("output", "error"),
+    STEP_TABLE: ("output", "error"),
+}
+"""The columns in which DBOS stores text by table: the input and the result of a job, and the results of its steps."""
+
+BATCH_SIZE = 500
+"""Ids in one query; SQLite takes at most 32,766 parameters."""
+
+
+class DbosTables:
+    """Queries of DBOS's own tables; every method blocks and runs in the connection it is given."""
+
+    def __init__(self, schema: str | None) -> None:
+        self._status = sa.table(STATUS_TABLE, *map(sa.column, STATUS_COLUMNS), schema=schema)
+        self._text_tables = {
+            name: sa.table(name, *map(sa.column, ["workflow_uuid", *columns]), schema=schema)
+            for name, columns in TEXT_COLUMNS.items()
+        }
+
+    def move_to_end(self, connection: sa.Connection, job_id: str, queue: str, partition: str) -> None:
+        """Make a queued job the last of its partition.
+
+        DBOS orders jobs by creation time, which its SQLite schema stores in whole seconds.
+        """
+        jobs = self._status.c
+        last = connection.scalar(
+            sa.select(sa.func.max(jobs.created_at)).where(
+                jobs.queue_name == queue,
+                jobs.queue_partition_key == partition,
+                jobs.status.in_(["ENQUEUED", "PENDING"]),
+                jobs.workflow_uuid != job_id,
+            )
+        )
+        created_at = max(int(time.time() * 1000), (last or 0) + 1)
+        connection.execute(self._status.update().where(jobs.workflow_uuid == job_id).values(created_at=created_at))
+
+    def find_jobs_containing(self, connection: sa.Connection, text: str) -> set[str]:
+        """Return the ids of the jobs that hold a text as a whole JSON string in their input, result or steps."""
+        quoted = json.dumps(text, ensure_ascii=False)
+        found: set[str] = set()
+        for table in self._text_tables.values():
+            columns = [column for column in table.c if column.name != "workflow_uuid"]
+            matches = sa.or_(*(column.contains(quoted, autoescape=True) for column in columns))
+            found.update(connection.scalars(sa.select(table.c.workflow_uuid).where(matches)))
+        return found
+
+    def has_text_of(self, connection: sa.Connection, job_ids: Collection[str]) -> bool:
+        """Return whether any of the jobs still has an input, a result or a step."""
+        for table in self._text_tables.values():
+            for batch in batches(job_ids):
+                if connection.scalar(sa.select(sa.exists().where(table.c.workflow_uuid.in_(batch)))):
+                    return True
+        return False
+
+    def delete_steps(self, connection: sa.Connection, job_ids: Collection[str]) -> None:
+        """Delete what the steps of the jobs recorded."""
+        steps = self._text_tables[STEP_TABLE]
+        for batch in batches(job_ids):
+            connection.execute(sa.delete(steps).where(steps.c.workflow_uuid.in_(batch)))
+
+
+def recover_jobs_of(executor_ids: Sequence[str]) -> None:
+    """Start the unfinished jobs of named executors in this process.
+
+    DBOS's public `resume_workflow` does not serve: it moves a job whoever runs it, so that two workers could start one
+    twice, and it resets the count that ends a job which kills every worker it meets.
+    """
+    DBOS._recover_pending_workflows(list(executor_ids))
+
+
+def batches(job_ids: Iterable[str]) -> Iterator[list[str]]:
+    """Yield ids in order, up to `BATCH_SIZE` at a time."""
+    ordered = sorted(job_ids)
+    for start in range(0, len(ordered), BATCH_SIZE):
+        yield ordered[start : start + BATCH_SIZE]

@@ -1,0 +1,40 @@
+"""Messages and transcript lines for tests without a database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from graphmem.domain.session import Message, MessageRole
+from graphmem.ingestion.transcript import TranscriptLine
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def message(number: int, content: str, role: MessageRole = MessageRole.USER, **fields: Any) -> Message:
+    defaults = dict.fromkeys(Message.model_fields)
+    values: dict[str, Any] = {
+        **defaults,
+        "id": f"m{number}",
+        "session_id": "s1",
+        "user_id": "mara",
+        "role": role,
+        "content": content,
+        "timestamp": datetime(2026, 5, 3, 12, tzinfo=UTC),
+        "created_at": datetime(2026, 5, 3, 12, tzinfo=UTC),
+        "entities": {},
+        "metadata": {},
+        "position": number,
+        "utc_offset_minutes": 0,
+        **fields,
+    }
+    return Message.model_validate(values)
+
+
+def line(
+    number: int, role: MessageRole = MessageRole.USER, text: str = "I do", sent_at: datetime | None = None
+) -> TranscriptLine:
+    return TranscriptLine(
+        number, f"m{number}", role, None, sent_at or datetime(2026, 5, 3, 23, 30, tzinfo=BERLIN), text
+    )

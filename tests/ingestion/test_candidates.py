@@ -1,0 +1,162 @@
+"""Candidates of the first call: validated, or rejected with a reason."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphmem.domain.memory import MemoryIn
+from graphmem.domain.session import MessageRole
+from graphmem.ingestion.candidates import (
+    AliasGroup,
+    Rejection,
+    ValidatedCandidate,
+    collect_alias_groups,
+    validate_candidates,
+)
+from graphmem.ingestion.llm_schemas import Extraction
+from graphmem.ingestion.transcript import TranscriptLine
+from tests.ingestion.builders import BERLIN, line
+from tests.ingestion.conftest import candidate, extraction
+
+
+def read(
+    *candidates: dict[str, Any], lines: list[TranscriptLine] | None = None
+) -> tuple[list[ValidatedCandidate], list[Rejection]]:
+    answer = Extraction.model_validate(extraction(*candidates))
+    return validate_candidates(
+        answer, lines or [line(1), line(2, MessageRole.ASSISTANT)], "s1", "user-7", ["Mara"], lambda _: None
+    )
+
+
+def test_a_candidate_gets_its_source_messages_and_speaker_local_times() -> None:
+    ((validated,), _) = read(candidate("Mara moved", valid_at="2026-05-03", invalid_at="2026-06", messages=[1, 2, 9]))
+    assert validated.memory.source
+    assert validated.memory.source.message_ids == ["m1", "m2"]
+    assert validated.user_message_ids == ("m1",)
+    assert validated.memory.valid_at == datetime(2026, 5, 3, tzinfo=BERLIN)
+    assert validated.memory.invalid_at == datetime(2026, 6, 1, tzinfo=BERLIN)
+
+
+def test_the_user_is_known_by_every_name_and_never_an_entity_of_their_own() -> None:
+    for name in ("User", "the user", "Mara", "MARA", "user-7"):
+        ((validated,), _) = read(candidate("x", subject={"name": name, "type": "Person"}))
+        assert validated.memory.subject is None
+
+
+def test_the_user_as_object_gets_the_user_entitys_name() -> None:
+    ((validated,), _) = read(
+        candidate(
+            "Elin is Mara's sister", subject={"name": "Elin", "type": "Person"}, object={"name": "User", "type": ""}
+        )
+    )
+    assert validated.memory.object
+    assert validated.memory.object.name == "user-7"
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"messages": []}, "names none of the messages"),
+        ({"messages": [7]}, "names none of the messages"),
+        ({"messages": [2]}, "said by the assistant only"),
+        ({"subject": {"name": "  ", "type": "Person"}}, "names no subject"),
+        ({"content": " "}, "cannot be stored: value_error"),
+        ({"content": "x" * 9000}, "cannot be stored: string_too_long"),
+    ],
+)
+def test_an_invalid_candidate_is_rejected_with_the_reason(fields: dict[str, Any], reason: str) -> None:
+    validated_candidates, rejections = read({**candidate("x"), **fields})
+    assert (validated_candidates, [refusal.reason for refusal in rejections]) == ([], [reason])
+
+
+def test_predicates_tags_and_numbers_are_normalised() -> None:
+    ((validated,), _) = read(
+        candidate(
+            "x",
+            predicate="is allergic-to!",
+            object={"name": "nuts", "type": "?!"},
+            tags=["HEALTH stuff", "domain:cooking", "", "a" * 80],
+            confidence=1.7,
+            importance=-1,
+            valid_at="2026",
+            invalid_at="2025",
+        )
+    )
+    memory = validated.memory
+    assert (memory.predicate, memory.tags, memory.confidence, memory.importance) == (
+        "IS_ALLERGIC_TO",
+        ["health-stuff"],
+        1,
+        0,
+    )
+    assert memory.object
+    assert memory.object.type == "Thing"
+    assert memory.invalid_at is None
+
+
+def test_only_listed_predicates_are_single_valued_and_start_at_the_message() -> None:
+    likes, lives = read(
+        candidate("Mara likes tea", predicate="LIKES", single_valued=True),
+        candidate("Mara lives in Rome", predicate="LIVES_IN", single_valued=True),
+    )[0]
+    assert (likes.memory.single_valued, likes.memory.valid_at) == (False, None)
+    assert (lives.memory.single_valued, lives.memory.valid_at) == (True, line(1).sent_at)
+
+
+def test_duplicate_candidates_are_merged_with_both_messages() -> None:
+    lines = [line(1), line(2)]
+    ((validated,), _) = read(candidate("Mara has a cat"), candidate("mara has a CAT", messages=[2]), lines=lines)
+    assert validated.memory.source
+    assert validated.memory.source.message_ids == ["m1", "m2"]
+    assert validated.user_message_ids == ("m1", "m2")
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "content": st.text(max_size=40),
+            "predicate": st.text(max_size=12),
+            "valid_at": st.none() | st.text(max_size=12),
+            "confidence": st.floats(),
+            "importance": st.floats(),
+            "tags": st.lists(st.text(max_size=12), max_size=3),
+            "messages": st.lists(st.integers(-2, 4), max_size=3),
+            "subject": st.fixed_dictionaries({"name": st.text(max_size=8), "type": st.text(max_size=8)}),
+        }
+    )
+)
+def test_any_candidate_is_either_validated_or_rejected(fields: dict[str, Any]) -> None:
+    validated_candidates, rejections = read({**candidate("x"), **fields})
+    assert len(validated_candidates) + len(rejections) == 1
+    for validated in validated_candidates:
+        MemoryIn.model_validate(validated.memory.model_dump())
+
+
+def test_alias_groups_are_split_between_the_user_and_others() -> None:
+    answer = Extraction.model_validate(
+        extraction(
+            names=[
+                {"name": "Mara Lindqvist", "others": ["User", "Mara"]},
+                {"name": "Frederike Holm", "others": ["Freddie"]},
+                {"name": "Jonas Brandt", "others": ["Jonas Okafor"]},
+                {"name": "Alone", "others": [" "]},
+            ]
+        )
+    )
+    assert collect_alias_groups(answer, ["Mara"]) == [
+        AliasGroup("", ("Mara Lindqvist", "Mara")),
+        AliasGroup("Frederike Holm", ("Freddie",)),
+    ]
+
+
+def test_offsets_keep_midnight_where_the_speaker_is() -> None:
+    tokyo = timezone(timedelta(hours=9))
+    ((validated,), _) = read(
+        candidate("x", valid_at="2026-05-04"), lines=[line(1, sent_at=datetime(2026, 5, 4, 5, tzinfo=tokyo))]
+    )
+    assert validated.memory.valid_at == datetime(2026, 5, 3, 15, tzinfo=UTC)

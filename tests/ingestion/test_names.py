@@ -1,0 +1,85 @@
+"""When two names mean one entity, and what the names of a window come to mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from graphmem.domain.entity import EntityRef
+from graphmem.ingestion.candidates import AliasGroup
+from graphmem.ingestion.name_matching import NameMatch, are_different_people, is_short_form, match_names
+from graphmem.ingestion.name_resolution import resolve_names
+
+
+@pytest.mark.parametrize(
+    ("name", "type", "known", "known_type", "similarity", "alike"),
+    [
+        ("José", "Person", "Jose", "Person", 0.0, NameMatch.SAME),
+        ("Acme Inc.", "Organization", "Acme", "Organization", 0.0, NameMatch.SAME),
+        ("Ana Sá", "Person", "Ana", "Person", 0.0, NameMatch.POSSIBLE),
+        ("Jonas", "Person", "Jonas Brandt", "Person", 0.9, NameMatch.POSSIBLE),
+        ("Jonas Okafor", "Person", "Jonas Brandt", "Person", 0.95, NameMatch.DIFFERENT),
+        ("Kopenhagen", "Place", "Copenhagen", "Place", 0.5, NameMatch.POSSIBLE),
+        ("Köln", "Place", "Cologne", "Place", 0.9, NameMatch.POSSIBLE),
+        ("Paris", "Person", "Paris", "Place", 1.0, NameMatch.DIFFERENT),
+        ("Paris", "Thing", "Paris", "Place", 1.0, NameMatch.SAME),
+        ("Lund", "Place", "Malmö", "Place", 0.5, NameMatch.DIFFERENT),
+        ("!!", None, "??", None, 0.0, NameMatch.DIFFERENT),
+    ],
+)
+def test_two_names_are_the_same_possibly_the_same_or_different(
+    name: str, type: str | None, known: str, known_type: str | None, similarity: float, alike: NameMatch
+) -> None:
+    assert match_names(name, type, known, known_type, similarity) is alike
+
+
+def test_two_people_share_a_first_name_and_a_short_form_is_part_of_a_name() -> None:
+    assert are_different_people("Jonas Okafor", "Jonas Brandt")
+    assert not are_different_people("Jonas", "Jonas Brandt")
+    assert not are_different_people("Anna Maria Li", "Anna Li")
+    assert is_short_form("Jonas", "Jonas Brandt")
+    assert not is_short_form("Freddie", "Frederike Holm")
+
+
+PEOPLE = {
+    "e1": EntityRef(id="e1", name="Freddie", type="Person"),
+    "e2": EntityRef(id="e2", name="Mara's sister", type="Person"),
+    "e3": EntityRef(id="e3", name="Jonas", type="Person"),
+    "e4": EntityRef(id="e4", name="Herr Pixel", type="Animal"),
+}
+
+
+def resolve(alias_groups: list[AliasGroup], entities: dict[str, str], decided: dict[str, str] | None = None) -> Any:
+    return resolve_names(entities, decided or {}, {"jonas brandt": "Jonas Brandt"}, PEOPLE, alias_groups, "me")
+
+
+def test_a_nickname_is_replaced_by_the_full_name() -> None:
+    resolution = resolve([AliasGroup("Frederike Holm", ("Freddie",))], {"freddie": "e1"})
+    assert resolution.renames == {"e1": "Frederike Holm"}
+    assert resolution.canonical_names == {"freddie": "Frederike Holm", "frederike holm": "Frederike Holm"}
+    assert resolution.aliases == {"e1": ["Freddie"]}
+
+
+def test_a_relation_description_is_replaced_by_the_name() -> None:
+    resolution = resolve([AliasGroup("Elin", ("Mara's sister",))], {"mara's sister": "e2"})
+    assert resolution.renames == {"e2": "Elin"}
+    assert resolution.aliases == {"e2": ["Mara's sister"]}
+    assert resolution.canonical_names == {"mara's sister": "Elin", "elin": "Elin"}
+
+
+def test_a_first_name_is_replaced_by_the_full_name_and_not_kept_as_an_alias() -> None:
+    resolution = resolve([], {}, {"jonas brandt": "e3"})
+    assert (resolution.renames, resolution.aliases) == ({"e3": "Jonas Brandt"}, {"e3": []})
+
+
+def test_two_known_entities_are_not_merged_by_an_alias_group() -> None:
+    resolution = resolve([AliasGroup("Freddie", ("Herr Pixel",))], {"freddie": "e1", "herr pixel": "e4"})
+    assert resolution.rejected_pairs == ["two entities are known by these names"]
+    assert (resolution.aliases, resolution.renames) == ({}, {})
+
+
+def test_alias_groups_of_new_entities_share_one_canonical_name() -> None:
+    resolution = resolve([AliasGroup("Frederike Holm", ("Freddie", "Frederike"))], {})
+    assert resolution.canonical_names == {"freddie": "Frederike Holm", "frederike": "Frederike Holm"}
+    assert resolution.aliases == {"frederike holm": ["Freddie"]}

@@ -1,0 +1,56 @@
+"""Jobs of these tests: one payload and one action for all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic import ConfigDict
+
+from graphmem.domain.job import JobAction, JobOutcome
+from graphmem.jobs import JobHandler, JobKind, JobRunner, ScheduledPayload, Steps
+from graphmem.settings import Settings
+
+
+class JobInput(ScheduledPayload):
+    """A payload for the partition `queue`; each test sets the fields it needs."""
+
+    queue: str = "alice"
+    text: str = ""
+    number: int | str = 0
+    fails: bool = False
+    user_id: str | None = None
+    session_id: str | None = None
+    memory_id: str = ""
+
+    @property
+    def partition(self) -> str:
+        return self.queue
+
+
+class Report(JobAction):
+    """An action with any fields."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+HandleJob = Callable[[JobInput, Steps], Awaitable[JobOutcome]]
+
+
+def kind(name: str) -> JobKind[JobInput]:
+    return JobKind(name, JobInput)
+
+
+def handlers_of(functions: Mapping[str, HandleJob]) -> list[JobHandler[JobInput]]:
+    return [JobHandler(kind(name), function) for name, function in functions.items()]
+
+
+@asynccontextmanager
+async def open_worker(
+    settings: Settings, functions: Mapping[str, HandleJob], **options: Any
+) -> AsyncIterator[JobRunner]:
+    """A runner that runs jobs by these functions."""
+    async with await JobRunner.open(settings) as runner:
+        await runner.start_worker(handlers_of(functions), **options)
+        yield runner
