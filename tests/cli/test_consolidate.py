@@ -9,6 +9,7 @@ import pytest
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import DEFAULT_TENANT, Owner
 from graphmem.domain.listing import ListFilters
+from graphmem.graph_memory import GraphMemory
 from tests.cli.conftest import Cli
 
 SOURCE_STATEMENTS = ("Mara is vegetarian", "Mara eats no dairy")
@@ -19,7 +20,7 @@ MERGED_STATEMENT = "Mara is vegetarian and eats no dairy"
 async def test_merge_dry_run_execution_inspection_and_rollback(
     cli_with_models: Cli, memory: Services, user: str
 ) -> None:
-    saved = await memory.add(user, list(SOURCE_STATEMENTS))
+    saved = await GraphMemory(memory).add(user, list(SOURCE_STATEMENTS))
     ids = [result.memory.id for result in saved if result.memory]
     merge = {"action": "MERGE", "memory_ids": ids, "content": MERGED_STATEMENT, "reason": "one diet"}
     consolidate = ("consolidate", "--user", user, "--proposals", "-")
@@ -40,7 +41,7 @@ async def test_merge_dry_run_execution_inspection_and_rollback(
     looked_at = await cli_with_models("runs", done["id"])
     assert "replaced by" in looked_at.out
     undone = await cli_with_models("rollback", done["id"])
-    assert "things are as they were" in undone.out
+    assert " undone." in undone.out
     assert await current_contents(memory, user) == set(SOURCE_STATEMENTS)
 
 

@@ -70,5 +70,5 @@ async def test_mem0_import_reports_rejected_items(cli_with_models: Cli, user: st
     )
     assert done.code == 0
     assert (done.json["format"], done.json["imported"]) == ("mem0", {"memories": 1})
-    assert "not taken: 1: holds a secret: card" in done.err
+    assert "not imported: 1: holds a secret: card" in done.err
     assert re.search(r"Importing .*2/2 entries", done.err)

@@ -10,6 +10,7 @@ import pytest
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
+from graphmem.graph_memory import GraphMemory
 from graphmem.llm.replay import ReplayServer, load_recordings
 
 AGENT = Path(__file__).parents[2] / "examples" / "openai_agent.py"
@@ -29,7 +30,8 @@ def agent() -> ModuleType:
 
 
 async def run_conversation(agent: ModuleType, services: Services, owner: Owner) -> list[str]:
-    return [await agent.reply(services, owner.user_id, asked, owner.tenant) for asked in (REMEMBER_REQUEST, QUESTION)]
+    memory = GraphMemory(services, owner.tenant)
+    return [await agent.reply(memory, owner.user_id, message) for message in (REMEMBER_REQUEST, QUESTION)]
 
 
 @pytest.fixture

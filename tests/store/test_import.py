@@ -10,6 +10,7 @@ from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.search_models import SearchQuery
+from graphmem.graph_memory import GraphMemory
 
 NODES = [
     {"uuid": "n1", "name": "Ada", "labels": ["Entity", "Person"]},
@@ -80,7 +81,7 @@ async def test_repeated_import_adds_nothing_and_export_round_trips(memory: Servi
 
 
 async def test_import_of_a_known_statement_reinforces_and_keeps_its_times(memory: Services, owner: Owner) -> None:
-    [saved] = await memory.add(owner.user_id, "Mara likes tea", tenant=owner.tenant)
+    [saved] = await GraphMemory(memory, owner.tenant).add(owner.user_id, "Mara likes tea")
     assert saved.memory
     records = [{"id": "m1", "memory": "Mara likes tea", "created_at": "2025-01-01T00:00:00Z"}]
     result = await memory.transfer.import_(owner, json.dumps(records).encode())
