@@ -38,7 +38,7 @@ from graphmem.retries import RetryPolicy
 from graphmem.service.maintenance import MaintenanceService
 from graphmem.settings import Settings
 from graphmem.store.episodes import EpisodeStore
-from graphmem.store.snapshots import SnapshotStore
+from graphmem.store.runs import RunStore
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, merge
@@ -268,8 +268,8 @@ async def run_maintenance_jobs(
         ]
         await jobs.start_worker(handlers, retry_delays=(0.01,))
         yield MaintenanceService(jobs)
-        for job in await jobs.list():
-            await jobs.wait(job.id, PATIENCE)
+        for queued in await jobs.list():
+            await jobs.wait(queued.id, PATIENCE)
 
 
 @pytest.mark.req("TRUE-24")
@@ -281,9 +281,9 @@ async def test_without_a_model_old_sessions_keep_their_messages_with_a_reason(
     harness.clock.advance(31 * DAY)
     async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path, None) as maintenance:
         done = await maintenance.run(harness.owner.tenant, [*MaintenanceTask])
-    assert done["compress"] == {"without_summary": 1, "reason": COMPRESSION_WITHOUT_MODEL_REASON}
-    assert done["decay"] == {"faded": 1}
-    assert done["prune"]["notes"] == len("mara")
+    assert done[MaintenanceTask.COMPRESS] == {"without_summary": 1, "reason": COMPRESSION_WITHOUT_MODEL_REASON}
+    assert done[MaintenanceTask.DECAY] == {"faded": 1}
+    assert done[MaintenanceTask.PRUNE]["notes"] == len("mara")
     assert len(await message_texts(harness, episodes)) == 12
 
 
@@ -300,7 +300,7 @@ async def test_compression_summarizes_then_archives_messages(
                 done = await maintenance.run(harness.owner.tenant, [MaintenanceTask.COMPRESS])
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "2", model) as maintenance:
                 again = await maintenance.run(harness.owner.tenant, [MaintenanceTask.COMPRESS])
-    assert (done["compress"], again["compress"]) == ({"sessions": 1}, {})
+    assert (done[MaintenanceTask.COMPRESS], again["compress"]) == ({"sessions": 1}, {})
     assert await message_texts(harness, episodes) == []
     assert (await episodes.get_session(harness.owner, "s")).summary == "Mara collects maps."
     assert "Mara collects maps." in await current(harness), "the summary is also a memory"
@@ -330,6 +330,6 @@ async def test_maintenance_prunes_jobs_that_finished_long_ago(memory: Services, 
             return 3
 
     components = replace(memory.components, clock=clock)
-    job = build_maintenance_job(components, Old(), SnapshotStore(), memory.learner)
+    job = build_maintenance_job(components, Old(), RunStore(components.graph), memory.learner)
     assert await job.prune_all["jobs"]() == 3
     assert asked == [clock() - 30 * DAY]

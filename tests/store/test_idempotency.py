@@ -7,9 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from graphmem.domain.idempotency import IdempotentRequest, StoredResponse
 from graphmem.domain.identity import Owner
 from graphmem.store.driver import Graph
-from graphmem.store.idempotency import IdempotencyStore, IdempotentRequest, StoredResponse
+from graphmem.store.idempotency import IdempotencyStore
 from tests.conftest import FakeClock
 
 

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from graphmem.cli import memories as cli_memories
-from graphmem.client.operations import ListMemoriesOptions
 from graphmem.domain.filters import FactFilters, MemoryFilters, SharedFilters
+from graphmem.domain.inputs import ListMemoriesOptions, SearchOptions
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryType, Scope
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.times import AS_OF_NOW, MAX_TIME, MICROSECOND, MIN_TIME, to_epoch_pair
 from graphmem.mcp.arguments import SearchFilters
-from graphmem.service.memory_api import SearchOptions
 from graphmem.store.queries import load_queries
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
