@@ -22,7 +22,7 @@ _TENANT_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,62}$")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A user of a tenant; an empty `user_id` stands for the tenant itself, which owns the global memories.
+    """A user of a tenant; with an empty `user_id`, the tenant itself, which owns the global memories.
 
     Raises InvalidInput when the tenant or the user id has characters that are not allowed.
     """

@@ -147,7 +147,7 @@ class MemoryIn(BaseModel):
     @model_validator(mode="after")
     def _apply_defaults(self) -> Self:
         if self.valid_at and self.invalid_at and self.invalid_at < self.valid_at:
-            raise ValueError("invalid_at lies before valid_at")
+            raise ValueError("invalid_at is before valid_at")
         if self.single_valued and self.predicate is None:
             raise ValueError("single_valued needs a predicate: it says which relation has one value at a time")
         tagged_domain = next((tag.removeprefix("domain:") for tag in self.tags if tag.startswith("domain:")), None)

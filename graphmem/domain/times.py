@@ -1,6 +1,6 @@
 """Times: the clock, the bounds of both time axes, and how times are read and sent.
 
-Valid time says when a statement holds in the world, known time when graphmem believed it.
+Valid time says when a statement is true in the world, known time when graphmem believed it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _parse_zoned(value: object) -> datetime:
     if time.tzinfo is None:
         raise ValueError("has no offset; write for example 2026-05-01T12:00:00Z or …+02:00")
     if not 2 <= time.year <= 9998:
-        raise ValueError("must lie between the years 0002 and 9998")
+        raise ValueError("must be between the years 0002 and 9998")
     return time
 
 
@@ -60,7 +60,7 @@ Instant = Annotated[datetime, BeforeValidator(_parse_instant)]
 """A time in UTC, read from a time with an offset; naive times, bare dates and numbers are rejected."""
 
 ZonedDatetime = Annotated[datetime, BeforeValidator(_parse_zoned)]
-"""A time with the offset that the caller gave, which tells the caller's local time."""
+"""A time with the offset that the caller gave, from which the caller's local time follows."""
 
 
 def interval_contains(start: datetime, end: datetime, instant: datetime) -> bool:

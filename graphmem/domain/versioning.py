@@ -209,7 +209,7 @@ class Ledger(VersionLog):
         if "invalid_at" in changes:
             amended = replace(amended, claimed_invalid_at=amended.invalid_at)
         if amended.valid_at and amended.invalid_at and amended.invalid_at < amended.valid_at:
-            raise InvalidInput("invalid_at lies before valid_at.")
+            raise InvalidInput("invalid_at is before valid_at.")
         self._next_time()
         return self._add_next_version(fact, amended, "amended", None, needs_new_vector=amended.content != fact.content)
 

@@ -16,7 +16,7 @@ from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingR
 from graphmem.ingestion.name_matching import NameMatch, match_names
 from graphmem.ingestion.statement_matching import collect_named_entities, select_related_facts
 from graphmem.store.driver import Graph
-from graphmem.store.fulltext import FACT_FIELDS, NAME_FIELDS
+from graphmem.store.fulltext import FACT_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.text.lucene import build_lucene_query, query_terms
 
 FACTS_PER_CHANNEL = 24
@@ -86,7 +86,7 @@ class CandidateLinker:
             names=[
                 {
                     "key": key,
-                    "words": _build_fulltext_query(owner, entity.name, NAME_FIELDS),
+                    "words": _build_fulltext_query(owner, entity.name, NAME_TEXT_FIELDS),
                     "vector": vectors[entity.name],
                 }
                 for key, entity in new.items()
@@ -125,7 +125,7 @@ class CandidateLinker:
             "extraction.find_related_facts",
             group_id=owner.group_id,
             vectors=[vectors[content] for content in contents],
-            words=_build_fulltext_query(owner, " ".join([*keywords, *contents]), FACT_FIELDS),
+            words=_build_fulltext_query(owner, " ".join([*keywords, *contents]), FACT_TEXT_FIELDS),
             entity_ids=sorted({entity_id for candidate in candidates for entity_id in entities.named_in(candidate)}),
             pairs=[
                 [subject, candidate.memory.predicate]

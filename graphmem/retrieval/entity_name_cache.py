@@ -7,7 +7,7 @@ from graphmem.domain.times import Clock
 from graphmem.retrieval.cache import LOOKUP_TTL_SECONDS, LocalCache
 from graphmem.retrieval.name_index import EntityMention, NameIndex
 from graphmem.store.facts import FactStore
-from graphmem.store.fulltext import NAME_FIELDS
+from graphmem.store.fulltext import NAME_TEXT_FIELDS
 from graphmem.store.search import SearchStore
 from graphmem.text.lucene import build_lucene_query, query_terms
 
@@ -55,5 +55,5 @@ class EntityNameCache:
         return index
 
     async def _search_names(self, owner: Owner, text: str) -> NameIndex:
-        query = build_lucene_query(query_terms(text), owner.readable_group_keys, NAME_FIELDS)
+        query = build_lucene_query(query_terms(text), owner.readable_group_keys, NAME_TEXT_FIELDS)
         return NameIndex(await self._store.find_entity_names(owner, query, MAX_FALLBACK_NAMES))

@@ -40,7 +40,7 @@ from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.retrieval.rerank import CrossEncoderReranker
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
-from graphmem.store.fulltext import FACT_FIELDS, MESSAGE_FIELDS
+from graphmem.store.fulltext import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS
 from graphmem.store.search import SearchStore
 from graphmem.text.lucene import build_lucene_query, query_terms
 from graphmem.text.time_expressions import find_time_ranges
@@ -231,7 +231,7 @@ class HybridSearch:
         find = partial(
             self._store.find_facts_by_text,
             search.owner,
-            search.lucene_query(FACT_FIELDS),
+            search.lucene_query(FACT_TEXT_FIELDS),
             filters=search.filters,
             limit=search.candidates,
         )
@@ -258,7 +258,7 @@ class HybridSearch:
         return {"semantic": found}
 
     async def _find_messages_by_words(self, search: PreparedSearch) -> MessagesByChannel:
-        lucene = search.lucene_query(MESSAGE_FIELDS)
+        lucene = search.lucene_query(MESSAGE_TEXT_FIELDS)
         if lucene is None:
             return {}
         known_at = search.filters.known_at

@@ -45,7 +45,7 @@ class EntityService:
         cursor: str | None = None,
     ) -> Page[Entity]:
         """Return one page of entities by name; `query` is part of a name or alias."""
-        _require(1 <= limit <= MAX_PAGE, "limit", f"lies between 1 and {MAX_PAGE}")
+        _require(1 <= limit <= MAX_PAGE, "limit", f"must be between 1 and {MAX_PAGE}")
         position = decode_cursor(cursor, (str, str)) if cursor else None
         after = (str(position[0]), str(position[1])) if position else None
         items, following = await self._entities.list_page(owner, text=query, type=type, after=after, limit=limit)
@@ -66,7 +66,7 @@ class EntityService:
         limit: int = 50,
     ) -> list[Memory]:
         """Return the memories about an entity, the most important first; raise NotFound for an unknown entity."""
-        _require(1 <= limit <= MAX_PAGE, "limit", f"lies between 1 and {MAX_PAGE}")
+        _require(1 <= limit <= MAX_PAGE, "limit", f"must be between 1 and {MAX_PAGE}")
         await self._entities.get(owner, entity_id)
         filters = FactFilters(
             valid_at=valid_as_of or self._clock(),
@@ -88,7 +88,7 @@ class EntityService:
 
         Raises NotFound for an unknown entity.
         """
-        _require(1 <= depth <= MAX_DEPTH, "depth", f"lies between 1 and {MAX_DEPTH}")
+        _require(1 <= depth <= MAX_DEPTH, "depth", f"must be between 1 and {MAX_DEPTH}")
         await self._entities.get(owner, entity_id)
         now = self._clock()
         filters = FactFilters(valid_at=valid_as_of or now, known_at=known_at_or_now(known_as_of))

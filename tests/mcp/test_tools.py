@@ -162,7 +162,7 @@ async def test_tool_errors_say_what_is_wrong(services: Services, owner: Owner) -
         )
         assert "Not found" in await call_tool_error(client, "memory_history", memory_id="nothing")
         assert "empty" in await call_tool_error(client, "search_memory", query="  ")
-        assert "invalid_at lies before" in await call_tool_error(
+        assert "invalid_at is before" in await call_tool_error(
             client,
             "upsert_memories",
             type="fact",

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.req("UMB-07")
 @given(RANKINGS, WEIGHTS, K)
 def test_order_of_rankings_does_not_matter(rankings: dict[str, list[int]], weights: dict[str, float], k: int) -> None:
     backwards = dict(reversed(rankings.items()))
-    one, other = reciprocal_rank_fusion(rankings, weights, k), reciprocal_rank_fusion(backwards, weights, k)
-    assert one.keys() == other.keys()
-    assert all(math.isclose(score, other[key]) for key, score in one.items())
+    fused, reordered = reciprocal_rank_fusion(rankings, weights, k), reciprocal_rank_fusion(backwards, weights, k)
+    assert fused.keys() == reordered.keys()
+    assert all(math.isclose(score, reordered[key]) for key, score in fused.items())
 
 
 @given(RANKINGS, WEIGHTS, K)

@@ -120,7 +120,7 @@ class ReferenceModel:
 
 
 class AsOfStateMachine(RuleBasedStateMachine):
-    """Applies the same steps to the store and the model; at the end it compares as-of answers on a grid of both axes."""
+    """Applies the same steps to the store and the model; the end compares as-of answers on a grid of both axes."""
 
     runner: ClassVar[asyncio.Runner]
     store: ClassVar[FactStore]

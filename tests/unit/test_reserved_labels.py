@@ -1,4 +1,4 @@
-"""No caller can make a node that passes for one of our own."""
+"""No entity type is a label that graphmem uses itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_every_label_in_queries_is_reserved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"), [("User", "Person"), ("api key", "Thing"), ("Session", "Thing"), ("pet", "Pet")]
+    ("requested", "stored"), [("User", "Person"), ("api key", "Thing"), ("Session", "Thing"), ("pet", "Pet")]
 )
-def test_reserved_entity_type_is_replaced(given: str, kept: str) -> None:
-    assert EntityIn(name="x", type=given).type == kept
+def test_reserved_entity_type_is_replaced(requested: str, stored: str) -> None:
+    assert EntityIn(name="x", type=requested).type == stored

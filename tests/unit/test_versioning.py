@@ -1,10 +1,11 @@
-"""The rule table of graphmem/README.md, rule by rule, without a database."""
+"""The rules of versioning in graphmem/README.md, one by one, without a database."""
 
 from __future__ import annotations
 
 import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def year(number: int) -> datetime:
     return datetime(number, 1, 1, tzinfo=UTC)
 
 
-def lives_in(place: str, valid_at: datetime | None = None, **given: object) -> Fact:
+def lives_in(place: str, valid_at: datetime | None = None, **changes: Any) -> Fact:
     fact = Fact(
         uuid=str(uuid.uuid4()),
         memory_id=place,
@@ -40,11 +41,11 @@ def lives_in(place: str, valid_at: datetime | None = None, **given: object) -> F
         valid_at=valid_at,
         single_valued=True,
     )
-    return replace(fact, **given)
+    return replace(fact, **changes)
 
 
 class LedgerScenario:
-    """A ledger whose latest facts can be asked for by place."""
+    """A ledger whose latest facts are read by place."""
 
     def __init__(self) -> None:
         self.ledger = Ledger([], NOW)
