@@ -87,7 +87,7 @@ def is_transient(error: BaseException | None) -> bool:
 
 
 def retry_after_seconds(error: BaseException | None) -> float | None:
-    """Return the seconds the server asks to wait by `Retry-After` (a number or an HTTP date), at most a day, or None."""
+    """Return the seconds of `Retry-After` (a number or an HTTP date), at most one day; None without that header."""
     if not isinstance(error, APIStatusError) or not (value := error.response.headers.get("retry-after")):
         return None
     try:

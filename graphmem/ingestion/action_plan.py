@@ -283,7 +283,7 @@ class ActionPlanner:
 
 
 def _is_disjoint_in_time(candidate: ValidatedCandidate, fact: Fact) -> bool:
-    """Return whether a fact ended before a candidate starts, or a candidate with a stated start lies before the fact."""
+    """Return whether a fact ended before a candidate starts, or a dated candidate starts before the fact does."""
     starts = candidate.effective_start
     return fact.valid_to <= starts or (candidate.is_dated and starts < fact.effective_start)
 

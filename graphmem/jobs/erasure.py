@@ -29,7 +29,7 @@ class JobEraser:
         return {job.workflow_id for job in jobs}
 
     def erase(self, partition: str) -> int:
-        """Remove the partition's jobs and the finished system jobs naming it; raise JobStoreUnavailable if any is left."""
+        """Delete a partition's jobs and the finished system jobs that name it; raise JobStoreUnavailable if any is left."""
         jobs = {job.workflow_id for job in self._store.list_statuses(user=partition)}
         self._delete(jobs | self._system_jobs_containing(partition))
         self._compact()
@@ -44,8 +44,8 @@ class JobEraser:
     def erase_step_results(self, partition_prefix: str, texts: Sequence[str]) -> None:
         """Remove what the steps of finished jobs recorded where a job holds one of some texts.
 
-        `partition_prefix` is how the jobs' partitions begin. The jobs stay, with what came of them; a failed one begins anew when
-        it is retried.
+        Only jobs whose partition starts with `partition_prefix` are affected. The jobs and their results stay; a failed
+        job runs all its steps again when it is retried.
         """
         named = {job_id for text in texts for job_id in self._jobs_containing(text)}
         found: set[str] = set()

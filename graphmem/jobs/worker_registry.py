@@ -17,7 +17,7 @@ from graphmem.jobs.store import JobStore
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
-    """One worker; `heartbeat` rises while it lives, `host`, `pid` and `started` tell whether it does on this machine."""
+    """A worker: `heartbeat` rises while it lives; `host`, `pid` and `started` identify its process on this machine."""
 
     id: str
     host: str

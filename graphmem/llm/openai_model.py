@@ -175,7 +175,7 @@ class OpenAILanguageModel:
         }
 
     async def _send(self, use: ModelUse, request: Mapping[str, Any]) -> ChatCompletion:
-        """Return the answer of one request with retries; refusals of the request itself (4xx) are raised as they are."""
+        """Send one request with retries and return the completion; raise client errors (4xx) unchanged."""
         model = self._model_of(use)
 
         async def send_once() -> ChatCompletion:

@@ -31,7 +31,8 @@ def recording_key(request: Mapping[str, Any]) -> str:
 def load_recordings(source: Path) -> dict[str, Json]:
     """Recordings by key, from a `.jsonl` file or from every `.json` and `.jsonl` file of a folder.
 
-    Raises ConfigurationError for a missing source, a broken entry, a key that is not its request's, or two answers to one key.
+    Raises ConfigurationError for a missing source, an invalid entry, a key that does not match its request, or two
+    answers to one key.
     """
     if not source.exists():
         raise ConfigurationError(f"There are no recorded completions at {source}: give a folder or a .jsonl file.")

@@ -11,7 +11,7 @@ from graphmem.errors import Forbidden
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The user whose memory the tools read and write, the actor recorded with writes, and whether writes are allowed."""
+    """The user whose memory the tools access, the actor recorded with writes, and whether writes are allowed."""
 
     owner: Owner
     actor: str | None = None

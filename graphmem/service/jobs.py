@@ -1,4 +1,4 @@
-"""Background jobs: how a background task stands, another try for one that failed, and what they recorded of an erased memory."""
+"""Background jobs: read their state, retry failed ones, and erase what they recorded of an erased memory."""
 
 from __future__ import annotations
 

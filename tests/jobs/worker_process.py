@@ -1,8 +1,8 @@
 """A worker on its own: `worker_process.py <data folder> <jobs url or ""> <folder of journal and signs> <name>`.
 
 Job `three` does the steps one, two and three. Before its step, or after it, the process kills itself once where the
-folder holds a sign `kill-in-<step>` or `kill-after-<step>`. Job `blocking_job` waits inside its second step for the sign
-`open`. Every step writes its name to the journal.
+folder contains a file `kill-in-<step>` or `kill-after-<step>`. Job `blocking_job` waits inside its second step for the
+file `open`. Every step writes its name to the journal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Chat logs as OpenAI's API has them: `{role, content}` in a list, in lines, or under `messages`, one conversation or many."""
+"""Chat logs in the message format of OpenAI's API: a list, JSON lines or `messages`; one conversation or many."""
 
 from __future__ import annotations
 
