@@ -92,6 +92,6 @@ async def _raise_for_failed_jobs(services: Services, owner: Owner) -> None:
 
     if failed := failed_jobs(await extraction_jobs(services, owner)):
         raise ModelUnavailable(
-            f"Extraction failed for {len(failed)} sessions ({failed[0].error}). If memories of user {owner.user_id} "
-            f"were changed by hand, erase them with `graphmem forget --user {owner.user_id} --yes`; then run this again."
+            f"Extraction failed for {len(failed)} sessions ({failed[0].error}). Run this again; if the memories "
+            f"were changed by hand, first erase them with `graphmem forget --user {owner.user_id} --yes`."
         )

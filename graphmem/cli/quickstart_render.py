@@ -53,7 +53,7 @@ def next_steps(
         Text("  Paste the first line, then a query:"),
         _verbatim(f"\n:params {_cypher_map(params)}\n"),
         _verbatim(read_explore_query("people")),
-        _verbatim(read_explore_query("history")),
+        _verbatim(read_explore_query("memory_history")),
         *([Text(f"  Neo4j runs until `{_command_name()} db stop`.")] if is_embedded else []),
         _heading("Go on with your own data"),
         _verbatim(_NEXT_STEPS.format(graphmem=_command_name())),

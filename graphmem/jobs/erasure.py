@@ -29,7 +29,7 @@ class JobEraser:
         return {job.workflow_id for job in jobs}
 
     def erase(self, partition: str) -> int:
-        """Delete a partition's jobs and the finished system jobs that name it; raise JobStoreUnavailable if any is left."""
+        """Delete a partition's jobs and finished system jobs that name it; raise JobStoreUnavailable if any is left."""
         jobs = {job.workflow_id for job in self._store.list_statuses(user=partition)}
         self._delete(jobs | self._system_jobs_containing(partition))
         self._compact()
