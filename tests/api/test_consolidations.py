@@ -13,6 +13,7 @@ from graphmem.bootstrap import Services
 from graphmem.domain.consolidation_models import RunTrigger
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import utc_now
+from graphmem.store.runs import RunStore
 from tests.api.conftest import Caller
 
 RUNS = "/v1/admin/consolidations"
@@ -129,8 +130,9 @@ async def test_run_is_accepted_with_202_and_dry_run_changes_nothing(admin: httpx
 async def test_runs_are_tenant_scoped_and_listed_latest_first(
     admin: httpx.AsyncClient, caller: Caller, services: Services, tenant: str
 ) -> None:
+    runs = RunStore(services.components.graph)
     for number in range(3):
-        await services.consolidations._runs.create(
+        await runs.create(
             f"{tenant}-{number}", tenant, Owner(tenant, "mara"), RunTrigger.ON_DEMAND, utc_now()
         )
     listed = (await admin.get(RUNS, params={"user_id": "mara", "limit": 2})).json()
