@@ -30,7 +30,6 @@ from graphmem.domain.requests import (
 )
 from graphmem.domain.search_models import EntityGraph, MessageHit, MessageSearchQuery
 from graphmem.domain.session import Message, Session
-from graphmem.errors import NotFound
 from graphmem.settings import Settings
 
 P = ParamSpec("P")
@@ -133,15 +132,8 @@ async def _list_session_messages(call: Call[PageQuery]) -> Page[Message]:
     )
 
 
-async def _get_job(call: Call[None]) -> Job:
-    job = await call.services.jobs.get(call.resource_id)
-    if job.partition.partition(":")[0] != call.tenant:
-        raise NotFound("There is no such job.")
-    return job
-
-
 async def _retry_job(call: Call[None]) -> Job:
-    job = await _get_job(call)
+    job = await call.services.jobs.get(call.tenant, call.resource_id)
     return await call.services.jobs.retry(job.id)
 
 
@@ -251,7 +243,7 @@ class GraphMemory:
             call.owner, call.resource_id, call.parameters.score, call.parameters.text
         ),
     )
-    job = Method(operations.job, _get_job)
+    job = Method(operations.job, lambda call: call.services.jobs.get(call.tenant, call.resource_id))
     retry_job = Method(operations.retry_job, _retry_job)
     trigger_extraction = Method(
         operations.trigger_extraction,

@@ -21,20 +21,21 @@ ERASURE_JOB = JobKind("erasure", ErasurePayload)
 
 
 class JobService:
-    """The verbs of jobs; whoever calls has checked that the caller reaches the job's partition."""
+    """Reads, retries and awaits jobs, and erases what they recorded."""
 
     def __init__(self, jobs: JobRunner) -> None:
         self._jobs = jobs
 
-    async def get(self, job_id: str) -> Job:
-        """Return a job; raise NotFound when there is none."""
+    async def get(self, tenant: str, job_id: str) -> Job:
+        """Return a job of a tenant; raise NotFound for any other, and for jobs of the system."""
         job = await self._jobs.get(job_id)
-        if job is None:
+        # The partition of a system job, such as `maintenance:acme`, may look like that of a user; it names none.
+        if job is None or job.partition != Owner(tenant, job.user_id or "").group_id:
             raise NotFound("There is no such job.")
         return job
 
     async def retry(self, job_id: str) -> Job:
-        """Queue a failed job again; what it had finished is not repeated. Raises NotFound and Conflict."""
+        """Queue a failed job again from the step that failed; raise NotFound, or Conflict when it has not failed."""
         return await self._jobs.retry(job_id)
 
     async def list(self, owner: Owner, limit: int = 50) -> list[Job]:
@@ -42,7 +43,7 @@ class JobService:
         return await self._jobs.list(owner.group_id, limit=limit)
 
     async def erase_memory_traces(self, owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
-        """Erase what jobs recorded of an erased memory, by its id and texts; of those still at work once they end."""
+        """Erase what jobs recorded of an erased memory, found by its id and texts; of running jobs once they end."""
         await self._jobs.erase_step_results(owner.group_id, [memory_id, *texts])
         if await self._jobs.is_busy(owner.group_id):
             payload = ErasurePayload(tenant=owner.tenant, user_id=owner.user_id, memory_id=memory_id)
@@ -54,10 +55,5 @@ class JobService:
         return JobOutcome()
 
     async def wait(self, job_id: str, seconds: float) -> Job:
-        """Return a job once it is final, or as it stands after `seconds`."""
+        """Return a job once it has ended, or its state after `seconds`."""
         return await self._jobs.wait(job_id, seconds)
-
-
-def belongs_to(job: Job, owner: Owner) -> bool:
-    """Whether a job stands in a user's queue."""
-    return job.partition == owner.group_id

@@ -132,9 +132,7 @@ async def test_runs_are_tenant_scoped_and_listed_latest_first(
 ) -> None:
     runs = RunStore(services.components.graph)
     for number in range(3):
-        await runs.create(
-            f"{tenant}-{number}", tenant, Owner(tenant, "mara"), RunTrigger.ON_DEMAND, utc_now()
-        )
+        await runs.create(f"{tenant}-{number}", tenant, Owner(tenant, "mara"), RunTrigger.ON_DEMAND, utc_now())
     listed = (await admin.get(RUNS, params={"user_id": "mara", "limit": 2})).json()
     assert [run["id"] for run in listed["items"]] == [f"{tenant}-2", f"{tenant}-1"]
     rest = (await admin.get(RUNS, params={"limit": 2, "cursor": listed["next_cursor"]})).json()

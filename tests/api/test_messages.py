@@ -7,6 +7,8 @@ import uuid
 import httpx
 import pytest
 
+from graphmem.bootstrap import Services
+from graphmem.domain.identity import Owner
 from tests.api.conftest import Caller
 
 MESSAGES = "/v1/users/mara/messages"
@@ -131,3 +133,13 @@ async def test_triggered_extraction_runs_in_its_own_session(agent: httpx.AsyncCl
     await agent.post("/v1/users/omar/messages", json={"session_id": "chat", "messages": TURNS, "extract": False})
     assert (await admin.post(trigger, json=body)).status_code == 409
     assert (await admin.post(trigger, json={**body, "user_id": "omar"})).status_code == 200
+
+
+async def test_maintenance_jobs_are_not_readable_by_a_tenant_named_maintenance(
+    services: Services, admin: httpx.AsyncClient, caller: Caller, tenant: str
+) -> None:
+    """The partition of a tenant's maintenance reads like that of a user: `maintenance:<tenant>`."""
+    assert (await admin.post("/v1/admin/maintenance", json={"tasks": ["decay"]})).status_code == 200
+    [job] = await services.jobs.list(Owner("maintenance", tenant))
+    stranger = await caller("admin", of="maintenance")
+    assert (await stranger.get(f"/v1/jobs/{job.id}")).status_code == 404

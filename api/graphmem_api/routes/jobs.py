@@ -6,7 +6,6 @@ from fastapi import APIRouter
 
 from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKey
-from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job
 from graphmem.errors import NotFound
 from graphmem_api import route_classes
@@ -34,8 +33,7 @@ async def retry(job_id: str, caller: Caller, services: ServicesDep) -> Job:
 
 async def _get_accessible_job(services: Services, caller: ApiKey, job_id: str) -> Job:
     """Return a job of a user that the caller has access to; jobs of a whole tenant are for its admins."""
-    job = await services.jobs.get(job_id)
-    owner = Owner.from_group_id(job.partition)
-    if owner.tenant != caller.tenant or not (caller.can_access(owner.user_id) if owner.user_id else caller.is_admin):
+    job = await services.jobs.get(caller.tenant, job_id)
+    if not (caller.is_admin if job.user_id is None else caller.can_access(job.user_id)):
         raise NotFound("There is no such job.")
     return job
