@@ -24,8 +24,7 @@ from benches.conversations import BenchmarkQuestion, Conversation, load, read
 from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from benches.metrics import RECALL_CUTOFFS, Measurements, quantile
 from graphmem import eventloop
-from graphmem.bootstrap import RetrievalComponents
-from graphmem.components import Components, open_components, running_database
+from graphmem.components import Components, RetrievalComponents, open_components, running_database
 from graphmem.domain.identity import Owner
 from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
 from graphmem.settings import Settings

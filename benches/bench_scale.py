@@ -30,8 +30,7 @@ from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from benches.metrics import quantile
 from benches.synthetic_data import SyntheticData, users
 from graphmem import eventloop
-from graphmem.bootstrap import RetrievalComponents
-from graphmem.components import Components, open_components
+from graphmem.components import Components, RetrievalComponents, open_components
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import SortOrder

@@ -1,4 +1,4 @@
-"""The composition root: settings become wired `Services`. Nothing else builds services or job handlers."""
+"""The composition root: settings become wired `Services` and job handlers. Nothing else builds them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from graphmem.components import Components, StartupProgress, open_components
+from graphmem.components import Components, RetrievalComponents, StartupProgress, open_components
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.batch_planning import ColdMemoryPolicy
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB, ConsolidationJob
@@ -34,18 +34,13 @@ from graphmem.ingestion.job_kinds import (
 )
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs import JobHandler, JobRunner
+from graphmem.jobs.memory_traces import ERASURE_JOB, MemoryTraceEraser
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import load_prompts
-from graphmem.retrieval.entity_name_cache import EntityNameCache
-from graphmem.retrieval.hybrid_search import HybridSearch
-from graphmem.retrieval.lookup import EntityLookup
-from graphmem.retrieval.reinforcement import ReinforcementBuffer
-from graphmem.retrieval.rerank import CrossEncoderReranker
 from graphmem.service.consolidations import ConsolidationService, schedule_nightly_consolidation
 from graphmem.service.context import ContextService
 from graphmem.service.entities import EntityService
 from graphmem.service.importing import Importer
-from graphmem.service.jobs import ERASURE_JOB, JobService
 from graphmem.service.keys import KeyService
 from graphmem.service.maintenance import MaintenanceService, schedule_maintenance
 from graphmem.service.memories import MemoryService
@@ -58,47 +53,7 @@ from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
 from graphmem.store.keys import KeyStore
 from graphmem.store.runs import RunStore
-from graphmem.store.search import SearchStore
 from graphmem.store.transfer import TransferStore
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievalComponents:
-    """The components of retrieval and context that services and benchmarks share."""
-
-    store: SearchStore
-    reinforcement: ReinforcementBuffer
-    search: HybridSearch
-    lookup: EntityLookup
-    contexts: ContextService
-    learner: ContextLearner
-
-    @classmethod
-    def build(cls, components: Components) -> RetrievalComponents:
-        """Build them from the shared components."""
-        settings, clock, graph = components.settings, components.clock, components.graph
-        store = SearchStore(graph)
-        names = EntityNameCache(store, components.facts, clock)
-        reinforcement = ReinforcementBuffer(components.facts, clock)
-        search = HybridSearch(
-            store,
-            components.entities,
-            components.episodes,
-            names,
-            reinforcement,
-            components.embedder,
-            clock,
-            rrf_k=settings.rrf_k,
-            reranker=CrossEncoderReranker(settings.rerank_model) if settings.rerank_model else None,
-            languages=settings.query_languages,
-        )
-        lookup = EntityLookup(store, names, reinforcement, clock, settings.cache_url)
-        context_store = ContextStore(graph, clock)
-        contexts = ContextService(context_store, search, reinforcement, components.profiles, clock)
-        learner = ContextLearner(
-            context_store, components.episodes, lookup, components.policy, components.profiles, clock
-        )
-        return cls(store, reinforcement, search, lookup, contexts, learner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +69,16 @@ class ConsolidationComponents:
         """Build them from the shared components."""
         settings, graph = components.settings, components.graph
         runs = RunStore(graph)
-        limits = LossLimits(
-            settings.consolidation_max_ended, settings.consolidation_min_text, settings.consolidation_free_ended
-        )
         executor = RunExecutor(
-            graph, components.facts, components.entities, runs, components.embedder, components.policy, limits
+            graph,
+            components.facts,
+            components.entities,
+            runs,
+            components.embedder,
+            components.policy,
+            LossLimits(
+                settings.consolidation_max_ended, settings.consolidation_min_text, settings.consolidation_free_ended
+            ),
         )
         discovery = Discovery(
             graph,
@@ -134,27 +94,26 @@ class ConsolidationComponents:
 class Services:
     """The services of one process, which the HTTP API, the command line, MCP and `GraphMemory` call."""
 
-    def __init__(
-        self,
-        components: Components,
-        jobs: JobRunner,
-        retrieval: RetrievalComponents,
-        consolidation: ConsolidationComponents,
-    ) -> None:
+    def __init__(self, components: Components, jobs: JobRunner, consolidation: ConsolidationComponents) -> None:
         settings, clock, graph = components.settings, components.clock, components.graph
         facts, entities, episodes = components.facts, components.entities, components.episodes
+        policy, profiles = components.policy, components.profiles
+        retrieval = RetrievalComponents.build(components)
+        context_store = ContextStore(graph, clock)
         runs = consolidation.runs
         self.components = components
         self.idempotency = components.idempotency
         self.inbox = Inbox(
             episodes,
             components.embedder,
-            components.policy,
+            policy,
             jobs,
             queue_observation=partial(_queue_observation, jobs),
             summaries=components.model is not None,
         )
-        self.jobs = JobService(jobs)
+        self.jobs = jobs
+        self.contexts = ContextService(context_store, retrieval.search, retrieval.reinforcement, profiles, clock)
+        self.learner = ContextLearner(context_store, episodes, retrieval.lookup, policy, profiles, clock)
         self.memories = MemoryService(
             components.memory_writer,
             facts,
@@ -162,12 +121,10 @@ class Services:
             clock,
             settings.max_memories_per_save,
             [runs.erase_memory, self.idempotency.erase_memory],
-            [self.jobs.erase_memory_traces, retrieval.learner.erase_memory_traces],
+            [MemoryTraceEraser(jobs).erase, self.learner.erase_memory_traces],
         )
         self.entities = EntityService(entities, facts, retrieval.store, clock)
         self.retrieval = RetrievalService(retrieval.search, retrieval.lookup, retrieval.reinforcement)
-        self.contexts = retrieval.contexts
-        self.learner = retrieval.learner
         self.storage = StorageMeter(graph)
         self.messages = MessageService(self.inbox, episodes, jobs, settings.extraction)
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
@@ -195,7 +152,7 @@ class Services:
         clock: Clock = utc_now,
         progress: StartupProgress = None,
     ) -> AsyncIterator[Services]:
-        """Open the service for `async with`; with `worker` this process also runs jobs.
+        """Open the services for `async with`; with `worker` this process also runs jobs.
 
         `embedder` and `model` replace those of the settings; whoever passes them closes them.
         """
@@ -207,7 +164,7 @@ class Services:
             await JobRunner.open(settings) as jobs,
         ):
             consolidation = ConsolidationComponents.build(components)
-            services = cls(components, jobs, RetrievalComponents.build(components), consolidation)
+            services = cls(components, jobs, consolidation)
             try:
                 if worker:
                     await jobs.start_worker(_build_job_handlers(services, jobs, consolidation))
@@ -246,7 +203,15 @@ def _build_job_handlers(
         model=components.model,
         zone=components.settings.timezone,
     )
-    consolidation_job = build_consolidation_job(components, jobs, consolidation)
+    consolidation_job = ConsolidationJob(
+        components.graph,
+        consolidation.runs,
+        consolidation.discovery,
+        ProposalAnalyser(components.graph, components.model, load_prompts()),
+        consolidation.executor,
+        components.clock,
+        jobs,
+    )
     maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner)
     return [
         JobHandler(EXTRACTION_JOB, extraction.run),
@@ -258,19 +223,8 @@ def _build_job_handlers(
         JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
         JobHandler(MAINTENANCE_JOB, maintenance.handle),
         JobHandler(ARCHIVE_JOB, maintenance.handle_archive),
-        JobHandler(ERASURE_JOB, services.jobs.handle_erasure_job),
+        JobHandler(ERASURE_JOB, MemoryTraceEraser(jobs).handle),
     ]
-
-
-def build_consolidation_job(
-    components: Components, jobs: JobRunner, consolidation: ConsolidationComponents
-) -> ConsolidationJob:
-    """Return the job that does consolidation runs."""
-    graph = components.graph
-    analyser = ProposalAnalyser(graph, components.model, load_prompts())
-    return ConsolidationJob(
-        graph, consolidation.runs, consolidation.discovery, analyser, consolidation.executor, components.clock, jobs
-    )
 
 
 def build_maintenance_job(

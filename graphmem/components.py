@@ -15,6 +15,11 @@ from graphmem.embedding import Embedder, create_embedder
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.openai_model import OpenAILanguageModel
+from graphmem.retrieval.entity_name_cache import EntityNameCache
+from graphmem.retrieval.hybrid_search import HybridSearch
+from graphmem.retrieval.lookup import EntityLookup
+from graphmem.retrieval.reinforcement import ReinforcementBuffer
+from graphmem.retrieval.rerank import CrossEncoderReranker
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
@@ -22,6 +27,7 @@ from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from graphmem.store.idempotency import IdempotencyStore
 from graphmem.store.migrations import migrate
+from graphmem.store.search import SearchStore
 
 StartupProgress = Callable[[int, int], None] | None
 """Called with the bytes downloaded so far and in total: of Neo4j's jars, then of the embedding model's."""
@@ -134,3 +140,34 @@ async def open_components(
             profiles=profiles,
             memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalComponents:
+    """The components of retrieval that services and benchmarks share."""
+
+    store: SearchStore
+    reinforcement: ReinforcementBuffer
+    search: HybridSearch
+    lookup: EntityLookup
+
+    @classmethod
+    def build(cls, components: Components) -> RetrievalComponents:
+        """Build them from the shared components."""
+        settings, clock, graph = components.settings, components.clock, components.graph
+        store = SearchStore(graph)
+        names = EntityNameCache(store, components.facts, clock)
+        reinforcement = ReinforcementBuffer(components.facts, clock)
+        search = HybridSearch(
+            store,
+            components.entities,
+            components.episodes,
+            names,
+            reinforcement,
+            components.embedder,
+            clock,
+            rrf_k=settings.rrf_k,
+            reranker=CrossEncoderReranker(settings.rerank_model) if settings.rerank_model else None,
+            languages=settings.query_languages,
+        )
+        return cls(store, reinforcement, search, EntityLookup(store, names, reinforcement, clock, settings.cache_url))

@@ -85,7 +85,7 @@ async def collect_report(services: Services, owner: Owner) -> QuickstartReport:
 
 async def extraction_jobs(services: Services, owner: Owner) -> list[Job]:
     """Return the jobs that extracted from the user's messages, the newest first."""
-    return [job for job in await services.jobs.list(owner, limit=_MAX_JOBS) if job.kind == EXTRACTION_JOB.name]
+    return await services.jobs.list(owner.group_id, EXTRACTION_JOB, limit=_MAX_JOBS)
 
 
 async def _list_all(services: Services, owner: Owner, *, current: bool = False) -> list[Memory]:

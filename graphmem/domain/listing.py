@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import datetime
 from enum import StrEnum
 from typing import Generic, Literal, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from graphmem.domain.filters import MemoryFilters, SharedFilters, TagFilter
 from graphmem.domain.memory import MemoryTypeInput
 from graphmem.domain.tags import Tag
 from graphmem.domain.text import NonBlankText
+from graphmem.domain.times import Instant
 from graphmem.domain.types import Id
 from graphmem.errors import InvalidInput
 
 T = TypeVar("T")
+
+_INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
+_FOREIGN_CURSOR = "The cursor does not belong to this list: send `next_cursor` of a page with the same sort."
 
 
 class SortOrder(StrEnum):
@@ -71,6 +76,20 @@ class Page(BaseModel, Generic[T]):
     next_cursor: str | None = None
 
 
+def encode_time_cursor(time: datetime, item_id: str) -> str:
+    """Return the cursor of a list that is sorted by time, then by id."""
+    return encode_cursor(time.isoformat(), item_id)
+
+
+def decode_time_cursor(cursor: str) -> tuple[datetime, str]:
+    """Return the time and id that a cursor holds; raise InvalidInput when it is not a cursor of such a list."""
+    time, item_id = map(str, decode_cursor(cursor, (str, str)))
+    try:
+        return _INSTANT.validate_python(time), item_id
+    except ValidationError:
+        raise InvalidInput(_FOREIGN_CURSOR) from None
+
+
 def encode_cursor(*position: object) -> str:
     """Return a cursor for the position at which a page ended."""
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
@@ -90,5 +109,5 @@ def decode_cursor(cursor: str, element_types: tuple[type | tuple[type, ...], ...
             for element, element_type in zip(position, element_types, strict=True)
         )
     ):
-        raise InvalidInput("The cursor does not belong to this list: send `next_cursor` of a page with the same sort.")
+        raise InvalidInput(_FOREIGN_CURSOR)
     return position

@@ -154,14 +154,14 @@ class Inbox:
         waiting = sorted(await self._episodes.list_pending(), key=lambda each: (each.owner.group_id, each.job_id))
         resumed = 0
         for (owner, job_id), parts in groupby(waiting, key=lambda each: (each.owner, each.job_id)):
-            if await self._jobs.get(job_id) is None:
+            if await self._jobs.find(job_id) is None:
                 ids = [message_id for part in parts for message_id in part.message_ids]
                 await self._enqueue_extraction(owner, await self._episodes.load_messages(owner, ids), job_id)
                 resumed += 1
         return resumed
 
     async def _ensure_enqueued(self, owner: Owner, job_id: str) -> None:
-        if await self._jobs.get(job_id) is None:
+        if await self._jobs.find(job_id) is None:
             await self._enqueue_extraction(owner, await self._episodes.list_pending_of_job(owner, job_id), job_id)
 
     async def _enqueue_extraction(self, owner: Owner, messages: Sequence[Message], job_id: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job, JobStatus
 from graphmem.errors import Conflict, InvalidInput, JobStoreUnavailable, NotFound
 from graphmem.jobs.erasure import JobEraser
@@ -115,16 +116,24 @@ class JobRunner:
         log.info("job queued", extra={"kind": kind.name, "job_id": job_id})
         return job_id
 
-    async def get(self, job_id: str) -> Job | None:
+    async def find(self, job_id: str) -> Job | None:
         """Return the job of that id, or None."""
         return await asyncio.to_thread(self._store.get, job_id)
+
+    async def get(self, tenant: str, job_id: str) -> Job:
+        """Return a job of a tenant; raise NotFound for any other, and for jobs of the system."""
+        job = await self.find(job_id)
+        # The partition of a system job, such as `maintenance:acme`, may look like that of a user; it names none.
+        if job is None or job.partition != Owner(tenant, job.user_id or "").group_id:
+            raise NotFound("There is no such job.")
+        return job
 
     async def wait(self, job_id: str, timeout: float) -> Job:  # noqa: ASYNC109 - it answers instead of raising
         """Return the job once it is final, or as it is after `timeout` seconds; raise NotFound when there is none."""
         deadline = time.monotonic() + timeout
         pause = 0.02
         while True:
-            job = await self._get_or_raise(job_id)
+            job = await self.get(job_id)
             left = deadline - time.monotonic()
             if job.status.is_final or left <= 0:
                 return job
@@ -133,11 +142,11 @@ class JobRunner:
 
     async def retry(self, job_id: str) -> Job:
         """Queue a failed job again from the step that failed; raise NotFound, and Conflict when it has not failed."""
-        job = await self._get_or_raise(job_id)
+        job = await self.get(job_id)
         if job.status is not JobStatus.FAILED:
             raise Conflict(f"Job {job_id} is {job.status.value}; only a failed job can be retried.")
         await asyncio.to_thread(self._store.retry, job)
-        return await self._get_or_raise(job_id)
+        return await self.get(job_id)
 
     async def list(self, partition: str | None = None, kind: JobKind[Any] | None = None, limit: int = 50) -> list[Job]:
         """Return jobs, the newest first."""
@@ -191,9 +200,3 @@ class JobRunner:
     async def unschedule(self, name: str) -> None:
         """Remove a schedule; the jobs it has queued stay. Do nothing when there is none of that name."""
         await asyncio.to_thread(self._store.unschedule, name)
-
-    async def _get_or_raise(self, job_id: str) -> Job:
-        job = await self.get(job_id)
-        if job is None:
-            raise NotFound(f"There is no job {job_id}.")
-        return job

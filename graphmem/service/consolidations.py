@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
 from typing import Any
 
 from graphmem.consolidation.consolidation_job import (
@@ -30,7 +29,7 @@ from graphmem.domain.consolidation_models import (
     parse_proposals,
 )
 from graphmem.domain.identity import Owner, make_owner
-from graphmem.domain.listing import Page, decode_cursor, encode_cursor
+from graphmem.domain.listing import Page, decode_time_cursor, encode_time_cursor
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput
 from graphmem.jobs import JobRunner
@@ -110,8 +109,8 @@ class ConsolidationService:
     ) -> Page[ConsolidationRun]:
         """Return a page of runs without their proposals and changes, newest first."""
         owner = make_owner(tenant, user_id) if user_id is not None else None
-        runs = await self._runs.list_page(tenant, owner, _parse_cursor(cursor) if cursor else None, limit)
-        next_cursor = encode_cursor(runs[-1].created_at.isoformat(), runs[-1].id) if len(runs) == limit else None
+        runs = await self._runs.list_page(tenant, owner, decode_time_cursor(cursor) if cursor else None, limit)
+        next_cursor = encode_time_cursor(runs[-1].created_at, runs[-1].id) if len(runs) == limit else None
         return Page(items=runs, next_cursor=next_cursor)
 
     async def get(self, tenant: str, run_id: str) -> ConsolidationRun:
@@ -168,14 +167,6 @@ class ConsolidationService:
         # The run over all users does nothing itself: readers see the status of its parts.
         await self._runs.update(run_id, RunUpdate(status=RunStatus.SUCCEEDED, phase=RunPhase.DONE, finished_at=now))
         return run_id, parts
-
-
-def _parse_cursor(cursor: str) -> tuple[datetime, str]:
-    at, run_id = map(str, decode_cursor(cursor, (str, str)))
-    try:
-        return datetime.fromisoformat(at), run_id
-    except ValueError:
-        raise InvalidInput("The cursor belongs to another list: use the `next_cursor` of this one.") from None
 
 
 async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings) -> None:

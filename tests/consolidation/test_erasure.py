@@ -15,8 +15,8 @@ from graphmem.domain.profile import TenantProfiles
 from graphmem.errors import JobStoreUnavailable
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.jobs import JobHandler, JobKind, JobRunner, Steps
+from graphmem.jobs.memory_traces import ERASURE_JOB, ErasurePayload, MemoryTraceEraser
 from graphmem.jobs.store import JobStore
-from graphmem.service.jobs import ERASURE_JOB, ErasurePayload, JobService
 from graphmem.service.memories import MemoryService
 from graphmem.settings import Settings
 from tests.consolidation.conftest import ConsolidationHarness
@@ -36,7 +36,7 @@ def memories_of(harness: ConsolidationHarness, jobs: JobRunner) -> MemoryService
         harness.clock,
         500,
         erasures,
-        [JobService(jobs).erase_memory_traces],
+        [MemoryTraceEraser(jobs).erase],
     )
 
 
@@ -78,7 +78,7 @@ async def test_a_running_job_is_erased_when_it_ends(harness: ConsolidationHarnes
         late, _ = await jobs.list(harness.owner.group_id)
         assert late.kind == ERASURE_JOB.name
         await jobs.start_worker(
-            [JobHandler(recall_job, recall), JobHandler(ERASURE_JOB, JobService(jobs).handle_erasure_job)]
+            [JobHandler(recall_job, recall), JobHandler(ERASURE_JOB, MemoryTraceEraser(jobs).handle)]
         )
         assert (await jobs.wait(late.id, PATIENCE)).status is JobStatus.SUCCEEDED
     store = JobStore.open(settings)

@@ -302,7 +302,7 @@ async def test_the_caller_does_not_wait_for_the_model(harness: IngestionHarness)
     harness.model_answers(hangs(3))
     accepted = await harness.send("I have a cat")
     assert accepted.job_id
-    assert (await harness.jobs.get(accepted.job_id)) is not None
+    assert await harness.jobs.find(accepted.job_id)
     assert harness.server.requests == [] or await harness.current_contents() == []
     job = await harness.wait_for_job(accepted.job_id)
     assert job.status is JobStatus.FAILED

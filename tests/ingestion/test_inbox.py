@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.job import JobStatus
+from graphmem.domain.listing import encode_cursor
 from graphmem.domain.session import MessageIn, MessagesIn, SessionIn
-from graphmem.errors import Conflict, NotFound
+from graphmem.errors import Conflict, InvalidInput, NotFound
 from graphmem.service.messages import MessageService
 from tests.ingestion.conftest import IngestionHarness, candidate, extraction, message_at
 
@@ -138,7 +139,7 @@ async def test_a_crash_between_storing_and_queueing_loses_no_message(harness: In
     )
     job_id = "0f2d8b7e-" + harness.owner.tenant[1:5] + "-4000-8000-" + harness.owner.tenant[1:]
     await harness.episodes.append_messages(harness.owner, "s1", [turn], job_id=job_id)
-    assert await harness.jobs.get(job_id) is None
+    assert await harness.jobs.find(job_id) is None
     harness.model_answers(extraction(candidate("User has a cat")))
     assert await harness.inbox.requeue_unread() >= 1
     await harness.wait_for_job(job_id)
@@ -207,6 +208,12 @@ async def test_pages_of_sessions_and_messages_go_on_where_they_ended(harness: In
     page = await harness.conversations.list_messages(harness.owner, "s1", limit=1)
     after = await harness.conversations.list_messages(harness.owner, "s1", limit=1, cursor=page.next_cursor)
     assert [each.content for each in [*page.items, *after.items]] == ["hi from s1", "and more"]
+
+
+@pytest.mark.parametrize("position", [("soon", "s1"), ("2026-05-01T12:00:00", "s1"), (1, "s1"), ("s1",)])
+async def test_a_cursor_of_another_list_is_refused(harness: IngestionHarness, position: tuple[object, ...]) -> None:
+    with pytest.raises(InvalidInput, match="does not belong to this list"):
+        await harness.conversations.list_sessions(harness.owner, cursor=encode_cursor(*position))
 
 
 async def test_another_users_session_is_not_found(harness: IngestionHarness) -> None:

@@ -87,7 +87,7 @@ async def test_forget_stops_running_and_queued_jobs_first(
     await entered.wait()
     assert await runner.forget("alice") == 2
     assert ended.is_set()
-    assert await runner.get(running) is None
+    assert await runner.find(running) is None
     assert places_containing(settings, SECRET_TEXT) == []
 
 
@@ -104,7 +104,7 @@ async def test_forget_stops_a_job_running_in_another_process(
     after = await front.enqueue(kind("three"), JobInput(text="Ada"))
     assert (await front.wait(after, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
     assert "passed" not in worker_process.lines()
-    assert await front.get(job_id) is None
+    assert await front.find(job_id) is None
     assert places_containing(settings, SECRET_TEXT) == []
 
 

@@ -320,7 +320,7 @@ async def test_old_finished_jobs_are_pruned_and_young_or_waiting_ones_stay(open_
     await gate.inside.acquire()
     assert await runner.prune(datetime.now(UTC) - timedelta(days=1)) == 0
     assert await runner.prune(datetime.now(UTC) + timedelta(days=1)) == 1
-    assert await runner.get(done) is None
+    assert await runner.find(done) is None
     assert (await runner.get(waiting)).status is JobStatus.RUNNING
     gate.open()
     assert (await runner.wait(waiting, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
@@ -336,7 +336,7 @@ async def test_invalid_requests_are_rejected_with_a_reason(open_runner: OpenRunn
         await runner.wait("nobody", 1)
     with pytest.raises(ConfigurationError, match="already runs jobs"):
         await open_runner({"shout_text": shout_text})
-    assert await runner.get("nobody") is None
+    assert await runner.find("nobody") is None
     await runner.wait(await runner.enqueue(kind("shout_text"), JobInput(text="still works")), TIMEOUT_SECONDS)
 
 
