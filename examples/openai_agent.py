@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import sys
+from typing import Any
 
 from openai import AsyncOpenAI
 
@@ -18,37 +19,41 @@ MODEL = os.environ.get("GRAPHMEM_LLM_MODEL", "gpt-4.1-mini")
 TOOLS = {"save_memory", "search_memory"}
 
 
-async def reply(memory, user_id, question):
+async def reply(memory: GraphMemory, user_id: str, question: str) -> str | None:
     """Answer a question from the user's memory, and save what the user asks to be remembered."""
     async with open_tool_client(memory, user_id) as tools:
-        functions = [
+        functions: list[Any] = [
             {
                 "type": "function",
-                "function": {"name": t.name, "description": t.description, "parameters": t.input_schema},
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
             }
-            for t in (await tools.list_tools()).tools
-            if t.name in TOOLS
+            for tool in (await tools.list_tools()).tools
+            if tool.name in TOOLS
         ]
-        messages = [{"role": "system", "content": tools.instructions}, {"role": "user", "content": question}]
+        messages: list[Any] = [
+            {"role": "system", "content": tools.instructions},
+            {"role": "user", "content": question},
+        ]
         while True:
             completion = await AsyncOpenAI().chat.completions.create(model=MODEL, messages=messages, tools=functions)
             message = completion.choices[0].message
-            if not message.tool_calls:
+            calls: list[Any] | None = message.tool_calls
+            if not calls:
                 return message.content
             messages.append(message.model_dump(include={"role", "content", "tool_calls"}, exclude_none=True))
-            for call in message.tool_calls:
+            for call in calls:
                 result = await tools.call_tool(call.function.name, json.loads(call.function.arguments))
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": result_text(result)})
 
 
-def result_text(result):
+def result_text(result: Any) -> str | None:
     """Return the text of a tool's result, without the ids and times that this agent does not need."""
     content = result.structured_content or {"hint": result.content[0].text}
     memories = "\n".join(memory["content"] for memory in content.get("memories", []))
     return memories or content.get("confirmation") or content.get("reason") or content.get("hint")
 
 
-async def main(user_id, question):
+async def main(user_id: str, question: str) -> None:
     """Answer one question."""
     async with GraphMemory.open() as memory:
         print(await reply(memory, user_id, question))

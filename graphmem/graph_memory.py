@@ -133,7 +133,7 @@ async def _list_session_messages(call: Call[PageQuery]) -> Page[Message]:
 
 
 async def _retry_job(call: Call[None]) -> Job:
-    job = await call.services.jobs.get(call.tenant, call.resource_id)
+    job = await call.services.jobs.get_for_tenant(call.tenant, call.resource_id)
     return await call.services.jobs.retry(job.id)
 
 
@@ -243,7 +243,7 @@ class GraphMemory:
             call.owner, call.resource_id, call.parameters.score, call.parameters.text
         ),
     )
-    job = Method(operations.job, lambda call: call.services.jobs.get(call.tenant, call.resource_id))
+    job = Method(operations.job, lambda call: call.services.jobs.get_for_tenant(call.tenant, call.resource_id))
     retry_job = Method(operations.retry_job, _retry_job)
     trigger_extraction = Method(
         operations.trigger_extraction,

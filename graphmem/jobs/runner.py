@@ -120,11 +120,18 @@ class JobRunner:
         """Return the job of that id, or None."""
         return await asyncio.to_thread(self._store.get, job_id)
 
-    async def get(self, tenant: str, job_id: str) -> Job:
-        """Return a job of a tenant; raise NotFound for any other, and for jobs of the system."""
+    async def get(self, job_id: str) -> Job:
+        """Return the job of that id; raise NotFound when there is none."""
         job = await self.find(job_id)
+        if job is None:
+            raise NotFound("There is no such job.")
+        return job
+
+    async def get_for_tenant(self, tenant: str, job_id: str) -> Job:
+        """Return a job of a tenant; raise NotFound for any other, and for jobs of the system."""
+        job = await self.get(job_id)
         # The partition of a system job, such as `maintenance:acme`, may look like that of a user; it names none.
-        if job is None or job.partition != Owner(tenant, job.user_id or "").group_id:
+        if job.partition != Owner(tenant, job.user_id or "").group_id:
             raise NotFound("There is no such job.")
         return job
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
+from collections import defaultdict
 from datetime import timedelta
 from typing import Any
 
@@ -124,7 +124,7 @@ METRIC_TYPES = {
 
 async def read_metrics(admin: httpx.AsyncClient) -> dict[str, float]:
     """The value of each metric, over all its labels."""
-    values: Counter[str] = Counter()
+    values: dict[str, float] = defaultdict(float)
     for line in (await admin.get("/metrics")).text.splitlines():
         if sample := re.match(r"graphmem_(\w+)(?:\{[^}]*\})? (\S+)$", line):
             values[sample[1]] += float(sample[2])

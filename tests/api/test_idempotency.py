@@ -142,7 +142,7 @@ async def stored_requests(graph: Graph, tenant: str) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("key", ["", "two words", "x" * 256, "schlüssel"])
 async def test_malformed_idempotency_key_is_422(agent: httpx.AsyncClient, key: str) -> None:
-    answer = await agent.post(MEMORIES, json=SAVE_BODY, headers={"Idempotency-Key": key.encode()})
+    answer = await agent.post(MEMORIES, json=SAVE_BODY, headers={b"Idempotency-Key": key.encode()})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["loc"] == ["header", "Idempotency-Key"]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import httpx
 import pytest
 
 from graphmem.bootstrap import Services
-from graphmem.store.driver import Graph
+from graphmem.store.driver import Graph, Transaction
 from tests.api.conftest import FIRST_KEY, Caller
 
 SAVE_BODY = {"memories": [{"content": "Mara likes tea"}]}
@@ -16,7 +17,7 @@ SAVE_BODY = {"memories": [{"content": "Mara likes tea"}]}
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Basic abc", "Bearer wrong", "Bearer schlüssel"])
 async def test_without_a_valid_key_every_call_is_401(anonymous: httpx.AsyncClient, header: str | None) -> None:
-    headers = {"Authorization": header.encode()} if header is not None else {}
+    headers = {b"Authorization": header.encode()} if header is not None else {}
     answer = await anonymous.get("/v1/users/mara/memories", headers=headers)
     assert answer.status_code == 401
     assert answer.headers["content-type"] == "application/problem+json"
@@ -52,8 +53,8 @@ async def test_key_is_shown_once_stored_hashed_and_revoked_immediately(
         "created_at": key["created_at"],
     } in listed
 
-    async def stored(transaction: object) -> list[dict[str, object]]:
-        return await transaction.run_text("MATCH (k:ApiKey {id: $id}) RETURN k {.*} AS k", {"id": key["id"]})  # type: ignore[attr-defined]
+    async def stored(transaction: Transaction) -> list[dict[str, Any]]:
+        return await transaction.run_text("MATCH (k:ApiKey {id: $id}) RETURN k {.*} AS k", {"id": key["id"]})
 
     assert key["key"] not in str(await graph.read(stored))
 

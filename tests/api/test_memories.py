@@ -129,7 +129,7 @@ async def test_pagination_has_no_gap_or_repeat(agent: httpx.AsyncClient, sort: s
     seen: list[dict[str, Any]] = []
     cursor = None
     while True:
-        params = {"sort": sort, "limit": 4, **({"cursor": cursor} if cursor else {})}
+        params: dict[str, str | int] = {"sort": sort, "limit": 4, **({"cursor": cursor} if cursor else {})}
         page = (await agent.get(MEMORIES, params=params)).json()
         seen += page["items"]
         cursor = page["next_cursor"]

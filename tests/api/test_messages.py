@@ -140,6 +140,6 @@ async def test_maintenance_jobs_are_not_readable_by_a_tenant_named_maintenance(
 ) -> None:
     """The partition of a tenant's maintenance reads like that of a user: `maintenance:<tenant>`."""
     assert (await admin.post("/v1/admin/maintenance", json={"tasks": ["decay"]})).status_code == 200
-    [job] = await services.jobs.list(Owner("maintenance", tenant))
+    [job] = await services.jobs.list(Owner("maintenance", tenant).group_id)
     stranger = await caller("admin", of="maintenance")
     assert (await stranger.get(f"/v1/jobs/{job.id}")).status_code == 404

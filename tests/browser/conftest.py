@@ -117,7 +117,8 @@ class Page:
             except Exception:
                 return None
 
-        found: T = WebDriverWait(self.driver, WAIT_SECONDS, 0.05).until(safe, f"{what}; the page: {self.text()[:1500]}")
+        found = WebDriverWait(self.driver, WAIT_SECONDS, 0.05).until(safe, f"{what}; the page: {self.text()[:1500]}")
+        assert found is not None
         return found
 
     def text(self) -> str:

@@ -42,8 +42,13 @@ async def server(neo4j_folder: Path, service: Service, owner: Owner, tmp_path: P
         return
     settings = Settings()
     async with await EmbeddedNeo4j.start_or_join(tmp_path, settings.cache_dir, mirror=settings.jar_mirror) as own:
-        connection = {"neo4j_uri": own.info.uri, "neo4j_user": own.info.user, "neo4j_password": own.info.password}
-        async with Services.open(Settings(**connection, data_dir=tmp_path / "data"), worker=False) as memory:
+        connected = Settings(
+            neo4j_uri=own.info.uri,
+            neo4j_user=own.info.user,
+            neo4j_password=own.info.password,
+            data_dir=tmp_path / "data",
+        )
+        async with Services.open(connected, worker=False) as memory:
             await memory.memories.save(owner, STORED_MEMORIES)
         yield own.info
 

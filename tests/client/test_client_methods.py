@@ -25,7 +25,7 @@ MESSAGES = [
 
 
 async def test_a_memory_is_added_searched_updated_and_its_history_read(agent: AsyncClient) -> None:
-    saved = await agent.add("mara", [MemoryIn(content="Mara likes oolong tea", type="preference"), "Mara has a dog"])  # type: ignore[arg-type]
+    saved = await agent.add("mara", [MemoryIn(content="Mara likes oolong tea", type="preference"), "Mara has a dog"])
     assert [result.action for result in saved] == [SaveAction.INSERT, SaveAction.INSERT]
     tea = saved[0].memory
     assert isinstance(tea, Memory)

@@ -143,7 +143,7 @@ def test_the_package_exports_the_public_names() -> None:
     ]
     assert all(getattr(graphmem, name).__name__ == name for name in graphmem.__all__ if name != "__version__")
     with pytest.raises(AttributeError):
-        _ = graphmem.Nothing  # type: ignore[attr-defined]
+        _ = graphmem.Nothing
 
 
 PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}

@@ -173,7 +173,7 @@ def _error_classes(kind: type[GraphmemError]) -> list[type[GraphmemError]]:
 def test_every_error_is_restored_from_its_response(kind: type[GraphmemError]) -> None:
     document = make_problem_response("/v1", kind.status, kind.title, "Why.", errors=[{"loc": ["a"], "msg": "b"}])
     error = error_from_response(
-        httpx.Response(document.status_code, content=document.body, headers={"Retry-After": "3"})
+        httpx.Response(document.status_code, content=bytes(document.body), headers={"Retry-After": "3"})
     )
     assert issubclass(kind, type(error))
     assert (error.status, error.title) == (kind.status, kind.title)

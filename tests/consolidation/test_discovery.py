@@ -116,7 +116,7 @@ def test_the_cold_memory_policy_is_configurable() -> None:
 
 @pytest.mark.req("UMB-17")
 def test_an_old_memory_without_neighbours_is_left_alone_and_considered_once() -> None:
-    old = {"is_new": False, "created_at": NOW - timedelta(days=30)}
+    old: dict[str, Any] = {"is_new": False, "created_at": NOW - timedelta(days=30)}
     assert plan_batches([candidate("a", 0.0, **old), candidate("b", 2.0, **old)], NOW, 25, 400) == DiscoveryResult(
         [], ["a", "b"]
     )
@@ -127,7 +127,7 @@ def test_an_old_memory_without_neighbours_is_left_alone_and_considered_once() ->
 
 @pytest.mark.req("UMB-17")
 def test_a_memory_considered_before_joins_a_similar_one_now() -> None:
-    old = {"is_new": False, "created_at": NOW - timedelta(days=30)}
+    old: dict[str, Any] = {"is_new": False, "created_at": NOW - timedelta(days=30)}
     found = plan_batches(
         [candidate("before", considered_for_compression=True, **old), candidate("now", 0.1, **old)], NOW, 25, 400
     )

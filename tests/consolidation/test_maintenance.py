@@ -300,7 +300,7 @@ async def test_compression_summarizes_then_archives_messages(
                 done = await maintenance.run(harness.owner.tenant, [MaintenanceTask.COMPRESS])
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "2", model) as maintenance:
                 again = await maintenance.run(harness.owner.tenant, [MaintenanceTask.COMPRESS])
-    assert (done[MaintenanceTask.COMPRESS], again["compress"]) == ({"sessions": 1}, {})
+    assert (done[MaintenanceTask.COMPRESS], again[MaintenanceTask.COMPRESS]) == ({"sessions": 1}, {})
     assert await message_texts(harness, episodes) == []
     assert (await episodes.get_session(harness.owner, "s")).summary == "Mara collects maps."
     assert "Mara collects maps." in await current(harness), "the summary is also a memory"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Unpack
 
 import pytest
 
 from graphmem.domain.consolidation_models import ConsolidationRun, RunStatus
 from graphmem.domain.decay import RetrievalCount
 from graphmem.domain.entity import EntityIn
+from graphmem.domain.fact import FactChanges
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.memory import Memory
 from graphmem.errors import Conflict, Gone, NotFound
@@ -23,7 +24,7 @@ async def diet(harness: ConsolidationHarness) -> tuple[list[Memory], Consolidati
     return memories, await harness.execute(merge(memories, DIET))
 
 
-async def patch(harness: ConsolidationHarness, memory_id: str, **changes: Any) -> Memory:
+async def patch(harness: ConsolidationHarness, memory_id: str, **changes: Unpack[FactChanges]) -> Memory:
     return await harness.facts.update_memory(harness.owner, memory_id, lambda ledger: ledger.amend(memory_id, changes))
 
 

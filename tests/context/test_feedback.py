@@ -44,11 +44,13 @@ async def test_each_score_updates_confidence_and_preferences(
 ) -> None:
     reply = await store_question_and_reply(harness)
     result = await harness.learner.learn_from_feedback(harness.owner, reply.id, score)
-    assert (result.verdict, result.confidence) == (verdict, pytest.approx(confidence))
+    assert result.verdict == verdict
+    assert result.confidence == pytest.approx(confidence)
     assert result.intent_confidence == (pytest.approx(intent_confidence) if intent_confidence else None)
     assert len(result.preferences) == len(await harness.contexts.list_preferences(harness.owner)) == learned
     (stored,) = await harness.episodes.load_messages(harness.owner, [reply.id])
-    assert (stored.feedback_score, stored.confidence) == (score, pytest.approx(confidence))
+    assert stored.feedback_score == score
+    assert stored.confidence == pytest.approx(confidence)
     known = await stored_intents(harness)
     if intent_confidence is None:
         assert known == []
@@ -89,7 +91,8 @@ async def test_a_second_positive_feedback_raises_confidence(finance_harness: Con
         reply = (await harness.add_messages(session_id, "What ROI is it", "5 %"))[1]
         await harness.learner.learn_from_feedback(harness.owner, reply.id, 5)
     (style,) = await harness.contexts.list_preferences(harness.owner)
-    assert (style.frequency, style.confidence_score) == (2, pytest.approx(0.7))
+    assert style.frequency == 2
+    assert style.confidence_score == pytest.approx(0.7)
 
 
 @pytest.mark.req("TRUE-22")

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from graphmem.domain.behavior_patterns import PatternType
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.session import MessageIn
 from tests.context.conftest import ContextHarness
@@ -37,7 +38,7 @@ async def test_a_repeated_pattern_is_counted_and_a_vanished_one_deactivated(harn
     first = await harness.contexts.list_patterns(harness.owner)
     harness.clock.advance(timedelta(days=1))
     again = {pattern.pattern_type: pattern for pattern in await harness.learner.detect_patterns(harness.owner)}
-    frequency = again["query_frequency"]
+    frequency = again[PatternType.QUERY_FREQUENCY]
     assert (frequency.occurrence_count, frequency.id) == (2, first[0].id)
     assert frequency.first_detected < frequency.last_detected == harness.clock()
     harness.clock.advance(timedelta(days=60))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from pydantic import BaseModel
 
 from graphmem.context.patterns import (
     find_concerns,
@@ -14,8 +15,17 @@ from graphmem.context.patterns import (
     find_query_frequency,
     find_time_of_day,
 )
-from graphmem.domain.behavior_patterns import ConcernData, UserTurn
+from graphmem.domain.behavior_patterns import (
+    ConcernData,
+    DetectedPattern,
+    GoalFocusData,
+    QueryFrequencyData,
+    TimeOfDayData,
+    UserTurn,
+)
 from graphmem.domain.profile import load_profile
+
+DataT = TypeVar("DataT", bound=BaseModel)
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 GENERAL, FINANCE = load_profile("general"), load_profile("finance")
@@ -34,13 +44,18 @@ def daily_turns(days: int, per_day: int = 1, **fields: Any) -> list[UserTurn]:
     ]
 
 
+def data_of(pattern: DetectedPattern, model: type[DataT]) -> DataT:
+    assert isinstance(pattern.data, model)
+    return pattern.data
+
+
 @pytest.mark.req("TRUE-14")
 def test_six_active_days_show_no_query_frequency_and_seven_do() -> None:
     assert find_query_frequency(daily_turns(6, 5)) == []
     (found,) = find_query_frequency(daily_turns(7))
     assert found.confidence == pytest.approx(7 / 30)
     assert found.description == "User typically asks 1 question per day"
-    assert found.data.active_days == 7
+    assert data_of(found, QueryFrequencyData).active_days == 7
 
 
 @pytest.mark.req("TRUE-14")
@@ -51,12 +66,14 @@ def test_query_frequency_reports_typical_day_and_common_intents() -> None:
         *daily_turns(1, 2, intent="weather"),
     ]
     (found,) = find_query_frequency(busy)
-    assert found.data.typical_daily == 3
-    assert found.data.avg_daily == pytest.approx(21 / 7)
-    assert found.data.common_intents == ["spending_analysis", "weather", "planning"]
+    usual = data_of(found, QueryFrequencyData)
+    assert usual.typical_daily == 3
+    assert usual.avg_daily == pytest.approx(21 / 7)
+    assert usual.common_intents == ["spending_analysis", "weather", "planning"]
     assert "3 questions per day" in found.description
     many = [turn for number in range(6) for turn in daily_turns(7, 6 - number, intent=f"intent{number}")]
-    assert find_query_frequency(many)[0].data.common_intents == [f"intent{number}" for number in range(5)]
+    usual = data_of(find_query_frequency(many)[0], QueryFrequencyData)
+    assert usual.common_intents == [f"intent{number}" for number in range(5)]
 
 
 @pytest.mark.req("TRUE-14")
@@ -95,9 +112,9 @@ def test_spending_concerns_are_sorted_by_frequency_with_average_amount() -> None
         for number, amount in enumerate([900, "$1,100", "unknown", *[1000] * 9])
     ]
     found = find_concerns([*spending_turns(3), *dear], SPENDING)
-    assert [pattern.data.category for pattern in found] == ["Rent", "food"]
+    assert [data_of(pattern, ConcernData).category for pattern in found] == ["Rent", "food"]
     assert found[0].confidence == 1.0
-    assert found[0].data.avg_amount == 1000.0
+    assert data_of(found[0], ConcernData).avg_amount == 1000.0
 
 
 @pytest.mark.req("TRUE-15")
@@ -119,7 +136,9 @@ def test_a_goal_mentioned_three_times_is_a_focus() -> None:
     planned = user_turn(NOW, 3, plans=("new flat",))
     assert find_goal_focus(named) == []
     (found,) = find_goal_focus([*named, planned])
-    assert (found.data.goal, found.data.frequency, found.confidence) == ("New flat", 3, pytest.approx(0.3))
+    focus = data_of(found, GoalFocusData)
+    assert (focus.goal, focus.frequency) == ("New flat", 3)
+    assert found.confidence == pytest.approx(0.3)
 
 
 @pytest.mark.req("TRUE-13")
@@ -129,7 +148,8 @@ def test_ten_messages_half_of_them_within_four_hours_show_a_time_of_day() -> Non
     assert find_time_of_day([*evening, *spread]) == [], "nine messages are too few"
     (found,) = find_time_of_day([*evening, *spread, user_turn(NOW.replace(hour=15), 99)])
     assert found.confidence == 0.5
-    assert (found.data.start, found.data.end) == ("20:00", "00:00")
+    evenings = data_of(found, TimeOfDayData)
+    assert (evenings.start, evenings.end) == ("20:00", "00:00")
     scattered = [user_turn(NOW.replace(hour=hour, minute=30), hour) for hour in range(0, 24, 2)]
     assert find_time_of_day(scattered) == [], "no four hours hold half of them"
 
@@ -138,7 +158,8 @@ def test_ten_messages_half_of_them_within_four_hours_show_a_time_of_day() -> Non
 def test_time_of_day_wraps_around_midnight() -> None:
     late = [user_turn(NOW.replace(hour=hour % 24) - timedelta(days=hour), hour) for hour in [22, 23, 24, 25] * 3]
     (found,) = find_time_of_day(late)
-    assert (found.data.start, found.data.end, found.confidence) == ("22:00", "02:00", 1.0)
+    nights = data_of(found, TimeOfDayData)
+    assert (nights.start, nights.end, found.confidence) == ("22:00", "02:00", 1.0)
 
 
 @pytest.mark.req("TRUE-13")

@@ -58,19 +58,18 @@ def fact(memory_id: str, content: str = "Mara loves coffee", **fields: Any) -> F
 
 def candidate(content: str = "Mara hates coffee", told: str = "2026-05-01", **fields: Any) -> ValidatedCandidate:
     is_dated = "valid_at" in fields
-    extra = {name: fields.pop(name) for name in ("user_message_ids", "retracts") if name in fields}
+    extra: dict[str, Any] = {name: fields.pop(name) for name in ("user_message_ids", "retracts") if name in fields}
     source = MemorySourceIn(session_id="s1", message_ids=["m1"])
     memory = MemoryIn(**{"content": content, "predicate": "LIKES", "source": source, **fields})
-    return ValidatedCandidate(
-        **{
-            "memory": memory,
-            "sent_at": midnight(told),
-            "user_message_ids": ("m1",),
-            "retracts": False,
-            "is_dated": is_dated,
-        }
-        | extra
-    )
+    known: dict[str, Any] = {
+        "memory": memory,
+        "sent_at": midnight(told),
+        "user_message_ids": ("m1",),
+        "retracts": False,
+        "is_dated": is_dated,
+        **extra,
+    }
+    return ValidatedCandidate(**known)
 
 
 def decide(new: int, action: str, *known: int, **fields: Any) -> Decision:
@@ -87,7 +86,7 @@ def plan(
 ) -> ActionPlan:
     found = LinkingResult(
         entities=EntityIds(user="me", by_name_key={"bob": "bob", "trip to rome": "trip", "rome": "rome"}),
-        related=[each.memory_id for each in facts],
+        related=[known.memory_id for known in facts],
         related_by_candidate=related_by_candidate
         if related_by_candidate is not None
         else [list(range(len(facts))) for _ in candidates],
@@ -95,11 +94,11 @@ def plan(
     )
     same = linking.pop("same", [])
     answer = Reconciliation(decisions=list(decisions), same_entities=same) if decisions or same else None
-    return ActionPlanner(candidates, found, {each.memory_id: each for each in facts}, NAMES).plan(answer)
+    return ActionPlanner(candidates, found, {known.memory_id: known for known in facts}, NAMES).plan(answer)
 
 
 def closed(made: ActionPlan) -> list[str]:
-    return [each for save in made.saves for each in save.memory.supersedes]
+    return [memory_id for save in made.saves for memory_id in save.memory.supersedes]
 
 
 def test_a_supersession_ends_the_fact_at_the_message_time() -> None:
@@ -223,7 +222,7 @@ def test_a_superseded_fact_is_not_reinforced() -> None:
 
 
 def test_single_valued_is_dropped_beside_immutable_facts_and_model_inserts() -> None:
-    home = {"predicate": "LIVES_IN", "single_valued": True}
+    home: dict[str, Any] = {"predicate": "LIVES_IN", "single_valued": True}
     known = fact("f1", "Mara lives in Rome", predicate="LIVES_IN", object_id="rome")
     assert plan([candidate("Mara lives in Oslo", **home)], [known]).saves[0].memory.single_valued
     assert (
@@ -254,7 +253,7 @@ def test_an_unclear_name_means_only_one_of_its_options() -> None:
 
 def test_rules_alone_settle_only_verbatim_repeats_and_later_single_values() -> None:
     entities = EntityIds(user="me", by_name_key={"oslo": "oslo", "rome": "rome"})
-    home = {"predicate": "LIVES_IN", "single_valued": True, "object": EntityIn(name="Oslo")}
+    home: dict[str, Any] = {"predicate": "LIVES_IN", "single_valued": True, "object": EntityIn(name="Oslo")}
     rome = fact("f1", "Mara lives in Rome", predicate="LIVES_IN", object_id="rome", valid_at=midnight("2020-01-01"))
     assert is_settled_by_rules(candidate(), [], entities)
     assert is_settled_by_rules(candidate("Mara loves COFFEE."), [fact("f1")], entities)
@@ -301,9 +300,9 @@ def test_no_decision_changes_immutable_unrelated_or_foreign_facts(
     assert "fixed" not in ended
     assert "bobs" not in closed(made)
     assert "far" not in [deletion.memory_id for deletion in made.deletions]
-    done = [save.candidate_index for save in made.saves] + [
-        each.candidate_index for each in (*made.deletions, *made.vetoes)
-    ]
+    done = [save.candidate_index for save in made.saves]
+    done += [deletion.candidate_index for deletion in made.deletions]
+    done += [veto.candidate_index for veto in made.vetoes]
     assert set(done) == {0, 1, 2}
     assert all(len(save.reason) <= 220 for save in made.saves)
 

@@ -19,6 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from graphmem.domain.job import Job
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
 from tests.jobs.kinds import HandleJob, handlers_of
@@ -28,6 +29,11 @@ ROOT = Path(__file__).parents[2]
 
 
 OpenRunner = Callable[..., Awaitable[JobRunner]]
+
+
+async def get_job(runner: JobRunner, job_id: str) -> Job:
+    """The job of that id, which there is."""
+    return await runner.get(job_id)
 
 
 def _free_port() -> int:
@@ -48,7 +54,7 @@ class PostgresServer:
         if os.geteuid() == 0:  # Postgres refuses to run as root
             self._run |= {"user": "postgres", "group": "postgres", "extra_groups": []}
             shutil.chown(folder, "postgres", "postgres")
-        initdb = [binaries / "initdb", "-D", folder / "data", "-A", "trust", "-U", "graphmem", "--no-sync"]
+        initdb = [str(binaries / "initdb"), "-D", str(folder / "data"), "-A", "trust", "-U", "graphmem", "--no-sync"]
         subprocess.run(initdb, check=True, **self._run)
 
     @property
@@ -56,7 +62,7 @@ class PostgresServer:
         return f"postgresql://graphmem@127.0.0.1:{self._port}/postgres"
 
     def start(self) -> None:
-        self._process = subprocess.Popen([self._binaries / "postgres", *self._options], **self._run)
+        self._process = subprocess.Popen([str(self._binaries / "postgres"), *self._options], **self._run)
         _wait_until(self._answers)
 
     def stop(self) -> None:

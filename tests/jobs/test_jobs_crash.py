@@ -15,7 +15,7 @@ from graphmem.domain.job import Job, JobOutcome, JobStatus
 from graphmem.errors import JobStoreUnavailable
 from graphmem.jobs import JobRunner, Steps
 from graphmem.settings import Settings
-from tests.jobs.conftest import OpenRunner, PostgresServer, WorkerSubprocess, both_stores
+from tests.jobs.conftest import OpenRunner, PostgresServer, WorkerSubprocess, both_stores, get_job
 from tests.jobs.kinds import HandleJob, JobInput, Report, handlers_of, kind, open_worker
 
 TIMEOUT_SECONDS = 30
@@ -34,7 +34,7 @@ async def test_job_killed_after_each_step_runs_each_step_once(
     for step in ("one", "two", "three"):
         (worker_process.folder / f"kill-after-{step}").touch()
         assert await _run_until_killed(worker_process) == -signal.SIGKILL
-        assert (await front.get(job_id)).status is JobStatus.RUNNING
+        assert (await get_job(front, job_id)).status is JobStatus.RUNNING
     worker_process.start()
     job: Job = await front.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 4)
@@ -52,7 +52,7 @@ async def test_job_killed_inside_a_step_repeats_only_that_step(
     assert await _run_until_killed(worker_process) == -signal.SIGKILL
     worker_process.start()
     assert (await front.wait(behind, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
-    assert (await front.get(job_id)).status is JobStatus.SUCCEEDED
+    assert (await get_job(front, job_id)).status is JobStatus.SUCCEEDED
     steps = [line for line in worker_process.lines() if line != "ready"]
     assert steps == ["one", "two", "two", "three", "one", "two", "three"]
 
@@ -102,7 +102,7 @@ async def test_job_of_a_frozen_worker_is_recovered_and_its_late_result_is_ignore
     second = await front.enqueue(kind("three"), JobInput(text="Ada"))
     late = await front.wait(second, TIMEOUT_SECONDS)
     assert late.status in (JobStatus.SUCCEEDED, JobStatus.FAILED)
-    assert (await front.get(job_id)).actions == taken_over
+    assert (await get_job(front, job_id)).actions == taken_over
 
 
 async def test_claimed_job_that_never_started_is_requeued(open_runner: OpenRunner, settings: Settings) -> None:

@@ -11,7 +11,7 @@ from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.jobs import JobRunner, Steps
 from graphmem.jobs.store import JobStore
 from graphmem.settings import Settings
-from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores
+from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores, get_job
 from tests.jobs.kinds import JobInput, Report, kind
 
 TIMEOUT_SECONDS = 20
@@ -59,7 +59,7 @@ async def test_forget_leaves_no_residue_and_keeps_other_users(open_runner: OpenR
     assert await runner.forget("alice") == 8
     assert places_containing(settings, SECRET_TEXT) == []
     assert await runner.list("alice") == []
-    assert (await runner.get(others)).actions == [{"text": "bob knows alice" * 400}]
+    assert (await get_job(runner, others)).actions == [{"text": "bob knows alice" * 400}]
     again = await runner.enqueue(kind("write_secret"), JobInput(text="a new start"))
     assert (await runner.wait(again, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
@@ -155,7 +155,7 @@ async def test_erase_step_results_of_one_memory_keeps_the_jobs(open_runner: Open
     await runner.erase_step_results("t:mara", ["one"])
     await runner.erase_step_results("t:", ["3", SECRET_TEXT])
     for job_id, (_, memory_id, _) in zip(jobs, told, strict=True):
-        job = await runner.get(job_id)
+        job = await get_job(runner, job_id)
         assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"memory_id": memory_id}])
     store = JobStore.open(settings)
     assert [len(store.client.list_workflow_steps(job_id)) for job_id in jobs] == [0, 2, 2, 0]

@@ -23,7 +23,7 @@ from graphmem.errors import (
 )
 from graphmem.jobs import JobRunner, Steps
 from graphmem.settings import Settings
-from tests.jobs.conftest import OpenRunner, both_stores
+from tests.jobs.conftest import OpenRunner, both_stores, get_job
 from tests.jobs.kinds import JobInput, Report, kind, open_worker
 
 TIMEOUT_SECONDS = 20
@@ -67,6 +67,7 @@ async def test_a_job_ends_with_its_outcome_receipt_and_times(open_runner: OpenRu
     assert job.actions == [{"said": "HELLO", "pair": [1, 2]}]
     assert (job.receipt.llm_calls, job.receipt.prompt_tokens, job.error) == (1, 7, None)
     assert (job.user_id, job.session_id, job.partition) == ("a", "s1", "alice")
+    assert job.finished_at is not None
     assert job.finished_at >= job.created_at
     assert "partition" not in job.model_dump()
 
@@ -296,7 +297,7 @@ async def test_close_during_a_step_loses_nothing_and_repeats_no_finished_step(se
 async def test_runner_without_a_worker_only_enqueues(open_runner: OpenRunner) -> None:
     front = await open_runner()
     job_id = await front.enqueue(kind("shout_text"), JobInput(text="hi"))
-    assert (await front.get(job_id)).status is JobStatus.QUEUED
+    assert (await get_job(front, job_id)).status is JobStatus.QUEUED
     await open_runner({"shout_text": shout_text})
     assert (await front.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
@@ -321,7 +322,7 @@ async def test_old_finished_jobs_are_pruned_and_young_or_waiting_ones_stay(open_
     assert await runner.prune(datetime.now(UTC) - timedelta(days=1)) == 0
     assert await runner.prune(datetime.now(UTC) + timedelta(days=1)) == 1
     assert await runner.find(done) is None
-    assert (await runner.get(waiting)).status is JobStatus.RUNNING
+    assert (await get_job(runner, waiting)).status is JobStatus.RUNNING
     gate.open()
     assert (await runner.wait(waiting, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 

@@ -44,8 +44,9 @@ VERDICT = Verdict(keep=True, tone=Tone.DRY, kind="PLAN", notes=["tea"])
 
 
 def model_at(server: ScriptedServer, **options: Any) -> OpenAILanguageModel:
-    tries = {name: options.pop(name) for name in ("timeout", "attempts", "sleep") if name in options}
-    retries = RetryPolicy(**{"timeout": 5, "backoff": 0.01, **tries})
+    tries: dict[str, Any] = {"timeout": 5, "backoff": 0.01}
+    tries |= {name: options.pop(name) for name in ("timeout", "attempts", "sleep") if name in options}
+    retries = RetryPolicy(**tries)
     return OpenAILanguageModel(base_url=server.base_url, main_model="large", retries=retries, **options)
 
 

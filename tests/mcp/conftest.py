@@ -68,8 +68,9 @@ async def call_tool(client: Client, tool: str, **arguments: Any) -> dict[str, An
     """Call a tool and return its structured answer."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
-    assert result.structured_content is not None
-    return result.structured_content
+    answer: dict[str, Any] | None = result.structured_content
+    assert answer is not None
+    return answer
 
 
 async def call_tool_error(client: Client, tool: str, **arguments: Any) -> str:

@@ -53,7 +53,7 @@ def test_quickstart_runs_from_the_wheel_outside_the_repository(installed: Path, 
     try:
         printed = run_python(graphmem, "quickstart", "--json", cwd=tmp_path, timeout=300, **folders)
     finally:
-        run_python(graphmem, "db", "stop", cwd=tmp_path, **folders)
+        run_python(graphmem, "db", "stop", cwd=tmp_path, timeout=120, **folders)
     report = json.loads(printed)["report"]
     assert len(report["kept"]) > 20
     for answer in report["answers"]:

@@ -177,6 +177,7 @@ async def _proposals(harness: ConsolidationHarness, steps: list[tuple[str, int, 
     page, _ = await harness.entities.list_page(harness.owner, text=None, type=None, after=None, limit=100)
     entities = sorted(page, key=lambda entity: entity.name)
     found: list[dict[str, Any]] = []
+    given: dict[str, Any]
     for action, one, other in steps:
         first = rows[one % len(rows)]
         same_subject = [row for row in rows if row["subject_id"] == first["subject_id"] and row != first]

@@ -55,7 +55,7 @@ GARDEN: Sequence[dict[str, Any]] = (
 async def test_a_vector_of_integers_is_accepted(memory: Services, owner: Owner) -> None:
     """Servers of embeddings write 1.0 as 1."""
     await save(memory, owner, *GARDEN)
-    vector = [1, *[0] * (memory.components.embedder.dimension - 1)]
+    vector: list[float] = [1, *[0] * (memory.components.embedder.dimension - 1)]
     for filters in (
         FactFilters(valid_at=datetime.now(UTC)),
         FactFilters(valid_at=datetime.now(UTC), min_importance=0.0),

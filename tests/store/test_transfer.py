@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from typing import Any, Literal
 
 import pytest
 
@@ -27,7 +28,7 @@ async def save_sample_memories(memory: Services, owner: Owner) -> list[str]:
             MemoryIn(content="Mara planned a trip", type="plan"),
         ],
     )  # fmt: skip
-    ids = [each.memory.id for each in told if each.memory]
+    ids = [result.memory.id for result in told if result.memory]
     await memory.memories.patch(owner, ids[2], MemoryPatch(content="Mara loves tea", importance=0.9))
     await memory.memories.delete(owner, ids[3])
     return ids
@@ -35,7 +36,9 @@ async def save_sample_memories(memory: Services, owner: Owner) -> list[str]:
 
 @pytest.mark.req("QUINN-15")
 @pytest.mark.parametrize("form", ["json", "yaml"])
-async def test_export_after_forget_and_import_is_identical(memory: Services, owner: Owner, form: str) -> None:
+async def test_export_after_forget_and_import_is_identical(
+    memory: Services, owner: Owner, form: Literal["json", "yaml"]
+) -> None:
     ids = await save_sample_memories(memory, owner)
     before = await memory.transfer.export(owner, form)
     assert (await memory.transfer.forget(owner)).residue == 0
@@ -102,7 +105,7 @@ async def test_forgetting_one_user_keeps_the_others(memory: Services, owner: Own
     assert await memory.transfer.export(other) == before
 
 
-def corrupt_export(export: dict, corruption: str) -> dict:
+def corrupt_export(export: dict[str, Any], corruption: str) -> dict[str, Any]:
     version, entity = export["memories"][0], export["entities"][0]
     if corruption == "no time":
         version["properties"]["created_at"] = {"$time": "yesterday"}

@@ -12,8 +12,8 @@ from graphmem.text.word_lists import WESTERN_LANGUAGES
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
 
 
-def at(*day: int) -> int:
-    return int(datetime(*day, tzinfo=UTC).timestamp() * 1000)
+def at(year: int, month: int, day: int) -> int:
+    return int(datetime(year, month, day, tzinfo=UTC).timestamp() * 1000)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -63,7 +64,7 @@ class LedgerScenario:
 
 
 @pytest.mark.req("UMB-18", "GO-07")
-def test_newer_value_closes_older_at_its_valid_time():
+def test_newer_value_closes_older_at_its_valid_time() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)), lives_in("Malmö", year(2024)))
     assert scenario["Lund"].invalid_at == year(2024)
     assert scenario["Lund"].superseded_by == "Malmö"
@@ -73,7 +74,7 @@ def test_newer_value_closes_older_at_its_valid_time():
 
 
 @pytest.mark.req("QUINN-23")
-def test_supersession_keeps_the_old_version_and_adds_one_with_the_end():
+def test_supersession_keeps_the_old_version_and_adds_one_with_the_end() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)), lives_in("Malmö", year(2024)))
     versions = [fact for fact in scenario.ledger.created.values() if fact.memory_id == "Lund"]
     old, new = sorted(versions, key=lambda fact: fact.version)
@@ -81,7 +82,7 @@ def test_supersession_keeps_the_old_version_and_adds_one_with_the_end():
     assert (new.invalid_at, new.expired_at) == (year(2024), None)
 
 
-def test_late_arrival_is_inserted_into_history_without_changing_current():
+def test_late_arrival_is_inserted_into_history_without_changing_current() -> None:
     scenario = LedgerScenario().save_all(
         lives_in("Malmö", year(2024)), lives_in("Lund", year(2020)), lives_in("Ystad", year(2022))
     )
@@ -91,27 +92,27 @@ def test_late_arrival_is_inserted_into_history_without_changing_current():
     assert scenario["Ystad"].status is MemoryStatus.SUPERSEDED
 
 
-def test_equal_valid_times_let_the_later_arrival_win():
+def test_equal_valid_times_let_the_later_arrival_win() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)), lives_in("Malmö", year(2020)))
     assert scenario["Lund"].is_never_valid
     assert scenario.valid_ids_at(year(2020)) == ["Malmö"]
 
 
-def test_undated_values_supersede_in_arrival_order():
+def test_undated_values_supersede_in_arrival_order() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund"), lives_in("Malmö"))
     assert scenario["Lund"].valid_from == MIN_TIME
     assert scenario["Malmö"].valid_at == scenario["Lund"].invalid_at == scenario["Malmö"].created_at
     assert scenario.valid_ids_at(NOW + timedelta(days=1)) == ["Malmö"]
 
 
-def test_undated_value_starts_at_its_known_time_when_an_earlier_one_arrives():
+def test_undated_value_starts_at_its_known_time_when_an_earlier_one_arrives() -> None:
     scenario = LedgerScenario().save_all(lives_in("Malmö"), lives_in("Lund", year(2020)))
     assert scenario.valid_ids_at(year(2021)) == ["Lund"]
     assert scenario.valid_ids_at(NOW + timedelta(days=1)) == ["Malmö"]
     assert scenario["Malmö"].valid_at == scenario["Lund"].invalid_at
 
 
-def test_future_value_is_not_current_before_its_valid_time():
+def test_future_value_is_not_current_before_its_valid_time() -> None:
     scenario = LedgerScenario().save_all(lives_in("Malmö", year(2024)), lives_in("Oslo", year(2030)))
     assert scenario.valid_ids_at(NOW + timedelta(days=1)) == ["Malmö"]
     assert scenario["Malmö"].status_at(NOW + timedelta(days=1)) is MemoryStatus.ACTIVE
@@ -120,7 +121,7 @@ def test_future_value_is_not_current_before_its_valid_time():
 
 
 @pytest.mark.req("CASH-15")
-def test_repeated_statement_reinforces_the_existing_fact():
+def test_repeated_statement_reinforces_the_existing_fact() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", confidence=0.7, message_ids=("a",)))
     outcome = scenario.ledger.save(replace(lives_in("Lund", confidence=0.8, message_ids=("b",)), memory_id="again"))
     assert outcome.action == "reinforce"
@@ -130,7 +131,7 @@ def test_repeated_statement_reinforces_the_existing_fact():
     assert len(scenario.ledger.created) == 1
 
 
-def test_a_past_statement_can_become_valid_again():
+def test_a_past_statement_can_become_valid_again() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)), lives_in("Malmö", year(2022)))
     outcome = scenario.ledger.save(replace(lives_in("Lund", year(2024)), memory_id="back in Lund"))
     assert outcome.action == "supersede"
@@ -138,14 +139,14 @@ def test_a_past_statement_can_become_valid_again():
     assert scenario.valid_ids_at(year(2021)) == ["Lund"]
 
 
-def test_same_statement_for_now_and_future_never_holds_twice():
+def test_same_statement_for_now_and_future_never_holds_twice() -> None:
     scenario = LedgerScenario().save_all(lives_in("Oslo", year(2030), single_valued=False))
     scenario.ledger.save(replace(lives_in("Oslo", single_valued=False), memory_id="now"))
     assert scenario.valid_ids_at(year(2031)) == ["Oslo"]
     assert scenario.valid_ids_at(NOW + timedelta(days=1)) == ["now"]
 
 
-def test_supersedes_closes_the_named_memory_and_rejects_a_superseded_one():
+def test_supersedes_closes_the_named_memory_and_rejects_a_superseded_one() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", single_valued=False))
     outcome = scenario.ledger.save(lives_in("Malmö", year(2024), single_valued=False), ["Lund"])
     assert outcome.superseded == ("Lund",)
@@ -156,21 +157,22 @@ def test_supersedes_closes_the_named_memory_and_rejects_a_superseded_one():
 
 
 @pytest.mark.req("QUINN-21")
-def test_immutable_memory_rejects_every_change():
+def test_immutable_memory_rejects_every_change() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020), immutable=True))
-    for change in (
+    changes: list[Callable[[Ledger], object]] = [
         lambda ledger: ledger.save(lives_in("Malmö", year(2024))),
         lambda ledger: ledger.save(lives_in("Malmö", single_valued=False), ["Lund"]),
         lambda ledger: ledger.amend("Lund", {"importance": 1.0}),
         lambda ledger: ledger.delete("Lund"),
         lambda ledger: ledger.retire("Lund", "merged", "x", MemoryStatus.SUPERSEDED),
-    ):
+    ]
+    for change in changes:
         with pytest.raises(ImmutableMemory):
             change(scenario.ledger)
     assert scenario.valid_ids_at(NOW) == ["Lund"]
 
 
-def test_revert_reopens_the_memory_and_retires_its_replacement():
+def test_revert_reopens_the_memory_and_retires_its_replacement() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)), lives_in("Malmö", year(2024)))
     scenario.ledger.revert("Lund")
     assert scenario.valid_ids_at(NOW) == ["Lund"]
@@ -180,7 +182,7 @@ def test_revert_reopens_the_memory_and_retires_its_replacement():
         scenario.ledger.revert("Lund")
 
 
-def test_revert_is_rejected_while_the_replacement_is_superseded():
+def test_revert_is_rejected_while_the_replacement_is_superseded() -> None:
     scenario = LedgerScenario().save_all(
         lives_in("Lund", year(2020)), lives_in("Ystad", year(2022)), lives_in("Malmö", year(2024))
     )
@@ -191,7 +193,7 @@ def test_revert_is_rejected_while_the_replacement_is_superseded():
     assert scenario.valid_ids_at(NOW) == ["Lund"]
 
 
-def test_revert_keeps_the_claimed_end():
+def test_revert_keeps_the_claimed_end() -> None:
     scenario = LedgerScenario().save_all(
         lives_in("Lund", year(2020), invalid_at=year(2027), claimed_invalid_at=year(2027))
     )
@@ -199,7 +201,7 @@ def test_revert_keeps_the_claimed_end():
     assert scenario.ledger.revert("Lund").invalid_at == year(2027)
 
 
-def test_amend_rejects_a_stale_version_and_an_end_before_the_start():
+def test_amend_rejects_a_stale_version_and_an_end_before_the_start() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)))
     scenario.ledger.amend("Lund", {"importance": 0.9}, if_version=1)
     with pytest.raises(VersionConflict, match="latest is 2"):
@@ -209,7 +211,7 @@ def test_amend_rejects_a_stale_version_and_an_end_before_the_start():
 
 
 @pytest.mark.req("QUINN-25")
-def test_delete_ends_the_version_and_keeps_it():
+def test_delete_ends_the_version_and_keeps_it() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)))
     ended = scenario.ledger.delete("Lund")
     assert ended.status_at(NOW) is MemoryStatus.DELETED
@@ -217,7 +219,7 @@ def test_delete_ends_the_version_and_keeps_it():
     assert ended.active_hash is None
 
 
-def test_lapsed_fact_releases_its_active_hash():
+def test_lapsed_fact_releases_its_active_hash() -> None:
     lapsed = replace(lives_in("Lund", year(2020), invalid_at=year(2025)), active_hash="Lund:mara")
     ledger = Ledger([lapsed], NOW)
     outcome = ledger.save(replace(lives_in("Lund", year(2026)), memory_id="again"))

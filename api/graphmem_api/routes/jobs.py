@@ -33,7 +33,7 @@ async def retry(job_id: str, caller: Caller, services: ServicesDep) -> Job:
 
 async def _get_accessible_job(services: Services, caller: ApiKey, job_id: str) -> Job:
     """Return a job of a user that the caller has access to; jobs of a whole tenant are for its admins."""
-    job = await services.jobs.get(caller.tenant, job_id)
+    job = await services.jobs.get_for_tenant(caller.tenant, job_id)
     if not (caller.is_admin if job.user_id is None else caller.can_access(job.user_id)):
         raise NotFound("There is no such job.")
     return job
