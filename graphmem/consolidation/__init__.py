@@ -1,1 +1,1 @@
-"""Consolidation: memories become fewer and better connected, and every run can be undone."""
+"""Consolidation: runs that merge, link and associate memories and can be rolled back, and nightly maintenance."""

@@ -11,8 +11,6 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
-
 from graphmem.consolidation.analysis import AnalysisResult, ProposalAnalyser
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.run_executor import RunExecutor
@@ -38,12 +36,12 @@ RUN_WITHOUT_MODEL_REASON = (
 )
 """Reason of a run that no model analysed."""
 
-_ANALYSIS_RESULT = TypeAdapter(AnalysisResult)
 _NIGHTLY_RUN_NAMESPACE = uuid.UUID("6f1b7c52-6a61-4b0c-9a53-6f3c2d5b8f10")
+"""Namespace of the ids of nightly runs, which follow from the time of the schedule and the user."""
 
 
 class Stage(StrEnum):
-    """How far one job takes its run; the night does one stage after the other."""
+    """The stages of a run; a nightly job ends after one of them."""
 
     DISCOVERY = "discovery"
     ANALYSIS = "analysis"
@@ -51,7 +49,7 @@ class Stage(StrEnum):
 
 
 class ConsolidationPayload(UserJobPayload):
-    """One run of one user, up to a stage."""
+    """One run of one user, to be done up to and including a stage."""
 
     run_id: str
     stage: Stage = Stage.EXECUTION
@@ -70,7 +68,7 @@ class NightlyStagePayload(ScheduledPayload):
 
 
 CONSOLIDATION_JOB = JobKind("consolidate", ConsolidationPayload)
-"""Does one run of one user, up to a stage."""
+"""Does one run of one user, up to and including a stage."""
 
 NIGHTLY_STAGE_JOB = JobKind("consolidation_stage", NightlyStagePayload)
 """Queues a stage of the nightly runs of all users, as jobs of kind `consolidate`."""
@@ -82,14 +80,14 @@ def nightly_schedule_name(stage: Stage) -> str:
 
 
 class BatchesAction(JobAction):
-    """A stage of a run that is to go on in another job."""
+    """The end of a job after a stage that another job continues."""
 
     action: Literal["discover", "analyse"]
     batches: int
 
 
 class RunAction(JobAction):
-    """A run that has ended."""
+    """The end of a run."""
 
     action: Literal["consolidate"] = "consolidate"
     run_id: str
@@ -100,19 +98,19 @@ class RunAction(JobAction):
     changes: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry with its reason, which is null for a run without one."""
+        """Return the entry with its reason, even if that is null."""
         return self.model_dump(mode="json")
 
 
 class NightlyStageAction(JobAction):
-    """A stage that was queued for a number of runs."""
+    """The number of runs for which a stage was queued."""
 
     action: Stage
     runs: int
 
 
 class ConsolidationJob:
-    """Carries out runs; `jobs` queues the runs of the users whom a night finds."""
+    """Handles the jobs of consolidation; `jobs` is the queue for the stages of nightly runs."""
 
     def __init__(
         self,
@@ -133,34 +131,33 @@ class ConsolidationJob:
         self._jobs = jobs
 
     async def handle(self, payload: ConsolidationPayload, steps: Steps) -> JobOutcome:
-        """Handle a job of kind `consolidate`: one run, up to a stage."""
+        """Handle a job of kind `consolidate`."""
         try:
             return await self._run(payload.owner, payload.run_id, payload.stage, steps)
         except GraphmemError as error:
-            # Not a step: a retried job goes on at the step that failed.
+            # Not a step: a retried job continues with the step that failed.
             await self._mark_failed(payload.run_id, error.detail)
             raise
 
     # One run
 
     async def _run(self, owner: Owner, run_id: str, stage: Stage, steps: Steps) -> JobOutcome:
-        batches = await steps.run("discover", partial(self._discover, owner, run_id))
+        batches = await steps.run("discover", partial(self._discover, owner, run_id), list[MemoryBatch])
         if stage is Stage.DISCOVERY:
             return JobOutcome(actions=[BatchesAction(action="discover", batches=len(batches))])
-        answers = [
-            await steps.run(f"analyse {number}", partial(self._analyse, owner, run_id, MemoryBatch(**batch)))
+        results = [
+            await steps.run(f"analyse {number}", partial(self._analyse, owner, run_id, batch), AnalysisResult)
             for number, batch in enumerate(batches, 1)
         ]
-        receipt = await steps.run("store proposals", partial(self._store_proposals, owner, run_id, answers))
+        receipt = await steps.run("store proposals", partial(self._store_proposals, owner, run_id, results), Receipt)
         if stage is Stage.ANALYSIS:
-            return JobOutcome(
-                actions=[BatchesAction(action="analyse", batches=len(batches))], receipt=Receipt(**receipt)
-            )
+            return JobOutcome(actions=[BatchesAction(action="analyse", batches=len(batches))], receipt=receipt)
         done = await steps.run("execute", partial(self._execute, owner, run_id, batches), RunAction)
         status = JobStatus.SUCCEEDED if done.status is not RunStatus.ABORTED else JobStatus.SKIPPED
-        return JobOutcome(status=status, reason=done.reason, actions=[done], receipt=Receipt(**receipt))
+        return JobOutcome(status=status, reason=done.reason, actions=[done], receipt=receipt)
 
-    async def _discover(self, owner: Owner, run_id: str) -> list[dict[str, Any]]:
+    async def _discover(self, owner: Owner, run_id: str) -> list[MemoryBatch]:
+        """Find the batches of a new run and store them; return those of the run."""
         run = await self._load_run(owner, run_id)
         if run.phase is RunPhase.NEW:
             found = await self._discovery.find_batches(owner, self._clock())
@@ -176,22 +173,22 @@ class ConsolidationJob:
             await self._runs.update(run_id, discovered)
         elif not run.status.is_final or run.status is RunStatus.FAILED:
             await self._runs.update(run_id, RunUpdate(status=RunStatus.RUNNING, reason=None))
-        return [batch.model_dump() for batch in await self._runs.load_batches(run_id, owner.tenant)]
+        return await self._runs.load_batches(run_id, owner.tenant)
 
-    async def _analyse(self, owner: Owner, run_id: str, batch: MemoryBatch) -> dict[str, Any] | None:
+    async def _analyse(self, owner: Owner, run_id: str, batch: MemoryBatch) -> AnalysisResult:
+        """Return the proposals for a batch; none if the proposals of the run are stored already."""
         run = await self._load_run(owner, run_id)
         if run.phase in (RunPhase.ANALYSED, RunPhase.DONE):
-            return None
+            return AnalysisResult([])
         result = await self._analyser.analyse(owner, batch)
         await self._runs.update(run_id, RunUpdate(batches_done=run.batches_done + 1))
-        recorded: dict[str, Any] = _ANALYSIS_RESULT.dump_python(result, mode="json")
-        return recorded
+        return result
 
-    async def _store_proposals(self, owner: Owner, run_id: str, answers: list[dict[str, Any] | None]) -> dict[str, Any]:
+    async def _store_proposals(self, owner: Owner, run_id: str, results: list[AnalysisResult]) -> Receipt:
+        """Store the proposals of a run unless they are stored already; return what the analysis cost."""
         run = await self._load_run(owner, run_id)
-        results = [_ANALYSIS_RESULT.validate_python(answer) for answer in answers if answer is not None]
-        if run.phase in (RunPhase.ANALYSED, RunPhase.DONE) or len(results) < len(answers):
-            return run.receipt.model_dump()
+        if run.phase in (RunPhase.ANALYSED, RunPhase.DONE):
+            return run.receipt
         receipt = sum((result.receipt for result in results), Receipt())
         invalid_count = sum(result.invalid_count for result in results)
         reason = f"the model made {invalid_count} invalid proposals" if invalid_count else None
@@ -199,13 +196,14 @@ class ConsolidationJob:
             phase=RunPhase.ANALYSED,
             proposals=[proposal for result in results for proposal in result.proposals],
             receipt=receipt,
-            batches_done=len(answers),
+            batches_done=len(results),
             reason=reason if self._analyser.has_model else RUN_WITHOUT_MODEL_REASON,
         )
         await self._runs.update(run_id, analysed)
-        return receipt.model_dump()
+        return receipt
 
-    async def _execute(self, owner: Owner, run_id: str, batches: list[dict[str, Any]]) -> RunAction:
+    async def _execute(self, owner: Owner, run_id: str, batches: list[MemoryBatch]) -> RunAction:
+        """Execute the proposals of a run unless the run is done; return how it ended."""
         run = await self._load_run(owner, run_id)
         if run.phase is not RunPhase.DONE:
             result = await self._executor.execute(
@@ -215,8 +213,8 @@ class ConsolidationJob:
                 dry_run=run.dry_run,
                 curated=run.trigger is RunTrigger.CURATED,
                 actor=run.actor,
-                considered=[key for batch in batches for key in batch["memory_ids"]],
-                considered_for_compression=[key for batch in batches if batch["old"] for key in batch["memory_ids"]],
+                considered=[key for batch in batches for key in batch.memory_ids],
+                considered_for_compression=[key for batch in batches if batch.old for key in batch.memory_ids],
             )
             if run.dry_run or result.status is not RunStatus.SUCCEEDED:
                 discarded = RunUpdate(
@@ -246,12 +244,12 @@ class ConsolidationJob:
     async def _load_run(self, owner: Owner, run_id: str) -> ConsolidationRun:
         return await self._runs.get(owner.tenant, run_id, with_changes=False)
 
-    # A night
+    # The nightly stages of all users
 
     async def handle_nightly_stage(self, payload: NightlyStagePayload, steps: Steps) -> JobOutcome:
-        """Handle a job of kind `consolidation_stage`: queue the stage for every run of the night.
+        """Handle a job of kind `consolidation_stage`: queue the stage for every unfinished nightly run.
 
-        What an earlier night left undone comes along.
+        Runs that an earlier night left unfinished are among them.
         """
         stage, tenant, at = payload.stage, payload.tenant, payload.scheduled_at or steps.job_id
         if stage is Stage.DISCOVERY:
@@ -280,7 +278,7 @@ class ConsolidationJob:
 
 
 def _owner_of_group(group_id: str) -> Owner:
-    # Steps of a night keep groups, not users, in their records: by them forgetting a user finds the night's jobs.
+    # The steps record group ids, by which the erasure of a user finds the jobs of the night.
     return Owner.from_group_id(group_id)
 
 

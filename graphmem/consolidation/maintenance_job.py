@@ -1,4 +1,4 @@
-"""Maintenance as durable jobs: one step a task, over the users of a tenant or of all."""
+"""Durable jobs of maintenance: tasks over all users, one step each, and the archiving of single sessions."""
 
 from __future__ import annotations
 
@@ -16,20 +16,26 @@ from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.jobs import SYSTEM_PARTITION, JobKind, JobRunner, ScheduledPayload, Steps, UserJobPayload
 
 MAINTENANCE_SCHEDULE = "maintenance"
+"""Name of the nightly schedule."""
+
 COMPRESSION_WITHOUT_MODEL_REASON = "no language model is configured: old sessions keep their messages"
+"""Reason of a compression that left sessions without a summary alone."""
 
 QueueSummary = Callable[[Owner, str, int, str], Awaitable[object]]
-"""Queue the summary of a session: owner, session id, position of the last message to summarize, job id."""
+"""Queues the summary of a session: owner, session id, position of the last message to summarize, job id."""
 
 PruneUser = Callable[[Owner], Awaitable[Mapping[str, int]]]
+"""Deletes what has expired of one user; returns counts by name."""
+
 PruneAll = Callable[[], Awaitable[int]]
+"""Deletes what has expired of all users; returns a count."""
 
 
 class MaintenancePayload(ScheduledPayload):
-    """Tasks for the users of a tenant, or of all tenants; without tasks, all of them."""
+    """Tasks for the users of a tenant, or of all tenants; without tasks, all tasks."""
 
     tenant: str | None = None
-    tasks: tuple[str, ...] = ()
+    tasks: tuple[MaintenanceTask, ...] = ()
 
     @property
     def partition(self) -> str:
@@ -48,11 +54,11 @@ MAINTENANCE_JOB = JobKind("maintain", MaintenancePayload)
 """Does maintenance tasks for the users of a tenant, or of all tenants."""
 
 ARCHIVE_JOB = JobKind("archive", ArchivePayload)
-"""Archives the messages of a session that a summary stands for."""
+"""Archives the messages of a session that its summary covers."""
 
 
 class TaskAction(JobAction):
-    """What one task did: counts by name, and a reason where it left something undone."""
+    """The result of one task: counts by name, and the reason if it left something undone."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -60,9 +66,10 @@ class TaskAction(JobAction):
 
 
 class MaintenanceJob:
-    """Handles maintenance jobs; `prune_user` and `prune_all` are what other packages drop of a user and of everybody.
+    """Handles the jobs of maintenance.
 
-    Old sessions are summarized by the jobs that `queue_summary` queues; it is None without a model.
+    `prune_user` and `prune_all` delete what other packages store. `queue_summary` queues the jobs that summarize old
+    sessions; it is None without a model.
     """
 
     def __init__(
@@ -81,17 +88,23 @@ class MaintenanceJob:
         self.prune_all = {"images": tasks.prune_before_images, **(prune_all or {})}
 
     async def handle(self, payload: MaintenancePayload, steps: Steps) -> JobOutcome:
-        """Handle a job of kind `maintain`: tasks for a tenant or everybody."""
+        """Handle a job of kind `maintain`."""
         tenant, at = payload.tenant, payload.scheduled_at or steps.job_id
-        doing = {"decay": self._decay, "expire": self._expire, "prune": self._prune}
-        done = []
-        for task in payload.tasks or MaintenanceTask:
-            act = partial(self._compress, tenant, at) if task == "compress" else partial(doing[task], tenant)
-            done.append(TaskAction(task=task, **await steps.run(task, act)))
-        return JobOutcome(actions=done)
+        works: dict[MaintenanceTask, Callable[[], Awaitable[dict[str, Any]]]] = {
+            MaintenanceTask.DECAY: partial(self._decay, tenant),
+            MaintenanceTask.COMPRESS: partial(self._compress, tenant, at),
+            MaintenanceTask.PRUNE: partial(self._prune, tenant),
+            MaintenanceTask.EXPIRE: partial(self._expire, tenant),
+        }
+        return JobOutcome(
+            actions=[
+                TaskAction(task=task.value, **await steps.run(task.value, works[task]))
+                for task in payload.tasks or MaintenanceTask
+            ]
+        )
 
     async def handle_archive(self, payload: ArchivePayload, steps: Steps) -> JobOutcome:
-        """Handle a job of kind `archive`: one session's old messages."""
+        """Handle a job of kind `archive`."""
         archived = await steps.run("archive", partial(self._archive, payload))
         return JobOutcome(actions=[TaskAction(task="archive", messages=archived)])
 
@@ -115,15 +128,14 @@ class MaintenanceJob:
         return dict(total)
 
     async def _compress(self, tenant: str | None, at: str) -> dict[str, Any]:
-        """Queue the summaries of old sessions, and after each the end of the messages it stands for."""
-        done: Counter[str] = Counter()
+        """Queue the summaries of old sessions, and behind each of them a job that archives its messages."""
+        counts: Counter[str] = Counter()
         async for owner in self._owners(tenant):
             for session in await self._tasks.list_old_sessions(owner):
-                done[await self._queue_compression(owner, session, at)] += 1
-        counts: dict[str, Any] = dict(done)
-        if done["without_summary"]:
-            counts["reason"] = COMPRESSION_WITHOUT_MODEL_REASON
-        return counts
+                counts[await self._queue_compression(owner, session, at)] += 1
+        if counts["without_summary"]:
+            return {**counts, "reason": COMPRESSION_WITHOUT_MODEL_REASON}
+        return dict(counts)
 
     async def _queue_compression(self, owner: Owner, session: OldSession, at: str) -> str:
         if not session.is_summarized and self._queue_summary is None:
@@ -131,7 +143,7 @@ class MaintenanceJob:
         name = f"{owner.group_id}:{session.session_id}:{session.through}:{at}"
         if not session.is_summarized and self._queue_summary:
             await self._queue_summary(owner, session.session_id, session.through, f"summary {name}")
-        # In the user's partition it runs after the summary, and finds nothing to archive if that failed.
+        # It is in the same partition, so it runs after the summary; if that failed, it archives nothing.
         payload = ArchivePayload(
             tenant=owner.tenant, user_id=owner.user_id, session_id=session.session_id, through=session.through
         )

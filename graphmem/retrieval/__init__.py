@@ -1,1 +1,1 @@
-"""From questions to memories."""
+"""Retrieval: search in memories and messages, and lookup of entities by name."""

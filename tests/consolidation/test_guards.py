@@ -318,8 +318,9 @@ def test_conflicting_facts_prevent_linking() -> None:
     assert link_john(similarly_named={"john": [entity("John Doe")]}), "John may be either of two"
 
 
-def test_a_stated_identity_is_evidence_enough() -> None:
-    stated = fact("a", "Mum is called Carol", "mum", predicate="ALSO_KNOWN_AS", object_id="carol")
+@pytest.mark.parametrize("predicate", ["ALSO_KNOWN_AS", "SAME_AS"])
+def test_a_stated_identity_is_evidence_enough(predicate: str) -> None:
+    stated = fact("a", "Mum is called Carol", "mum", predicate=predicate, object_id="carol")
     stated = replace(stated, entity_ids=("mum", "carol"))
     facts = {"mum": [stated], "carol": [stated]}
     context = make_context(entities=(entity("Mum"), entity("Carol")), facts_by_entity=facts)

@@ -29,6 +29,8 @@ async def found(memory: Services, owner: Owner, query: str, **options: Any) -> l
     return [hit.memory.content for hit in answer.results]
 
 
+CHANNELS = ("semantic", "keyword", "graph")
+
 GARDEN: Sequence[dict[str, Any]] = (
     {"content": "Mara is allergic to hazelnuts", "importance": 0.9, "tags": ["health"]},
     {
@@ -98,6 +100,11 @@ async def test_every_filter_holds_in_every_channel(memory: Services, owner: Owne
         ({"created_before": "2020-01-01T00:00:00Z"}, set()),
     ):
         assert set(await found(memory, owner, query, **options)) == expected, options
+        for channel in CHANNELS:
+            alone = {name: name == channel for name in CHANNELS}
+            assert set(await found(memory, owner, query, **options, **alone)) <= expected, (channel, options)
+    for channel in CHANNELS:
+        assert await found(memory, owner, query, **{name: name == channel for name in CHANNELS}), channel
     assert "Mara is allergic to hazelnuts" not in await found(memory, owner, query, tags={"none": ["health"]})
 
 
@@ -205,7 +212,7 @@ async def test_the_persona_weighs_types_and_tags_and_the_explanation_shows_every
 async def test_a_query_of_any_length_and_any_characters_is_answered(memory: Services, owner: Owner, query: str) -> None:
     await save(memory, owner, {"content": "Mara likes rain"})
     answer = await memory.retrieval.search(owner, SearchQuery(query=query, include_messages=True))
-    assert answer.took_ms >= 0
+    assert [hit.memory.content for hit in answer.results] == ["Mara likes rain"]
 
 
 @pytest.mark.parametrize("query", ["", "   ", "\u0000", "\n\t"])
