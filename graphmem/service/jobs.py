@@ -1,23 +1,11 @@
-"""Background jobs: how a background task stands, another try for one that failed, and what they recorded of an erased memory."""
+"""Background jobs: their status, and another try for one that failed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import Job, JobOutcome
+from graphmem.domain.job import Job
 from graphmem.errors import NotFound
-from graphmem.jobs import JobKind, JobRunner, Steps, UserJobPayload
-
-
-class ErasurePayload(UserJobPayload):
-    """An erased memory."""
-
-    memory_id: str
-
-
-ERASURE_JOB = JobKind("erasure", ErasurePayload)
-"""Erases what jobs recorded of an erased memory that were unfinished when it was erased."""
+from graphmem.jobs import JobRunner
 
 
 class JobService:
@@ -40,18 +28,6 @@ class JobService:
     async def list(self, owner: Owner, limit: int = 50) -> list[Job]:
         """Return a user's jobs, the newest first."""
         return await self._jobs.list(owner.group_id, limit=limit)
-
-    async def erase_memory_traces(self, owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
-        """Erase what jobs recorded of an erased memory, by its id and texts; of those still at work once they end."""
-        await self._jobs.erase_step_results(owner.group_id, [memory_id, *texts])
-        if await self._jobs.is_busy(owner.group_id):
-            payload = ErasurePayload(tenant=owner.tenant, user_id=owner.user_id, memory_id=memory_id)
-            await self._jobs.enqueue(ERASURE_JOB, payload)
-
-    async def handle_erasure_job(self, payload: ErasurePayload, steps: Steps) -> JobOutcome:
-        """Handle a job of kind `erasure`; in its user's queue it runs after all jobs that were unfinished."""
-        await steps.run("erase", lambda: self._jobs.erase_step_results(payload.owner.group_id, [payload.memory_id]))
-        return JobOutcome()
 
     async def wait(self, job_id: str, seconds: float) -> Job:
         """Return a job once it is final, or as it stands after `seconds`."""
