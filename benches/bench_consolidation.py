@@ -34,8 +34,8 @@ from graphmem.domain.times import utc_now
 from graphmem.llm.prompts import load_prompts
 from graphmem.settings import Settings
 from graphmem.store.facts import FactStore
+from graphmem.store.forget import ForgetStore
 from graphmem.store.runs import RunStore
-from graphmem.store.transfer import TransferStore
 
 TEXTS = ["User keeps a note about thing {}", "User filed paper {} upstairs"]
 """Texts of the memories, in turn."""
@@ -112,9 +112,9 @@ async def measure(components: Components, owner: Owner, size: int) -> None:
         counts = {name: verdicts.count(name) for name in sorted(set(verdicts))}
         print(json.dumps({**sizes, **counts, **seconds}))
     finally:
-        transfer = TransferStore(graph, facts, utc_now)
+        users = ForgetStore(graph, facts)
         await graph.write(lambda inside: runs.erase_user(inside, owner))
-        await graph.write(lambda inside: transfer.erase_user(inside, owner))
+        await graph.write(lambda inside: users.erase_user(inside, owner))
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ async def main() -> None:
             await fill(memory.components, owner, given.memories, given.sessions, given.turns)
             durations = await ask(memory, owner, given.questions)
         finally:
-            await memory.transfer.forget(owner)
+            await memory.forgetting.forget(owner)
     everything = [seconds for group in durations.values() for seconds in group]
     for name, seconds in {**durations, "all": everything}.items():
         print(f"{name:10} {format_percentiles(seconds)}")

@@ -28,7 +28,7 @@ from graphmem.components import Components, RetrievalComponents, open_components
 from graphmem.domain.identity import Owner
 from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
 from graphmem.settings import Settings
-from graphmem.store.transfer import TransferStore
+from graphmem.store.forget import ForgetStore
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ async def run(conversations: Sequence[Conversation], with_baseline: bool) -> tup
 
 async def erase(components: Components, owner: Owner) -> None:
     """Erase a user of the benchmark."""
-    store = TransferStore(components.graph, components.facts, components.clock)
+    store = ForgetStore(components.graph, components.facts)
     await components.graph.write(lambda transaction: store.erase_user(transaction, owner))
 
 

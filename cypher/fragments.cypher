@@ -115,3 +115,8 @@ e {.*, name_embedding: null, created_at: null, updated_at: null},
 UNWIND $mentioned AS row
 MATCH (e:Entity {uuid: row.entity_id}) WHERE e.group_id = $group_id
 SET e.mentioned_in = coalesce(e.mentioned_in, []) + [id IN row.memory_ids WHERE NOT id IN coalesce(e.mentioned_in, [])]
+
+// fragment: record
+// A node `n` of the user that an export lists under `records`: the labels of `RecordLabel`.
+(n:ArchivedEpisode|BehaviorPattern|ContextItem|Episodic|InterestCandidate|LearnedIntent|LearnedPreference|Session|SessionArchive)
+WHERE n.group_id = $group_id

@@ -16,7 +16,7 @@ from graphmem_api.app import create_app
 
 from graphmem.bootstrap import Services
 from graphmem.cli.app import app as command_line
-from graphmem.domain.export_schema import export_json_schema
+from graphmem.domain.export.schema import export_json_schema
 from graphmem.mcp.server import make_server
 from graphmem.settings import Settings
 

@@ -162,7 +162,7 @@ async def run(cases: Sequence[EvaluationCase], settings: Settings, *, live: bool
         finally:
             for tenant in (judged_tenant, warmup_tenant):
                 for case in cases:
-                    await memory.transfer.forget(Owner(tenant, case.id))
+                    await memory.forgetting.forget(Owner(tenant, case.id))
 
 
 def settings_for(folder: Path, *, configured: bool) -> Settings:

@@ -34,13 +34,14 @@ from graphmem.ingestion.job_kinds import (
 )
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs import JobHandler, JobRunner
-from graphmem.jobs.memory_traces import ERASURE_JOB, MemoryTraceEraser
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import load_prompts
 from graphmem.service.consolidations import ConsolidationService, schedule_nightly_consolidation
 from graphmem.service.context import ContextService
 from graphmem.service.entities import EntityService
-from graphmem.service.importing import Importer
+from graphmem.service.export import ExportService
+from graphmem.service.forget import ERASURE_JOB, ForgetService, UserData
+from graphmem.service.importing import ImportService
 from graphmem.service.keys import KeyService
 from graphmem.service.maintenance import MaintenanceService, schedule_maintenance
 from graphmem.service.memories import MemoryService
@@ -48,12 +49,13 @@ from graphmem.service.messages import MessageService
 from graphmem.service.readiness import ReadinessCheck
 from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
-from graphmem.service.transfer import TransferService
 from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
+from graphmem.store.export import ExportStore
+from graphmem.store.forget import ForgetStore
+from graphmem.store.importing import ImportStore
 from graphmem.store.keys import KeyStore
 from graphmem.store.runs import RunStore
-from graphmem.store.transfer import TransferStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,6 @@ class Services:
             entities,
             clock,
             settings.max_memories_per_save,
-            [runs.erase_memory, self.idempotency.erase_memory],
-            [MemoryTraceEraser(jobs).erase, self.learner.erase_memory_traces],
         )
         self.entities = EntityService(entities, facts, retrieval.store, clock)
         self.retrieval = RetrievalService(retrieval.search, retrieval.lookup, retrieval.reinforcement)
@@ -132,10 +132,29 @@ class Services:
             consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, clock
         )
         self.maintenance = MaintenanceService(jobs)
-        importer = Importer(components.memory_writer, self.messages, clock, settings.max_memories_per_save)
-        user_erasers = [self.idempotency.erase_user, runs.erase_user]
-        self.transfer = TransferService(
-            TransferStore(graph, facts, clock), graph, components.embedder, importer, user_erasers, jobs.forget
+        self.exports = ExportService(ExportStore(graph), components.embedder)
+        self.imports = ImportService(
+            ImportStore(graph, facts),
+            components.embedder,
+            components.memory_writer,
+            self.messages,
+            clock,
+            max_entries=settings.max_import_entries,
+            max_memories_per_save=settings.max_memories_per_save,
+        )
+        self.forgetting = ForgetService(
+            graph,
+            UserData(
+                jobs=jobs,
+                graph=ForgetStore(graph, facts),
+                facts=facts,
+                runs=runs,
+                idempotency=self.idempotency,
+                context=ContextStore(graph, clock),
+                reinforcement=retrieval.reinforcement,
+                lookup=retrieval.lookup,
+                context_snapshots=self.contexts,
+            ),
         )
         self.keys = KeyService(KeyStore(graph), clock, settings.api_key)
         self.readiness = ReadinessCheck(graph, jobs)
@@ -223,7 +242,7 @@ def _build_job_handlers(
         JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
         JobHandler(MAINTENANCE_JOB, maintenance.handle),
         JobHandler(ARCHIVE_JOB, maintenance.handle_archive),
-        JobHandler(ERASURE_JOB, MemoryTraceEraser(jobs).handle),
+        JobHandler(ERASURE_JOB, services.forgetting.handle_erasure_job),
     ]
 
 

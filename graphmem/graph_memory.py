@@ -13,7 +13,7 @@ from graphmem.components import StartupProgress
 from graphmem.domain import operations
 from graphmem.domain.consolidation_models import ConsolidationRun
 from graphmem.domain.entity import Entity
-from graphmem.domain.export_schema import export_json_schema
+from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
 from graphmem.domain.job import Job
 from graphmem.domain.listing import Page
@@ -199,7 +199,7 @@ class GraphMemory:
         operations.delete_memory, lambda call: call.services.memories.delete(call.owner, call.resource_id)
     )
     erase_memory = Method(
-        operations.erase_memory, lambda call: call.services.memories.erase(call.owner, call.resource_id)
+        operations.erase_memory, lambda call: call.services.forgetting.erase_memory(call.owner, call.resource_id)
     )
     history = Method(operations.history, lambda call: call.services.memories.history(call.owner, call.resource_id))
     revert_memory = Method(
@@ -266,12 +266,12 @@ class GraphMemory:
     keys = Method(operations.keys, lambda call: call.services.keys.list(call.tenant))
     revoke_key = Method(operations.revoke_key, lambda call: call.services.keys.revoke(call.tenant, call.resource_id))
 
-    export = Method(operations.export, lambda call: call.services.transfer.export(call.owner, call.parameters.format))
+    export = Method(operations.export, lambda call: call.services.exports.export(call.owner, call.parameters.format))
     export_schema = Method(operations.export_schema, _export_schema)
     import_ = Method(
         operations.import_,
-        lambda call: call.services.transfer.import_(
+        lambda call: call.services.imports.import_(
             call.owner, call.parameters.document, source_format=call.parameters.format
         ),
     )
-    forget = Method(operations.forget, lambda call: call.services.transfer.forget(call.owner))
+    forget = Method(operations.forget, lambda call: call.services.forgetting.forget(call.owner))

@@ -99,6 +99,11 @@ class Settings(BaseSettings):
     )
     max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="Largest request body, in bytes.")
     max_import_bytes: int = Field(512 * 1024 * 1024, ge=1024, description="Largest import, in bytes.")
+    max_import_entries: int = Field(
+        1_000_000,
+        ge=1,
+        description="Most entries one import may have: of all sections of an export, else memories or messages.",
+    )
     max_memories_per_save: int = Field(500, ge=1, description="Most memories one save may carry.")
     allowed_secret_classes: Annotated[list[str], NoDecode] = Field(
         default_factory=list,

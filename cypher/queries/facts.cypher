@@ -34,14 +34,6 @@ CALL () {
 }
 RETURN {{fact_version}}
 
-// name: create_versions(rows)
-// Create versions with the properties and vectors given.
-UNWIND $rows AS row
-MATCH (s:Entity {uuid: row.subject_id})
-MATCH (o:Entity {uuid: row.object_id})
-CREATE (s)-[r:RELATES_TO]->(o)
-SET r = row.properties
-
 // name: commit_write(group_id, entities, changed, created, episodes, mentioned, now, at)
 // Write the new entities, the changed and the new versions of a user, their links to messages and the time of the write.
 // A new version has its own vector or copies that of an earlier version. An entity name that is taken violates a constraint.

@@ -30,7 +30,7 @@ async def export(
     owner = make_owner(tenant, user)
     async with open_services(output) as services:
         with progress_bar(output, "Exporting") as on_progress:
-            chunks = services.transfer.stream_export(owner, format, progress=on_progress)
+            chunks = services.exports.stream(owner, format, progress=on_progress)
             if file == STANDARD_STREAM:
                 async for chunk in chunks:
                     sys.stdout.buffer.write(chunk)

@@ -31,7 +31,7 @@ async def forget(
             raise InvalidInput("Erasing a user cannot be undone: confirm it with --yes.")
         typer.confirm(f"Erase all data of user {user!r} of tenant {tenant!r}?", abort=True, err=True)
     async with open_services(output) as services:
-        result = await services.transfer.forget(owner)
+        result = await services.forgetting.forget(owner)
     output.show(result, render.erasure_result(result))
     if result.residue:
         exit_with_error(f"{result.residue} items of the user are left: run the same command again.")

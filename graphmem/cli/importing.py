@@ -40,7 +40,7 @@ async def import_(
     detected_format, document = parse_document(text.encode(), ImportFormat(format))
     async with open_services(output, worker=detected_format is ImportFormat.OPENAI) as services:
         with progress_bar(output, "Importing") as on_progress:
-            result = await services.transfer.import_parsed(
+            result = await services.imports.import_parsed(
                 owner, detected_format, document, actor="cli", progress=on_progress
             )
         jobs = [await wait_for_job(services, job_id) for job_id in result.jobs]

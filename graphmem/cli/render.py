@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from graphmem.domain.api_key import ApiKey
     from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
     from graphmem.domain.entity import Entity
-    from graphmem.domain.export import ErasureResult, ImportResult
+    from graphmem.domain.erasure import ErasureResult
+    from graphmem.domain.import_result import ImportResult
     from graphmem.domain.job import Job
     from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
     from graphmem.domain.search_models import LookupResponse, MessageHit, SearchHit

@@ -23,7 +23,8 @@ from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
 from graphmem.domain.context_models import ContextItem, ContextResponse
 from graphmem.domain.entity import Entity
-from graphmem.domain.export import ErasureResult, ImportResult
+from graphmem.domain.erasure import ErasureResult
+from graphmem.domain.import_result import ImportResult
 from graphmem.domain.job import Job
 from graphmem.domain.learned_preferences import FeedbackResult, LearnedPreference
 from graphmem.domain.listing import Page

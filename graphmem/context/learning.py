@@ -26,7 +26,6 @@ from graphmem.jobs import JobKind, Steps, UserJobPayload
 from graphmem.metrics import CONTEXT_EXTRACTION_TIME, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
 from graphmem.store.context import ContextStore, ContextTransaction
 from graphmem.store.episodes import EpisodeStore
-from graphmem.text.normalising import normalise
 
 
 class ObservationPayload(UserJobPayload):
@@ -143,10 +142,6 @@ class ContextLearner:
             "context_items": await self._store.delete_expired_items(owner),
             "preferences": await self._store.write(owner, delete_stale),
         }
-
-    async def erase_memory_traces(self, owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
-        """Erase the goal patterns named by a text that an erased memory has or had."""
-        await self._store.delete_goal_patterns(owner, [normalise(text) for text in texts])
 
     async def _extract_mentions(self, owner: Owner, message: Message) -> list[Mention]:
         """Return what a message mentions, without secrets."""

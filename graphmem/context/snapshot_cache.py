@@ -53,6 +53,11 @@ class SnapshotCache:
         assert snapshot is not None, "without a cached version the store returns a snapshot"
         return snapshot.as_of(self._clock())
 
+    async def discard_user(self, owner: Owner) -> None:
+        """Remove the snapshots of a user."""
+        for key in [key for key in self._entries if key[0] == owner.group_id]:
+            self._entries.pop(key, None)
+
     def _count_load(self, *, is_hit: bool) -> None:
         self._load_count += 1
         self._hit_count += is_hit

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
+from graphmem.domain.labels import RESERVED_LABELS
 from graphmem.domain.text import NonBlankText
 from graphmem.domain.types import EntityName
 
@@ -24,34 +25,6 @@ GROUP_TYPE = "Group"
 
 MAX_ENTITY_TYPE_LENGTH = 64
 """Longest entity type, in characters."""
-
-RECORD_LABELS = frozenset(
-    {
-        "ArchivedEpisode",
-        "BehaviorPattern",
-        "ContextItem",
-        "Episodic",
-        "InterestCandidate",
-        "LearnedIntent",
-        "LearnedPreference",
-        "Session",
-        "SessionArchive",
-    }
-)
-"""Labels of a user's nodes that are not entities and that an export contains."""
-
-RESERVED_LABELS = RECORD_LABELS | {
-    "ApiKey",
-    "Change",
-    "ConsolidationRun",
-    "EmbeddingSchema",
-    "Entity",
-    "Extraction",
-    "IdempotentRequest",
-    "Migration",
-    "User",
-}
-"""Labels that graphmem uses itself and that therefore cannot be entity types."""
 
 _NON_WORD = re.compile(r"[^\w]+", re.UNICODE)
 

@@ -1,4 +1,4 @@
-"""The fields of a fact: one table for the row mapping, the Cypher fragments and the export schema."""
+"""The fields of a fact: one table for the row mapping and the Cypher fragments; the export model is checked by it."""
 
 from __future__ import annotations
 
@@ -27,18 +27,13 @@ class FactField:
     """One attribute of `Fact` that is a property of its edge.
 
     `stored_as` is the property's name where it differs from the attribute's. `for_callers` says that a `Memory` is
-    made from it, `exported` that an export contains it, and `required` that every exported version has it. `minimum`
-    is the least number allowed.
+    made from it.
     """
 
     name: str
     kind: FieldKind
     stored_as: str = ""
     for_callers: bool = True
-    exported: bool = True
-    required: bool = False
-    minimum: int | None = None
-    description: str | None = None
 
     @property
     def property_name(self) -> str:
@@ -52,43 +47,38 @@ class FactField:
 
 
 FACT_FIELDS = (
-    FactField("memory_id", FieldKind.TEXT, required=True, description="The memory; all its versions have the same."),
-    FactField("uuid", FieldKind.TEXT, required=True, description="This version."),
-    FactField("version", FieldKind.INTEGER, required=True, minimum=1),
-    FactField("content", FieldKind.TEXT, stored_as="fact", required=True, description="The statement."),
-    FactField("predicate", FieldKind.TEXT, stored_as="name", required=True, description="The predicate."),
-    FactField("type", FieldKind.MEMORY_TYPE, required=True),
-    FactField("scope", FieldKind.SCOPE, required=True),
-    FactField("status", FieldKind.STATUS, required=True),
+    FactField("memory_id", FieldKind.TEXT),
+    FactField("uuid", FieldKind.TEXT),
+    FactField("version", FieldKind.INTEGER),
+    FactField("content", FieldKind.TEXT, stored_as="fact"),
+    FactField("predicate", FieldKind.TEXT, stored_as="name"),
+    FactField("type", FieldKind.MEMORY_TYPE),
+    FactField("scope", FieldKind.SCOPE),
+    FactField("status", FieldKind.STATUS),
     FactField("domain", FieldKind.TEXT),
-    FactField("tags", FieldKind.TEXT_LIST, required=True),
-    FactField("metadata", FieldKind.JSON, required=True),
-    FactField("confidence", FieldKind.UNIT, required=True),
-    FactField("importance", FieldKind.UNIT, required=True),
-    FactField("strength", FieldKind.UNIT, required=True),
-    FactField("decay_rate", FieldKind.NUMBER, required=True, minimum=0),
-    FactField("access_count", FieldKind.INTEGER, required=True, minimum=0),
+    FactField("tags", FieldKind.TEXT_LIST),
+    FactField("metadata", FieldKind.JSON),
+    FactField("confidence", FieldKind.UNIT),
+    FactField("importance", FieldKind.UNIT),
+    FactField("strength", FieldKind.UNIT),
+    FactField("decay_rate", FieldKind.NUMBER),
+    FactField("access_count", FieldKind.INTEGER),
     FactField("valid_at", FieldKind.TIME),
     FactField("invalid_at", FieldKind.TIME),
-    FactField(
-        "claimed_invalid_at",
-        FieldKind.TIME,
-        for_callers=False,
-        description="The end its writer gave, which undoing brings back.",
-    ),
-    FactField("created_at", FieldKind.TIME, required=True, description="Since when this version is believed."),
-    FactField("expired_at", FieldKind.TIME, description="Until when it was believed; absent: it is."),
-    FactField("first_created_at", FieldKind.TIME, for_callers=False, required=True),
-    FactField("updated_at", FieldKind.TIME, required=True),
+    FactField("claimed_invalid_at", FieldKind.TIME, for_callers=False),
+    FactField("created_at", FieldKind.TIME),
+    FactField("expired_at", FieldKind.TIME),
+    FactField("first_created_at", FieldKind.TIME, for_callers=False),
+    FactField("updated_at", FieldKind.TIME),
     FactField("last_accessed_at", FieldKind.TIME),
-    FactField("expires_at", FieldKind.TIME, description="From when on it is not recalled; absent: for ever."),
-    FactField("immutable", FieldKind.FLAG, required=True),
-    FactField("single_valued", FieldKind.FLAG, required=True),
-    FactField("retired", FieldKind.FLAG, required=True),
-    FactField("content_hash", FieldKind.TEXT, required=True),
+    FactField("expires_at", FieldKind.TIME),
+    FactField("immutable", FieldKind.FLAG),
+    FactField("single_valued", FieldKind.FLAG),
+    FactField("retired", FieldKind.FLAG),
+    FactField("content_hash", FieldKind.TEXT),
     FactField("active_hash", FieldKind.TEXT, for_callers=False),
     FactField("search_text", FieldKind.TEXT, for_callers=False),
-    FactField("source_kind", FieldKind.TEXT, required=True),
+    FactField("source_kind", FieldKind.TEXT),
     FactField("session_id", FieldKind.TEXT),
     FactField("message_ids", FieldKind.TEXT_LIST),
     FactField("episodes", FieldKind.TEXT_LIST, for_callers=False),
@@ -100,7 +90,7 @@ FACT_FIELDS = (
     FactField("ended_reason", FieldKind.TEXT, for_callers=False),
     FactField("ended_by", FieldKind.TEXT, for_callers=False),
     FactField("actor", FieldKind.TEXT, for_callers=False),
-    FactField("group_id", FieldKind.TEXT, exported=False),
+    FactField("group_id", FieldKind.TEXT),
 )
 """Every field of `Fact` but `subject_id` and `object_id`, which are the ends of its edge."""
 

@@ -5,6 +5,7 @@ Keys contain the user's write version, so a write makes the entries from before 
 
 from __future__ import annotations
 
+import re
 from typing import Generic, Protocol, TypeVar
 
 from cachetools import TTLCache
@@ -13,6 +14,9 @@ from pydantic import TypeAdapter
 from graphmem.domain.times import Clock
 
 T = TypeVar("T")
+
+_WILDCARDS = re.compile(r"[\[\]*?\\^-]")
+"""Characters with a meaning in patterns of Redis keys."""
 
 LOOKUP_TTL_SECONDS = 300
 """Time to live of an answer to a lookup, in seconds."""
@@ -33,6 +37,9 @@ class Cache(Protocol[T]):
     async def set(self, key: str, value: T) -> None:
         """Store a value."""
 
+    async def discard(self, prefix: str) -> None:
+        """Remove the values of every key that begins with `prefix`."""
+
     async def close(self) -> None:
         """Release connections and entries."""
 
@@ -50,6 +57,11 @@ class LocalCache(Generic[T]):
     async def set(self, key: str, value: T) -> None:
         """Store a value."""
         self._entries[key] = value
+
+    async def discard(self, prefix: str) -> None:
+        """Remove the values of every key that begins with `prefix`."""
+        for key in [key for key in self._entries if key.startswith(prefix)]:
+            self._entries.pop(key, None)
 
     async def close(self) -> None:
         """Drop all entries."""
@@ -77,6 +89,10 @@ class SharedCache(Generic[T]):
     async def set(self, key: str, value: T) -> None:
         """Store a value."""
         await self._redis.set(self._key(key), self._adapter.dump_json(value).decode(), expire=self._ttl_seconds)
+
+    async def discard(self, prefix: str) -> None:
+        """Remove the values of every key that begins with `prefix`; a wildcard in it matches itself too."""
+        await self._redis.delete_match(_WILDCARDS.sub("?", self._key(prefix)) + "*")
 
     async def close(self) -> None:
         """Close the connections."""

@@ -38,6 +38,11 @@ class EntityNameCache:
         last_version = await self._last_versions.get(owner.group_id)
         return await self.write_version(owner) if last_version is None else last_version
 
+    async def discard_user(self, owner: Owner) -> None:
+        """Remove everything cached of a user."""
+        await self._indexes.discard(f"{owner.group_id}@")
+        await self._last_versions.discard(owner.group_id)
+
     async def find(self, owner: Owner, text: str, version: int) -> list[EntityMention]:
         """Return the entities that a text names, the surest first."""
         index = await self._load_index(owner, version) or await self._search_names(owner, text)

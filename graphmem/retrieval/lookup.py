@@ -87,6 +87,12 @@ class EntityLookup:
             await self._core.set(key, cached)
         return _current(cached, now)
 
+    async def discard_user(self, owner: Owner) -> None:
+        """Remove everything cached of a user."""
+        await self._name_cache.discard_user(owner)
+        await self._answers.discard(f"{owner.group_id}@")
+        await self._core.discard(f"{owner.group_id}@")
+
     async def close(self) -> None:
         """Close the caches."""
         await self._answers.close()

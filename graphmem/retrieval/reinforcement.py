@@ -55,6 +55,11 @@ class ReinforcementBuffer:
                     for memory_id, count in counts.items():
                         self._count(owner, memory_id, count)
 
+    async def discard_user(self, owner: Owner) -> None:
+        """Drop what has been counted for a user, after a write that is under way."""
+        async with self._writing:
+            self._pending.pop(owner, None)
+
     async def close(self) -> None:
         """Stop the timer and write the remaining retrievals."""
         self._closing.set()

@@ -49,6 +49,10 @@ class ContextService:
         snapshot = await self._snapshots.load(owner, session_id, MAX_RECENT_MESSAGES)
         return enhance_reply(draft, snapshot, self._profiles.for_tenant(owner.tenant))
 
+    async def discard_user(self, owner: Owner) -> None:
+        """Remove everything cached of a user."""
+        await self._snapshots.discard_user(owner)
+
     async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
         """Return how the user likes to be answered, the most confident first."""
         return await self._store.list_preferences(owner)

@@ -1,4 +1,4 @@
-"""What other memories and chat logs bring, through the same guards as everything that is saved or said."""
+"""Importing documents: exports of graphmem as they are, other formats through the guards of a save."""
 
 from __future__ import annotations
 
@@ -7,41 +7,103 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from graphmem.domain.export import ImportResult
+from graphmem.domain.export.document import EmbeddingInfo, UserExport, parse_export
 from graphmem.domain.formats.chat import parse_chat_log
-from graphmem.domain.formats.document import ImportFormat
+from graphmem.domain.formats.document import ImportFormat, parse_document
 from graphmem.domain.formats.graphiti import parse_graphiti
 from graphmem.domain.formats.mem0 import parse_mem0
 from graphmem.domain.formats.provenance import ImportedStatement, ParsedStatements, RejectedEntry
 from graphmem.domain.identity import Owner
+from graphmem.domain.import_result import ImportResult
 from graphmem.domain.job import Job
 from graphmem.domain.memory import SaveAction, SaveResult
-from graphmem.domain.progress import ProgressCallback, ProgressCounter
+from graphmem.domain.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.domain.times import Clock
+from graphmem.embedding import Embedder
+from graphmem.errors import InvalidInput
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.service.messages import MessageService
+from graphmem.store.importing import BATCH_SIZE, ImportStore
+
+FUTURE_TIME_REASON = "a time at which it was known lies in the future"
+"""Why a statement is rejected that another memory system claims to have known after now."""
 
 
-class Importer:
-    """Takes documents of other formats; each batch is written whole, and bringing a document again adds nothing."""
+class ImportService:
+    """Imports documents; importing one again adds nothing."""
 
-    def __init__(self, memory_writer: MemoryWriter, messages: MessageService, clock: Clock, batch_size: int) -> None:
+    def __init__(
+        self,
+        store: ImportStore,
+        embedder: Embedder,
+        memory_writer: MemoryWriter,
+        messages: MessageService,
+        clock: Clock,
+        *,
+        max_entries: int,
+        max_memories_per_save: int,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
         self._memory_writer = memory_writer
         self._messages = messages
         self._clock = clock
-        self._batch_size = batch_size
+        self._max_entries = max_entries
+        self._max_memories_per_save = max_memories_per_save
 
-    async def import_document(
-        self, owner: Owner, source_format: ImportFormat, document: Any, *, actor: str | None, progress: ProgressCallback
+    async def import_(
+        self,
+        owner: Owner,
+        raw: bytes,
+        *,
+        source_format: ImportFormat = ImportFormat.AUTO,
+        actor: str | None = None,
+        progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
-        """Take what a document of a format holds; raise InvalidInput where it is not of that format."""
-        if source_format is ImportFormat.OPENAI:
-            return await self._import_chat(owner, document, progress)
-        if source_format is ImportFormat.MEM0:
-            statements = await asyncio.to_thread(parse_mem0, document, owner.user_id)
-        else:
-            statements = await asyncio.to_thread(parse_graphiti, document)
+        """Import a document; raise InvalidInput unless it has the format `source_format`, with `auto` any known one."""
+        source_format, document = await asyncio.to_thread(parse_document, raw, source_format)
+        return await self.import_parsed(owner, source_format, document, actor=actor, progress=progress)
+
+    async def import_parsed(
+        self,
+        owner: Owner,
+        source_format: ImportFormat,
+        document: Any,
+        *,
+        actor: str | None = None,
+        progress: ProgressCallback = ignore_progress,
+    ) -> ImportResult:
+        """Import the value of a document; raise InvalidInput for another format or too many entries."""
+        match source_format:
+            case ImportFormat.GRAPHMEM:
+                export = await asyncio.to_thread(parse_export, document)
+                return await self._import_export(owner, export, progress)
+            case ImportFormat.OPENAI:
+                return await self._import_chat(owner, document, progress)
+            case ImportFormat.MEM0:
+                statements = await asyncio.to_thread(parse_mem0, document, owner.user_id)
+            case _:
+                statements = await asyncio.to_thread(parse_graphiti, document)
         return await self._import_statements(owner, source_format, statements, actor, progress)
+
+    async def _import_export(self, owner: Owner, export: UserExport, progress: ProgressCallback) -> ImportResult:
+        """Write an export as it is; vectors of another embedding model are computed again."""
+        self._check_count(export.entry_count)
+        embedding = EmbeddingInfo(model=self._embedder.model, dimension=self._embedder.dimension)
+        vectors_remade = export.embedding != embedding
+        texts = export.embedded_texts if vectors_remade else []
+        counter = ProgressCounter(progress, export.entry_count + len(texts))
+        if vectors_remade:
+            export = export.with_vectors(embedding, await self._embed(texts, counter))
+        return await self._store.import_export(owner, export, vectors_remade=vectors_remade, progress=counter)
+
+    async def _embed(self, texts: Sequence[str], counter: ProgressCounter) -> list[list[float]]:
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), BATCH_SIZE):
+            part = texts[start : start + BATCH_SIZE]
+            vectors += await self._embedder.embed(list(part))
+            counter.add(len(part))
+        return vectors
 
     async def _import_statements(
         self,
@@ -51,40 +113,44 @@ class Importer:
         actor: str | None,
         progress: ProgressCallback,
     ) -> ImportResult:
+        """Save statements in batches, each completely or not at all."""
+        self._check_count(len(statements.accepted) + len(statements.rejected))
         now = self._clock()
-        ready = [each for each in statements.accepted if not _is_in_future(each, now)]
-        done = ImportResult(format=source_format, imported={"memories": 0}, unchanged={"memories": 0})
-        done.refused = [
-            *statements.rejected,
-            *(_rejected_entry(each, FUTURE_TIME_REASON) for each in statements.accepted if _is_in_future(each, now)),
-        ]
-        tally = ProgressCounter(progress, len(ready))
-        for start in range(0, len(ready), self._batch_size):
-            part = ready[start : start + self._batch_size]
-            results = await self._memory_writer.save(
+        ready = [statement for statement in statements.accepted if not _is_in_future(statement, now)]
+        future = [statement for statement in statements.accepted if _is_in_future(statement, now)]
+        rejected = statements.rejected + [_rejected_entry(statement, FUTURE_TIME_REASON) for statement in future]
+        result = ImportResult(
+            format=source_format, imported={"memories": 0}, unchanged={"memories": 0}, refused=rejected
+        )
+        counter = ProgressCounter(progress, len(ready))
+        for start in range(0, len(ready), self._max_memories_per_save):
+            batch = ready[start : start + self._max_memories_per_save]
+            saved = await self._memory_writer.save(
                 owner,
-                [each.memory for each in part],
+                [statement.memory for statement in batch],
                 actor=actor,
                 kind=source_format.value,
-                provenance=[each.provenance for each in part],
+                provenance=[statement.provenance for statement in batch],
             )
-            _add_results(done, part, results)
-            tally.add(len(part))
-        done.refused.sort(key=lambda each: [str(part).zfill(9) for part in each.loc])
-        return done
+            _add_results(result, batch, saved)
+            counter.add(len(batch))
+        result.refused.sort(key=lambda entry: [str(part).zfill(9) for part in entry.loc])
+        return result
 
     async def _import_chat(self, owner: Owner, document: Any, progress: ProgressCallback) -> ImportResult:
+        """Store the messages of a chat log and queue their extraction, as if they had been sent."""
         chat_log = await asyncio.to_thread(parse_chat_log, document)
         total, new = sum(len(batch.messages) for batch in chat_log.batches), 0
-        tally = ProgressCounter(progress, total)
+        self._check_count(total + len(chat_log.rejected))
+        counter = ProgressCounter(progress, total)
         jobs: dict[str, None] = {}
         for batch in chat_log.batches:
             accepted = await self._messages.add(owner, batch)
-            assert not isinstance(accepted, Job), "nothing here waits for a job"
+            assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
             new += len(accepted.new_ids)
             if accepted.job_id:
                 jobs[accepted.job_id] = None
-            tally.add(len(batch.messages))
+            counter.add(len(batch.messages))
         return ImportResult(
             format=ImportFormat.OPENAI,
             imported={"messages": new},
@@ -93,26 +159,27 @@ class Importer:
             jobs=list(jobs),
         )
 
-
-FUTURE_TIME_REASON = "a time at which it was known lies in the future"
+    def _check_count(self, entries: int) -> None:
+        if entries > self._max_entries:
+            raise InvalidInput(
+                f"The import has {entries} entries and GRAPHMEM_MAX_IMPORT_ENTRIES allows {self._max_entries}."
+            )
 
 
 def _is_in_future(statement: ImportedStatement, now: datetime) -> bool:
     provenance = statement.provenance
-    return any(
-        moment > now for moment in (provenance.created_at, provenance.updated_at, provenance.expired_at) if moment
-    )
+    return any(time > now for time in (provenance.created_at, provenance.updated_at, provenance.expired_at) if time)
 
 
 def _rejected_entry(statement: ImportedStatement, reason: str) -> RejectedEntry:
     return RejectedEntry(loc=list(statement.path), id=statement.id, reason=reason)
 
 
-def _add_results(done: ImportResult, statement: Sequence[ImportedStatement], results: Sequence[SaveResult]) -> None:
-    """Add the results of one batch to the answer."""
-    for each, result in zip(statement, results, strict=True):
-        if result.memory is None:
-            done.refused.append(_rejected_entry(each, result.reason or "it cannot be saved"))
+def _add_results(result: ImportResult, batch: Sequence[ImportedStatement], saved: Sequence[SaveResult]) -> None:
+    """Add the results of one batch of statements."""
+    for statement, save in zip(batch, saved, strict=True):
+        if save.memory is None:
+            result.refused.append(_rejected_entry(statement, save.reason or "it cannot be saved"))
             continue
-        done.ids[each.id] = result.memory.id
-        (done.imported if result.action is SaveAction.INSERT else done.unchanged)["memories"] += 1
+        result.ids[statement.id] = save.memory.id
+        (result.imported if save.action is SaveAction.INSERT else result.unchanged)["memories"] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 from graphmem.domain.identity import Owner
@@ -12,18 +12,11 @@ from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput, MemoryDeleted
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.store.entities import EntityStore
-from graphmem.store.facts import FactStore, MemoryEraser, PagePosition
-
-MemoryTraceEraser = Callable[[Owner, str, Sequence[str]], Awaitable[None]]
-"""Erases what is stored outside the graph about a memory, given its owner, its id and the texts of its versions."""
+from graphmem.store.facts import FactStore, PagePosition
 
 
 class MemoryService:
-    """Operations on the memories of one user.
-
-    `memory_erasers` erase what other stores hold of an erased memory, in its transaction; `trace_erasers` run before
-    that transaction.
-    """
+    """Operations on the memories of one user."""
 
     def __init__(
         self,
@@ -32,16 +25,12 @@ class MemoryService:
         entities: EntityStore,
         clock: Clock,
         max_batch_size: int,
-        memory_erasers: Sequence[MemoryEraser] = (),
-        trace_erasers: Sequence[MemoryTraceEraser] = (),
     ) -> None:
         self._memory_writer = memory_writer
         self._facts = facts
         self._entities = entities
         self._clock = clock
         self._max_batch_size = max_batch_size
-        self._memory_erasers = memory_erasers
-        self._trace_erasers = trace_erasers
 
     async def save(
         self, owner: Owner, memories: Sequence[MemoryIn], *, actor: str | None = None, kind: str = "api"
@@ -98,15 +87,6 @@ class MemoryService:
             )
         except MemoryDeleted:
             return await self._facts.get(owner, memory_id)
-
-    async def erase(self, owner: Owner, memory_id: str) -> int:
-        """Erase a memory everywhere; return how many versions there were."""
-        versions = await self._facts.get_history(owner, memory_id)
-        memory_owner = owner if versions[0].user_id else owner.tenant_global
-        # The traces go first: when their store is unavailable, the memory is still there to be erased again.
-        for erase_traces in self._trace_erasers:
-            await erase_traces(memory_owner, memory_id, list({version.content for version in versions}))
-        return await self._facts.erase_memory(owner, memory_id, self._memory_erasers)
 
     async def history(self, owner: Owner, memory_id: str) -> list[MemoryVersion]:
         """Return every version of a memory, oldest first; raise NotFound for an unknown one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from graphmem.domain import decay
@@ -25,9 +25,6 @@ from graphmem.store.fact_mapping import fact_from_row, memory_from_fact, memory_
 from graphmem.store.fact_save import FactSave, entity_ids_of
 from graphmem.store.fact_write import FactLoader, FactWrite
 from graphmem.store.user_lock import lock_user
-
-MemoryEraser = Callable[[Transaction, Owner, str], Awaitable[object]]
-"""Erases, within a transaction, what another store holds of a memory of an owner."""
 
 PagePosition = tuple[float, str]
 """The sort key and the memory id after which a page continues."""
@@ -150,25 +147,14 @@ class FactStore:
 
         await self._graph.write(work)
 
-    async def erase_memory(self, owner: Owner, memory_id: str, additional_erasers: Sequence[MemoryEraser] = ()) -> int:
-        """Erase every version of a memory and every reference to it; return how many versions there were.
-
-        `additional_erasers` run in the same transaction.
-        """
-
-        async def work(transaction: Transaction) -> int:
-            memory_owner = await self._owner_of_memory(transaction, owner, memory_id)
-            await self.lock_user(transaction, memory_owner)
-            group_id = memory_owner.group_id
-            rows = await transaction.run("facts.erase_memory", group_ids=[group_id], memory_id=memory_id)
-            await transaction.run(
-                "facts.erase_references", group_id=group_id, memory_id=memory_id, uuids=rows[0]["uuids"]
-            )
-            for erase in additional_erasers:
-                await erase(transaction, memory_owner, memory_id)
-            return int(rows[0]["erased"])
-
-        return await self._graph.write(work)
+    async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
+        """Erase every version of an owner's memory and every reference to it; return how many versions there were."""
+        await self.lock_user(transaction, owner)
+        rows = await transaction.run("facts.erase_memory", group_ids=[owner.group_id], memory_id=memory_id)
+        await transaction.run(
+            "facts.erase_references", group_id=owner.group_id, memory_id=memory_id, uuids=rows[0]["uuids"]
+        )
+        return int(rows[0]["erased"])
 
     # Reading
 

@@ -10,15 +10,14 @@ import pytest
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.domain.memory import MemoryStatus
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import TenantProfiles
-from graphmem.errors import JobStoreUnavailable
-from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.errors import JobStoreUnavailable, NotFound
 from graphmem.jobs import JobHandler, JobKind, JobRunner, Steps
-from graphmem.jobs.memory_traces import ERASURE_JOB, ErasurePayload, MemoryTraceEraser
 from graphmem.jobs.store import JobStore
-from graphmem.service.memories import MemoryService
+from graphmem.service.forget import ERASURE_JOB, ErasurePayload, ForgetService, UserData
 from graphmem.settings import Settings
+from graphmem.store.context import ContextStore
+from graphmem.store.forget import ForgetStore
+from graphmem.store.idempotency import IdempotencyStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import action
 from tests.consolidation.test_consolidation_job import PATIENCE, model_answers, open_run_client_with_model
@@ -26,21 +25,39 @@ from tests.consolidation.test_execution import DIET, current
 from tests.jobs.test_jobs_forget import places_containing
 
 
-def memories_of(harness: ConsolidationHarness, jobs: JobRunner) -> MemoryService:
-    memory_writer = MemoryWriter(harness.facts, harness.embedder, SecretPolicy([]), TenantProfiles())
-    erasures = [harness.runs.erase_memory]
-    return MemoryService(
-        memory_writer,
-        harness.facts,
-        harness.entities,
-        harness.clock,
-        500,
-        erasures,
-        [MemoryTraceEraser(jobs).erase],
+class EmptyCache:
+    """A cache that holds nothing."""
+
+    async def discard_user(self, owner: Owner) -> None:
+        pass
+
+
+class UnavailableJobRunner(JobRunner):
+    """A runner whose job store is unavailable."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def erase_step_results(self, partition_prefix: str, texts: Sequence[str]) -> None:
+        raise JobStoreUnavailable("The job store is unavailable.")
+
+
+def forget_service(harness: ConsolidationHarness, jobs: JobRunner) -> ForgetService:
+    graph, cache = harness.graph, EmptyCache()
+    data = UserData(
+        jobs=jobs,
+        graph=ForgetStore(graph, harness.facts),
+        facts=harness.facts,
+        runs=harness.runs,
+        idempotency=IdempotencyStore(graph, harness.clock, 30),
+        context=ContextStore(graph, harness.clock),
+        reinforcement=cache,
+        lookup=cache,
+        context_snapshots=cache,
     )
+    return ForgetService(graph, data)
 
 
-@pytest.mark.req("QUINN-25")
 async def test_a_hard_delete_erases_recorded_model_answers_of_job_steps(
     harness: ConsolidationHarness, tmp_path: Path
 ) -> None:
@@ -52,7 +69,7 @@ async def test_a_hard_delete_erases_recorded_model_answers_of_job_steps(
             "the step that called the model has recorded the answer"
         )
         merged = (await current(harness))[DIET]
-        await memories_of(harness, run_client.jobs).erase(harness.owner, merged.id)
+        await forget_service(harness, run_client.jobs).erase_memory(harness.owner, merged.id)
         assert places_containing(Settings(data_dir=tmp_path), DIET) == []
         assert DIET not in (await harness.runs.get(harness.owner.tenant, run.id)).model_dump_json()
         job = await run_client.jobs.get(run.id)
@@ -74,12 +91,11 @@ async def test_a_running_job_is_erased_when_it_ends(harness: ConsolidationHarnes
     payload = ErasurePayload(tenant=harness.owner.tenant, user_id=harness.owner.user_id, memory_id=memory.id)
     async with await JobRunner.open(settings) as jobs:
         waiting = await jobs.enqueue(recall_job, payload)
-        await memories_of(harness, jobs).erase(harness.owner, memory.id)
+        service = forget_service(harness, jobs)
+        await service.erase_memory(harness.owner, memory.id)
         late, _ = await jobs.list(harness.owner.group_id)
         assert late.kind == ERASURE_JOB.name
-        await jobs.start_worker(
-            [JobHandler(recall_job, recall), JobHandler(ERASURE_JOB, MemoryTraceEraser(jobs).handle)]
-        )
+        await jobs.start_worker([JobHandler(recall_job, recall), JobHandler(ERASURE_JOB, service.handle_erasure_job)])
         assert (await jobs.wait(late.id, PATIENCE)).status is JobStatus.SUCCEEDED
     store = JobStore.open(settings)
     assert store.client.list_workflow_steps(waiting) == []
@@ -87,12 +103,12 @@ async def test_a_running_job_is_erased_when_it_ends(harness: ConsolidationHarnes
 
 
 async def test_an_unavailable_job_store_aborts_the_erasure(harness: ConsolidationHarness) -> None:
-    async def fail(owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
-        raise JobStoreUnavailable("The job store is unavailable.")
-
     (memory,) = await harness.save("User is vegetarian")
-    memory_writer = MemoryWriter(harness.facts, harness.embedder, SecretPolicy([]), TenantProfiles())
-    memories = MemoryService(memory_writer, harness.facts, harness.entities, harness.clock, 500, trace_erasers=[fail])
     with pytest.raises(JobStoreUnavailable):
-        await memories.erase(harness.owner, memory.id)
-    assert (await memories.get(harness.owner, memory.id)).status is MemoryStatus.ACTIVE
+        await forget_service(harness, UnavailableJobRunner()).erase_memory(harness.owner, memory.id)
+    assert (await harness.facts.get(harness.owner, memory.id)).status is MemoryStatus.ACTIVE
+
+
+async def test_erasing_an_unknown_memory_is_not_found(harness: ConsolidationHarness) -> None:
+    with pytest.raises(NotFound):
+        await forget_service(harness, UnavailableJobRunner()).erase_memory(harness.owner, "unknown")

@@ -207,7 +207,8 @@ async def test_forgetting_a_user_erases_before_images(harness: ConsolidationHarn
 async def test_an_erased_memory_leaves_no_image_and_the_rest_can_be_rolled_back(harness: ConsolidationHarness) -> None:
     memories, run = await diet(harness)
     erased, remaining = memories
-    await harness.facts.erase_memory(harness.owner, erased.id, [harness.runs.erase_memory])
+    await harness.graph.write(lambda inside: harness.facts.erase_memory(inside, harness.owner, erased.id))
+    await harness.graph.write(lambda inside: harness.runs.erase_memory(inside, harness.owner, erased.id))
     stored = (await harness.runs.get(harness.owner.tenant, run.id)).model_dump_json()
     assert erased.id not in stored
     assert 'User is vegetarian"' not in stored

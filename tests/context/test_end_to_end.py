@@ -41,7 +41,7 @@ async def test_a_forgotten_user_starts_with_an_empty_context(memory: Services, o
     asked = ContextRequest(question="Who am I?", session_id="s")
     await memory.memories.save(owner, [MemoryIn(content="Mara is vegetarian")])
     assert "vegetarian" in (await memory.contexts.build(owner, asked)).preamble
-    await memory.transfer.forget(owner)
+    await memory.forgetting.forget(owner)
     assert (await memory.contexts.build(owner, asked)).preamble == ""
     await memory.memories.save(owner, [MemoryIn(content="Mara is a sailor")])
     context = await memory.contexts.build(owner, asked)

@@ -11,6 +11,7 @@ import pytest
 from graphmem.domain.behavior_patterns import PatternType
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.session import MessageIn
+from graphmem.text.normalising import normalise
 from tests.context.conftest import ContextHarness
 
 
@@ -91,7 +92,7 @@ async def test_a_plan_with_three_source_messages_is_a_goal_focus(harness: Contex
     (memory,) = await harness.save_memories(MemoryIn(**plan))
     (found,) = await harness.learner.detect_patterns(harness.owner)
     assert (found.pattern_type, found.pattern_data["goal"]) == ("goal_focus", "Mara saves for a flat in Porto")
-    await harness.learner.erase_memory_traces(harness.owner, memory.id, [memory.content])
+    await harness.store.delete_goal_patterns(harness.owner, [normalise(memory.content)])
     assert await _run(harness, "MATCH (p:BehaviorPattern {group_id: $group}) RETURN p.name AS name") == []
 
 

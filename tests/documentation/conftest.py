@@ -18,7 +18,7 @@ from graphmem.settings import Settings
 async def readme_environment(memory: Services, database: Settings, tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     """The environment of a process that uses the database of the run; its user `ada` is forgotten before and after."""
     ada = Owner("default", "ada")
-    await memory.transfer.forget(ada)
+    await memory.forgetting.forget(ada)
     assert database.neo4j_uri
     assert database.neo4j_password
     yield {
@@ -28,4 +28,4 @@ async def readme_environment(memory: Services, database: Settings, tmp_path: Pat
         "GRAPHMEM_NEO4J_PASSWORD": database.neo4j_password.get_secret_value(),
         "GRAPHMEM_DATA_DIR": str(tmp_path / uuid.uuid4().hex),
     }
-    await memory.transfer.forget(ada)
+    await memory.forgetting.forget(ada)

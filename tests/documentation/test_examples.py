@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from graphmem.bootstrap import Services
 from graphmem.cli.app import app
-from graphmem.domain.export_schema import export_json_schema
+from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.formats.chat import parse_chat_log
 from graphmem.domain.formats.document import ImportFormat, detect_format
 from graphmem.domain.formats.graphiti import parse_graphiti

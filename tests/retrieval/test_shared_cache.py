@@ -55,6 +55,23 @@ async def test_a_cached_value_is_shared_between_processes_until_it_expires(redis
     await other.close()
 
 
+async def test_discard_removes_the_keys_of_a_prefix() -> None:
+    await check_discard(make_cache(None))
+
+
+async def test_discard_removes_the_shared_keys_of_a_prefix(redis: str) -> None:
+    await check_discard(make_cache(redis))
+
+
+async def check_discard(cache: Cache[list[str]]) -> None:
+    keys = ["t:a[b]*@1", "t:a[b]*@2", "t:ab@1"]
+    for key in keys:
+        await cache.set(key, ["tea"])
+    await cache.discard("t:a[b]*@")
+    assert [await cache.get(key) for key in keys] == [None, None, ["tea"]]
+    await cache.close()
+
+
 async def test_an_unavailable_redis_is_a_cache_miss() -> None:
     cache = make_cache("redis://127.0.0.1:9")
     await cache.set("key", ["tea"])

@@ -145,12 +145,14 @@ async def test_users_with_similar_ids_are_isolated(facts: FactStore, tenant: str
         assert await list_contents(facts, user) == [f"secret number {number}"]
 
 
-async def test_an_erased_memory_leaves_no_version_and_no_reference(facts: FactStore, owner: Owner) -> None:
+async def test_an_erased_memory_leaves_no_version_and_no_reference(
+    facts: FactStore, graph: Graph, owner: Owner
+) -> None:
     job = {"predicate": "WORKS_AT", "single_valued": True}
     old = await save_one(facts, owner, {"content": "works at Acme", **job})
     new = await save_one(facts, owner, {"content": "works at NewCo", **job})
     assert new.supersedes == [old.id]
-    assert await facts.erase_memory(owner, old.id) == 2
+    assert await graph.write(lambda transaction: facts.erase_memory(transaction, owner, old.id)) == 2
     with pytest.raises(NotFound):
         await facts.get(owner, old.id)
     assert (await facts.get(owner, new.id)).supersedes == []

@@ -92,7 +92,7 @@ def test_graphiti_fact_keeps_entities_both_times_and_episodes() -> None:
 
 
 INVALID_EDGES: list[tuple[dict[str, Any], str]] = [
-    ({"target_node_uuid": "elsewhere"}, "nodes"),
+    ({"target_node_uuid": "elsewhere"}, "a node at one of its ends"),
     ({"fact": " "}, "content"),
     ({"fact": "x" * 9000}, "content"),
     ({"valid_at": "2021-01-01T00:00:00Z", "invalid_at": "2020-01-01T00:00:00Z"}, "invalid_at"),

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from graphmem.domain.entity import RESERVED_LABELS, EntityIn
+from graphmem.domain.entity import EntityIn
+from graphmem.domain.labels import RESERVED_LABELS
 from graphmem.resources import cypher_root
 
 

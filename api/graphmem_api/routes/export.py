@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
 
-from graphmem.domain.export_schema import export_json_schema
+from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.requests import ExportQuery
 from graphmem_api import route_classes
 from graphmem_api.auth import OwnerInPath
@@ -32,7 +32,7 @@ EXPORT_RESPONSES: Responses = {
 @router.get(USER_PATH + "/export", summary="Export a user", responses=EXPORT_RESPONSES, response_class=Response)
 async def export(owner: OwnerInPath, services: ServicesDep, query: Annotated[ExportQuery, Query()]) -> Response:
     """Stream all data of a user, without loss."""
-    chunks = services.transfer.stream_export(owner, query.format)
+    chunks = services.exports.stream(owner, query.format)
     first = await anext(chunks)
     return StreamingResponse(_prepend_chunk(first, chunks), media_type=f"application/{query.format}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from graphmem.domain.export import ErasureResult
+from graphmem.domain.erasure import ErasureResult
 from graphmem_api import route_classes
 from graphmem_api.auth import OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep
@@ -15,4 +15,4 @@ router = APIRouter(route_class=route_classes.ForgetRoute, tags=["transfer"])
 @router.delete(USER_PATH, summary="Erase a user")
 async def forget(owner: OwnerInPath, services: ServicesDep) -> ErasureResult:
     """Erase all data of a user everywhere, then count what is left."""
-    return await services.transfer.forget(owner)
+    return await services.forgetting.forget(owner)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from graphmem.domain.export import ImportResult
-from graphmem.domain.formats.document import split_jsonl
+from graphmem.domain.import_result import ImportResult
 from graphmem.domain.requests import ImportQuery
+from graphmem.errors import InvalidInput
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep
-from graphmem_api.request_body import parse_json
 
 router = APIRouter(route_class=route_classes.ImportRoute, tags=["transfer"])
 
@@ -43,12 +41,8 @@ async def import_(
     Ids that are free are kept; `ids` maps those of the document to those here. `refused` lists what was not imported.
     """
     body = await request.body()
-    if "json" in request.headers.get("content-type", ""):
-        await asyncio.to_thread(_check_json, body)
-    return await services.transfer.import_(owner, body, source_format=query.format, actor=caller.id)
-
-
-def _check_json(body: bytes) -> None:
-    """Raise InvalidInput unless a body is strict JSON, or lines of it."""
-    for line in split_jsonl(body) or [body]:
-        parse_json(line)
+    if "json" in request.headers.get("content-type", "") and not body.lstrip().startswith((b"{", b"[")):
+        raise InvalidInput(
+            "The body is not JSON.", errors=[{"loc": ["body"], "msg": "must be a JSON object, a JSON array or JSONL"}]
+        )
+    return await services.imports.import_(owner, body, source_format=query.format, actor=caller.id)

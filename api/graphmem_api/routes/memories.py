@@ -80,7 +80,7 @@ async def delete(
     """End a memory, which stays in history; with `hard=true` an admin erases it."""
     if hard:
         require_admin(caller, "Erasing a memory")
-        return ErasedMemory(id=memory_id, erased=await services.memories.erase(owner, memory_id))
+        return ErasedMemory(id=memory_id, erased=await services.forgetting.erase_memory(owner, memory_id))
     await _require_admin_if_global(services, owner, caller, memory_id)
     return await services.memories.delete(owner, memory_id, actor=caller.id)
 

@@ -1,1 +1,1 @@
-"""What other memories and chat logs look like from outside, and how each is read: pure, one module a format."""
+"""Formats of imported documents, one module each. The modules are pure: they need no database."""

@@ -1,4 +1,7 @@
-"""Chat logs in the message format of OpenAI's API: a list, JSON lines or `messages`; one conversation or many."""
+"""Chat logs in the format of OpenAI's API.
+
+A log is a list or JSONL of `{role, content}`, `{"messages": […]}`, or a list of the latter, one per conversation.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from graphmem.domain.types import Id
 from graphmem.errors import InvalidInput
 
 ROLE_ALIASES = {"developer": "system", "function": "tool"}
-"""Roles of the API that are called otherwise here."""
+"""Roles of OpenAI's API by the name that graphmem gives them."""
 
 DocumentPath = tuple[str | int, ...]
 
@@ -42,16 +45,16 @@ class _ChatConversation(BaseModel):
 
 @dataclass(slots=True)
 class ParsedChatLog:
-    """What a chat log holds: batches ready to be stored, each of one session, and what has no text."""
+    """The messages of a chat log in batches of one session each, and the messages that were rejected."""
 
     batches: list[MessagesIn] = field(default_factory=list)
     rejected: list[RejectedEntry] = field(default_factory=list)
 
 
 def parse_chat_log(document: Any) -> ParsedChatLog:
-    """Return the conversations of a chat log; raise InvalidInput where it has not that form.
+    """Return the conversations of a chat log; raise InvalidInput for another format.
 
-    Ids of sessions and messages that the log lacks are made of what it says, so that the same log is known again.
+    Missing ids of sessions and messages are derived from the content, so that a second import finds the same ones.
     """
     parsed = ParsedChatLog()
     for path, conversation in _split_conversations(document):
@@ -70,7 +73,10 @@ def parse_chat_log(document: Any) -> ParsedChatLog:
 
 
 def derive_message_id(session: str, message: dict[str, Any], seen_contents: Counter[str]) -> str:
-    """Return an id made of a message's content and place; what is said twice in a session is counted."""
+    """Return an id derived from a message.
+
+    `seen_contents` counts the equal messages of a session, which get different ids.
+    """
     content = json.dumps([session, message], sort_keys=True, ensure_ascii=False)
     seen_contents[content] += 1
     return (
@@ -79,16 +85,16 @@ def derive_message_id(session: str, message: dict[str, Any], seen_contents: Coun
 
 
 def _split_conversations(document: Any) -> Iterator[tuple[DocumentPath, _ChatConversation]]:
-    """Yield each conversation and where its messages stand."""
+    """Yield each conversation with the path of its messages."""
     whole = [document] if isinstance(document, dict) and "messages" not in document else document
-    if isinstance(whole, list) and not any(isinstance(each, dict) and "messages" in each for each in whole):
+    if isinstance(whole, list) and not any(isinstance(item, dict) and "messages" in item for item in whole):
         yield (), _ChatConversation(messages=whole)
         return
     several = isinstance(whole, list)
-    for index, each in enumerate(whole if several else [whole]):
+    for index, item in enumerate(whole if several else [whole]):
         path: DocumentPath = (index,) if several else ()
         try:
-            yield (*path, "messages"), _ChatConversation.model_validate(each)
+            yield (*path, "messages"), _ChatConversation.model_validate(item)
         except ValidationError as error:
             raise to_invalid_input(error, path, "a chat log") from None
 
@@ -119,7 +125,7 @@ def _parse_messages(
 
 
 def _join_text_parts(content: str | list[dict[str, Any]] | None) -> str:
-    """Return the text of a message, whose content may be parts of several kinds."""
+    """Return the text of a message; content may be a list of parts, of which only some have text."""
     if isinstance(content, str):
         return content
     texts = [part.get("text") for part in content or []]
@@ -128,7 +134,7 @@ def _join_text_parts(content: str | list[dict[str, Any]] | None) -> str:
 
 
 def _to_rfc3339(value: str | float | None) -> str | None:
-    """Return a time of creation as RFC 3339; the API gives seconds since 1970."""
+    """Return a creation time as RFC 3339; OpenAI's API gives seconds since 1970."""
     if not isinstance(value, int | float):
         return value
     try:

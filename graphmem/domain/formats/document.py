@@ -1,4 +1,4 @@
-"""A document on its way in: its text as a value, and which format the value has."""
+"""Reading an imported document: from text to a value of JSON types, and the detection of its format."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from graphmem.domain.json_values import UnstorableValue, check_json_value
 from graphmem.domain.validation import invalid_input_from
 from graphmem.errors import InvalidInput
 
-MAX_YAML_DEPTH = 64
-"""Levels a document in YAML may be nested."""
-
-_MAX_ERRORS = 20
+MAX_REPORTED_ERRORS = 20
+"""Places that one refusal names at most."""
 
 
 class ImportFormat(StrEnum):
-    """Whose format a document has; `auto` tells it by its shape."""
+    """Format of an imported document; `auto` detects it."""
 
     AUTO = "auto"
     GRAPHMEM = "graphmem"
@@ -28,35 +27,34 @@ class ImportFormat(StrEnum):
     OPENAI = "openai"
 
 
-def parse_document(raw: bytes, form: ImportFormat = ImportFormat.AUTO) -> tuple[ImportFormat, Any]:
-    """Return the format of a text and its value; raise InvalidInput where it has none."""
+def parse_document(raw: bytes, source_format: ImportFormat = ImportFormat.AUTO) -> tuple[ImportFormat, Any]:
+    """Return the format of a document and its value; raise InvalidInput when it cannot be read."""
     document = parse_structured_text(raw)
-    return (detect_format(document) if form is ImportFormat.AUTO else form), document
+    return (detect_format(document) if source_format is ImportFormat.AUTO else source_format), document
 
 
 def parse_structured_text(raw: bytes) -> Any:
-    """Return the value of a text in JSON, JSONL (as a list) or YAML; raise InvalidInput where it is none of them."""
-    import yaml
+    """Return the value of JSON, JSONL (as a list) or YAML.
 
+    Raises InvalidInput for any other text, and for values that JSON does not have or that cannot be stored.
+    """
     try:
-        text = raw.decode("utf-8-sig")
-        if lines := split_jsonl(raw):
-            return [json.loads(line) for line in lines]
-        return json.loads(text) if text.lstrip().startswith(("{", "[")) else _parse_yaml(text)
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        value = _parse_text(raw)
+        check_json_value(value)
+    except UnstorableValue as error:
+        raise InvalidInput(
+            "The import holds a value that cannot be stored.", errors=[{"loc": list(error.path), "msg": str(error)}]
+        ) from None
+    except json.JSONDecodeError as error:
+        problem = {"loc": [], "msg": f"is not valid JSON at character {error.pos}"}
+        raise InvalidInput("The import is not JSON.", errors=[problem]) from error
+    except (ValueError, RecursionError) as error:
         raise InvalidInput("The import is neither JSON nor JSONL nor YAML.") from error
-
-
-def split_jsonl(raw: bytes) -> list[bytes]:
-    """Return the lines of a JSONL text; none for any other: there the first line is no object of its own."""
-    first, _, rest = raw.strip().partition(b"\n")
-    if not (first.startswith(b"{") and first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")):
-        return []
-    return [line for line in raw.split(b"\n") if line.strip()]
+    return value
 
 
 def detect_format(document: Any) -> ImportFormat:
-    """Return the format a document has by its shape; raise InvalidInput when it has none that is known."""
+    """Return the format of a document by its structure; raise InvalidInput when no format matches."""
     if isinstance(document, dict):
         if document.get("format") == "graphmem-export":
             return ImportFormat.GRAPHMEM
@@ -78,18 +76,25 @@ def detect_format(document: Any) -> ImportFormat:
 
 
 def to_invalid_input(error: ValidationError, path: Sequence[str | int], what: str) -> InvalidInput:
-    """Return what is wrong with a part of a document as an error of ours; values are not quoted."""
-    return invalid_input_from(error, f"The import does not have the form of {what}.", path=path, max_errors=_MAX_ERRORS)
+    """Return a validation error as InvalidInput; its message does not quote values."""
+    detail = f"The import does not have the form of {what}."
+    return invalid_input_from(error, detail, path=path, max_errors=MAX_REPORTED_ERRORS)
 
 
-def _parse_yaml(text: str) -> Any:
-    """Read YAML of few levels and without aliases: either can make a small text too much for the reader."""
-    import yaml
+def _parse_text(raw: bytes) -> Any:
+    text = raw.decode("utf-8-sig")
+    if lines := _split_jsonl(raw):
+        return [json.loads(line) for line in lines]
+    if text.lstrip().startswith(("{", "[")):
+        return json.loads(text)
+    from graphmem.domain.formats.yaml_document import parse_yaml  # callers of the HTTP API need no YAML
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    depth = 0
-    for event in yaml.parse(text, loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_YAML_DEPTH or isinstance(event, yaml.AliasEvent):
-            raise InvalidInput(f"The import has aliases or more than {MAX_YAML_DEPTH} levels.")
-    return yaml.load(text, loader)
+    return parse_yaml(text)
+
+
+def _split_jsonl(raw: bytes) -> list[bytes]:
+    """Return the lines of a JSONL text; nothing for other texts, whose first line is not an object."""
+    first, _, rest = raw.strip().partition(b"\n")
+    if not (first.startswith(b"{") and first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")):
+        return []
+    return [line for line in raw.split(b"\n") if line.strip()]

@@ -1,4 +1,4 @@
-"""Exports of Graphiti: `{"nodes": [{uuid, name, labels}], "edges": [{uuid, fact, name, source_node_uuid, …}]}`."""
+"""Graphiti exports: `{"nodes": [{uuid, name, labels}], "edges": [{uuid, fact, name, source_node_uuid, …}]}`."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class _GraphitiGraph(BaseModel):
 
 
 def parse_graphiti(document: Any) -> ParsedStatements:
-    """Return the facts of an export of Graphiti with both their times; raise InvalidInput where it has not that form.
+    """Return the facts of a Graphiti export with valid and known times; raise InvalidInput for another format.
 
-    A node comes with the facts at it. The episodes a fact rests on are kept as the ids of its messages.
+    Nodes without an edge are not imported. The episodes of an edge become the message ids of the fact.
     """
     try:
         graph = _GraphitiGraph.model_validate(document)
@@ -55,7 +55,7 @@ def parse_graphiti(document: Any) -> ParsedStatements:
     for index, edge in enumerate(graph.edges):
         path = ("edges", index)
         if not {edge.source_node_uuid, edge.target_node_uuid} <= nodes.keys():
-            statements.reject(path, edge.uuid, "it lies between nodes that the export does not hold")
+            statements.reject(path, edge.uuid, "a node at one of its ends is not in the export")
             continue
         provenance = ImportProvenance(
             f"{ImportFormat.GRAPHITI}:{edge.uuid}", edge.created_at, edge.created_at, edge.expired_at
@@ -88,6 +88,6 @@ def _to_entity_fields(node: _Node) -> dict[str, Any]:
 
 
 def _to_predicate(name: str) -> str | None:
-    """Return a relation's name as a predicate; None where nothing of it can be one."""
+    """Return the name of an edge as a predicate; None when it has no letter."""
     word = _NON_PREDICATE_CHARS.sub("_", name.upper()).strip("_0123456789")
     return word[:64] or None

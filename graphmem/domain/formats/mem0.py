@@ -1,9 +1,9 @@
-"""Exports of mem0: `{"results": [{id, memory, created_at, updated_at, user_id, categories, …}]}`, or the list alone."""
+"""mem0 exports: `{"results": [{id, memory, created_at, updated_at, user_id, categories, …}]}`, or only the list."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
@@ -17,12 +17,12 @@ _NON_TAG_CHARS = re.compile(r"[^\w:./-]+")
 
 
 def _parse_expiration_date(value: object) -> object:
-    """Return the end of a day in UTC; anything else as it is."""
+    """Return the end of a date in UTC; return other values unchanged."""
     try:
-        day = datetime.strptime(value, "%Y-%m-%d") if isinstance(value, str) else None
-    except ValueError:
-        day = None
-    return datetime.combine(day, time(), UTC) + timedelta(days=1) if day else value
+        day = datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=UTC) if isinstance(value, str) else None
+        return day + timedelta(days=1) if day else value
+    except (ValueError, OverflowError):
+        return value
 
 
 class _Mem0Memory(BaseModel):
@@ -42,9 +42,9 @@ _MEMORIES: TypeAdapter[list[_Mem0Memory]] = TypeAdapter(list[_Mem0Memory])
 
 
 def parse_mem0(document: Any, user_id: str) -> ParsedStatements:
-    """Return the memories of an export of mem0 for one user; raise InvalidInput where it has not that form.
+    """Return the memories of a mem0 export for one user; raise InvalidInput for another format.
 
-    An export of several users gives the one of that id only: nothing crosses from one user to another.
+    If the export has several users, the memories of the others are rejected.
     """
     path: tuple[str | int, ...] = () if isinstance(document, list) else ("results",)
     try:
@@ -56,13 +56,13 @@ def parse_mem0(document: Any, user_id: str) -> ParsedStatements:
     for index, memory in enumerate(memories):
         at = (*path, index)
         if len(users) > 1 and memory.user_id != user_id:
-            statements.reject(at, memory.id, "it is another user's")
+            statements.reject(at, memory.id, "it belongs to another user")
             continue
         provenance = ImportProvenance(f"{ImportFormat.MEM0}:{memory.id}", memory.created_at, memory.updated_at)
         statements.add(at, memory.id, provenance, _to_memory_fields(memory))
     relations = document.get("relations") if isinstance(document, dict) else None
     for index, _ in enumerate(relations if isinstance(relations, list) else []):
-        statements.reject(("relations", index), None, "a relation has no sentence and no time; the memories tell it")
+        statements.reject(("relations", index), None, "a relation has neither a sentence nor a time")
     return statements
 
 
@@ -74,7 +74,7 @@ def _to_memory_fields(memory: _Mem0Memory) -> dict[str, Any]:
     statement: dict[str, Any] = {
         "content": memory.memory,
         "metadata": memory.metadata or {},
-        "tags": [tag for each in memory.categories or [] if (tag := _NON_TAG_CHARS.sub("-", each).strip("-"))],
+        "tags": [tag for category in memory.categories or [] if (tag := _NON_TAG_CHARS.sub("-", category).strip("-"))],
         "expires_at": memory.expiration_date,
         "immutable": bool(memory.immutable),
     }

@@ -1,4 +1,4 @@
-"""Statements that another memory has told: what they say, when it knew them, and what cannot be taken of them."""
+"""Statements imported from another memory system: their content, their known times, and the rejected entries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphmem.domain.validation import describe_field_errors, field_errors
 
 @dataclass(frozen=True, slots=True)
 class ImportedStatement:
-    """A statement with its path in the document and its id there."""
+    """A statement with its path and its id in the document."""
 
     path: tuple[str | int, ...]
     id: str
@@ -23,7 +23,7 @@ class ImportedStatement:
 
 
 class RejectedEntry(BaseModel):
-    """Something of an import that was not taken: where it stands, its id there, and why."""
+    """An entry of a document that was not imported: its path, its id and the reason."""
 
     loc: list[str | int]
     id: str | None
@@ -32,7 +32,7 @@ class RejectedEntry(BaseModel):
 
 @dataclass(slots=True)
 class ParsedStatements:
-    """What a document of another memory holds."""
+    """The statements of a document, and the entries that were rejected."""
 
     accepted: list[ImportedStatement] = field(default_factory=list)
     rejected: list[RejectedEntry] = field(default_factory=list)
@@ -41,9 +41,9 @@ class ParsedStatements:
     def add(
         self, path: tuple[str | int, ...], id: str, provenance: ImportProvenance, statement: dict[str, Any]
     ) -> None:
-        """Take a statement, or refuse it where it is none that could be saved."""
+        """Accept a statement, or reject it when it is not a valid memory or its id was used before."""
         if id in self._ids:
-            self.reject(path, id, "its id stands in the document before")
+            self.reject(path, id, "its id is used earlier in the document")
             return
         self._ids.add(id)
         try:
@@ -54,5 +54,5 @@ class ParsedStatements:
             self.accepted.append(ImportedStatement(path, id, memory, provenance))
 
     def reject(self, path: tuple[str | int, ...], id: str | None, reason: str) -> None:
-        """Note what is not taken."""
+        """Add a rejected entry."""
         self.rejected.append(RejectedEntry(loc=list(path), id=id, reason=reason))

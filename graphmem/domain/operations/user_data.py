@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from graphmem.domain.export import ErasureResult, ImportResult
+from graphmem.domain.erasure import ErasureResult
 from graphmem.domain.formats.document import ImportFormat
+from graphmem.domain.import_result import ImportResult
 from graphmem.domain.operations.request import Request
 from graphmem.domain.requests import ExportFormat, ExportQuery, ImportQuery, ImportRequest
 from graphmem.domain.validation import validate_input

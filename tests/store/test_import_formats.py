@@ -46,7 +46,7 @@ async def search_contents(memory: Services, owner: Owner, **search_options: Any)
 
 async def test_imported_graphiti_facts_keep_their_as_of_answers(memory: Services, owner: Owner) -> None:
     document = json.dumps({"nodes": NODES, "edges": [TURIN, LONDON, EXPIRED]}).encode()
-    result = await memory.transfer.import_(owner, document, actor="mover")
+    result = await memory.imports.import_(owner, document, actor="mover")
     assert (result.format, result.imported, result.refused) == ("graphiti", {"memories": 3}, [])
     assert await search_contents(memory, owner) == {"Ada lives in London"}
     assert await search_contents(memory, owner, valid_as_of=at(2021)) == {"Ada lives in Turin"}
@@ -70,21 +70,21 @@ async def test_imported_graphiti_facts_keep_their_as_of_answers(memory: Services
 
 async def test_repeated_import_adds_nothing_and_export_round_trips(memory: Services, owner: Owner) -> None:
     document = json.dumps({"nodes": NODES, "edges": [TURIN, LONDON, EXPIRED]}).encode()
-    first = await memory.transfer.import_(owner, document)
-    before = await memory.transfer.export(owner)
-    again = await memory.transfer.import_(owner, document)
+    first = await memory.imports.import_(owner, document)
+    before = await memory.exports.export(owner)
+    again = await memory.imports.import_(owner, document)
     assert (again.imported, again.unchanged, again.ids) == ({"memories": 0}, {"memories": 3}, first.ids)
-    assert await memory.transfer.export(owner) == before
-    await memory.transfer.forget(owner)
-    await memory.transfer.import_(owner, before)
-    assert await memory.transfer.export(owner) == before
+    assert await memory.exports.export(owner) == before
+    await memory.forgetting.forget(owner)
+    await memory.imports.import_(owner, before)
+    assert await memory.exports.export(owner) == before
 
 
 async def test_import_of_a_known_statement_reinforces_and_keeps_its_times(memory: Services, owner: Owner) -> None:
     [saved] = await GraphMemory(memory, owner.tenant).add(owner.user_id, "Mara likes tea")
     assert saved.memory
     records = [{"id": "m1", "memory": "Mara likes tea", "created_at": "2025-01-01T00:00:00Z"}]
-    result = await memory.transfer.import_(owner, json.dumps(records).encode())
+    result = await memory.imports.import_(owner, json.dumps(records).encode())
     assert (result.unchanged, result.ids) == ({"memories": 1}, {"m1": saved.memory.id})
     [version] = await memory.memories.history(owner, saved.memory.id)
     assert version.created_at == saved.memory.created_at
@@ -98,14 +98,14 @@ async def test_import_applies_guards_and_reports_rejected_entries(memory: Servic
         {"id": "ahead", "memory": "Mara likes coffee", "created_at": "2999-01-01T00:00:00Z"},
         {"id": "blank", "memory": ""},
     ]
-    result = await memory.transfer.import_(owner, json.dumps({"results": records}).encode())
-    assert {each.id: each.reason.split(":")[0] for each in result.refused} == {
+    result = await memory.imports.import_(owner, json.dumps({"results": records}).encode())
+    assert {entry.id: entry.reason.split(":")[0] for entry in result.refused} == {
         "secret": "holds a secret",
         "hidden": "holds a secret",
         "ahead": "a time at which it was known lies in the future",
         "blank": "content",
     }
-    assert [each.loc for each in result.refused] == [["results", place] for place in (1, 2, 3, 4)]
+    assert [entry.loc for entry in result.refused] == [["results", place] for place in (1, 2, 3, 4)]
     [kept] = (await memory.memories.page(owner, ListFilters())).items
     assert (kept.id, kept.created_at, kept.metadata) == (result.ids["kept"], at(2025), {"shelf": 3})
     assert "4111" not in result.model_dump_json()

@@ -1,0 +1,41 @@
+// Reading everything of one user for an export.
+
+// name: get_user(group_id)
+// Return the user's own node.
+MATCH (u:User {group_id: $group_id}) RETURN u {.*} AS user
+
+// name: count_entries(group_id)
+// Count the entities, versions and records of a user.
+RETURN COUNT { MATCH (e:Entity {group_id: $group_id}) }
+     + COUNT { MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() }
+     + COUNT { MATCH {{record}} } AS size
+
+// name: stream_entities(group_id)
+// Return every entity with its vector.
+MATCH (e:Entity {group_id: $group_id}) RETURN e {.*} AS node, labels(e) AS labels ORDER BY e.uuid
+
+// name: stream_facts(group_id)
+// Return every version of every memory with its vector.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
+RETURN r {.*, fact_embedding: null} AS fact, r.fact_embedding AS vector,
+       startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
+ORDER BY r.memory_id, r.version
+
+// name: list_record_keys(group_id)
+// Return the label and the key of every record.
+MATCH {{record}}
+RETURN elementId(n) AS element_id, labels(n) AS labels,
+       CASE WHEN n:Session THEN 'session:' + n.session_id ELSE coalesce(n.uuid, n.id) END AS key
+
+// name: fetch_records(element_ids)
+// Return records with their vectors, in the order of their ids.
+UNWIND range(0, size($element_ids) - 1) AS position
+MATCH (n) WHERE elementId(n) = $element_ids[position]
+RETURN properties(n) AS properties, labels(n) AS labels, elementId(n) AS element_id ORDER BY position
+
+// name: list_links(group_id)
+// Return every relationship from a record to a record or an entity of the user.
+MATCH {{record}}
+MATCH (n)-[r:HAS_ARCHIVE|HAS_CONTEXT|HAS_EPISODE|LEARNED_FROM|MENTIONED_IN|MENTIONS|NEXT_EPISODE|SEEN_IN]->(b)
+WHERE b.group_id = $group_id
+RETURN type(r) AS type, elementId(n) AS start, elementId(b) AS end, b.uuid AS end_uuid, properties(r) AS properties

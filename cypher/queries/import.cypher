@@ -1,0 +1,57 @@
+// Writing an export into the graph of one user.
+
+// name: list_entity_names(group_id)
+// Return the name key and the id of every entity.
+MATCH (e:Entity {group_id: $group_id})
+RETURN e.name_key AS name_key, e.uuid AS uuid, elementId(e) AS element_id
+
+// name: list_records(group_id)
+// Return every record with the properties that identify it.
+MATCH {{record}}
+RETURN labels(n)[0] AS label, elementId(n) AS element_id,
+       n {.uuid, .message_id, .session_id, .item_key, .preference_type, .preference_key, .pattern_type, .pattern_key,
+          .intent, .key} AS properties
+
+// name: list_memories(group_id)
+// Return the id of every memory, and the statement of each that is current.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.version = 1 OR r.active_hash IS NOT NULL
+RETURN r.memory_id AS memory_id, r.active_hash AS active_hash
+
+// name: find_taken_ids(ids, memory_ids, shared_group)
+// Return which ids of entities, messages and versions are in use, and which memory ids the tenant's global group uses.
+CALL () {
+  UNWIND $ids AS id MATCH (e:Entity {uuid: id}) RETURN id
+  UNION
+  UNWIND $ids AS id MATCH (m:Episodic {uuid: id}) RETURN id
+  UNION
+  UNWIND $ids AS id MATCH ()-[r:RELATES_TO {uuid: id}]->() RETURN id
+  UNION
+  UNWIND $memory_ids AS id MATCH ()-[r:RELATES_TO {group_id: $shared_group, memory_id: id}]->() RETURN id
+}
+RETURN id
+
+// name: create_nodes(rows)
+// Create nodes with their labels.
+UNWIND $rows AS row
+CREATE (n:$(row.labels)) SET n = row.properties
+RETURN row.key AS key, elementId(n) AS element_id
+
+// name: create_versions(rows)
+// Create versions of memories.
+UNWIND $rows AS row
+MATCH (s:Entity {uuid: row.subject_id})
+MATCH (o:Entity {uuid: row.object_id})
+CREATE (s)-[r:RELATES_TO]->(o)
+SET r = row.properties
+
+// name: create_links(rows)
+// Create relationships unless they exist.
+UNWIND $rows AS row
+MATCH (a) WHERE elementId(a) = row.start
+MATCH (b) WHERE elementId(b) = row.end
+MERGE (a)-[r:$(row.type)]->(b)
+ON CREATE SET r = row.properties
+
+// name: set_user(group_id, properties)
+// Set properties of the user's own node.
+MATCH (u:User {group_id: $group_id}) SET u += $properties

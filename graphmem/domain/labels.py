@@ -1,0 +1,46 @@
+"""Node labels and relationship types of the graph."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RecordLabel(StrEnum):
+    """Labels of the nodes that an export lists under `records`: data of a user beside entities and facts."""
+
+    ARCHIVED_EPISODE = "ArchivedEpisode"
+    BEHAVIOR_PATTERN = "BehaviorPattern"
+    CONTEXT_ITEM = "ContextItem"
+    EPISODIC = "Episodic"
+    INTEREST_CANDIDATE = "InterestCandidate"
+    LEARNED_INTENT = "LearnedIntent"
+    LEARNED_PREFERENCE = "LearnedPreference"
+    SESSION = "Session"
+    SESSION_ARCHIVE = "SessionArchive"
+
+
+class LinkType(StrEnum):
+    """Types of the relationships that an export lists under `links`; each starts at a record."""
+
+    HAS_ARCHIVE = "HAS_ARCHIVE"
+    HAS_CONTEXT = "HAS_CONTEXT"
+    HAS_EPISODE = "HAS_EPISODE"
+    LEARNED_FROM = "LEARNED_FROM"
+    MENTIONED_IN = "MENTIONED_IN"
+    MENTIONS = "MENTIONS"
+    NEXT_EPISODE = "NEXT_EPISODE"
+    SEEN_IN = "SEEN_IN"
+
+
+RESERVED_LABELS = frozenset(RecordLabel) | {
+    "ApiKey",
+    "Change",
+    "ConsolidationRun",
+    "EmbeddingSchema",
+    "Entity",
+    "Extraction",
+    "IdempotentRequest",
+    "Migration",
+    "User",
+}
+"""Labels that graphmem uses itself and that therefore cannot be entity types."""

@@ -1,0 +1,120 @@
+"""Reading everything of one user as the entries of an export."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from graphmem.domain.export.entries import (
+    ExportedEntity,
+    ExportedLink,
+    ExportedRecord,
+    ExportedVersion,
+    ExportEntry,
+)
+from graphmem.domain.export.properties import EntityProperties, FactProperties, LinkProperties, UserProperties
+from graphmem.domain.fact_fields import SHADOW_PROPERTIES, VECTOR_PROPERTY
+from graphmem.domain.identity import Owner
+from graphmem.store.driver import Graph, Row, Transaction
+
+BATCH_SIZE = 500
+"""Records read in one query; they hold vectors, so that all of a large user are not read at once."""
+
+_UNEXPORTED_PROPERTIES = frozenset(
+    {"group_id", "group_key", "tenant", "user_id", "write_version", "last_write_at", "pending_job"}
+    | {*SHADOW_PROPERTIES, VECTOR_PROPERTY}
+)
+"""Properties that follow from the owner or from other properties, or that describe this database."""
+
+_RECORD: TypeAdapter[ExportedRecord] = TypeAdapter(ExportedRecord)
+
+
+class ExportStore:
+    """Opens users for export."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @asynccontextmanager
+    async def open(self, owner: Owner) -> AsyncIterator[StoredUser]:
+        """Open a user for reading within one transaction."""
+        async with self._graph.read_transaction() as transaction:
+            yield StoredUser(transaction, owner)
+
+
+class StoredUser:
+    """Everything that the graph holds of one user."""
+
+    def __init__(self, transaction: Transaction, owner: Owner) -> None:
+        self._transaction = transaction
+        self._group_id = owner.group_id
+
+    async def count_entries(self) -> int:
+        """Return the number of entities, versions and records."""
+        return int(await self._transaction.fetch_value("export.count_entries", group_id=self._group_id))
+
+    async def get_properties(self) -> UserProperties:
+        """Return the properties of the user's own node."""
+        rows = await self._transaction.run("export.get_user", group_id=self._group_id)
+        return UserProperties.model_validate(_exported(rows[0]["user"]) if rows else {})
+
+    async def entries(self) -> AsyncIterator[ExportEntry]:
+        """Yield every entry as it is read, section by section in a stable order."""
+        async for row in self._transaction.stream("export.stream_entities", group_id=self._group_id):
+            yield ExportedEntity(
+                key=row["node"]["uuid"],
+                labels=sorted(row["labels"]),
+                properties=EntityProperties.model_validate(_exported(row["node"])),
+            )
+        async for row in self._transaction.stream("export.stream_facts", group_id=self._group_id):
+            yield ExportedVersion(
+                subject_id=row["subject_id"],
+                object_id=row["object_id"],
+                properties=FactProperties.model_validate(_exported(row["fact"])),
+                vector=row["vector"],
+            )
+        keys = await self._list_record_keys()
+        async for record in self._records(keys):
+            yield record
+        for link in await self._list_links(keys):
+            yield link
+
+    async def _list_record_keys(self) -> dict[str, str]:
+        """Return the key of every record by its element id, in the order of the export."""
+        rows = await self._transaction.run("export.list_record_keys", group_id=self._group_id)
+        rows.sort(key=lambda row: (row["labels"], row["key"]))
+        return {row["element_id"]: row["key"] for row in rows}
+
+    async def _records(self, keys: Mapping[str, str]) -> AsyncIterator[ExportedRecord]:
+        element_ids = list(keys)
+        for start in range(0, len(element_ids), BATCH_SIZE):
+            part = element_ids[start : start + BATCH_SIZE]
+            for row in await self._transaction.run("export.fetch_records", element_ids=part):
+                yield _RECORD.validate_python(
+                    {
+                        "key": keys[row["element_id"]],
+                        "labels": row["labels"],
+                        "properties": _exported(row["properties"]),
+                    }
+                )
+
+    async def _list_links(self, keys: Mapping[str, str]) -> list[ExportedLink]:
+        rows = await self._transaction.run("export.list_links", group_id=self._group_id)
+        links = [
+            ExportedLink(
+                type=row["type"],
+                start=keys[row["start"]],
+                end=keys.get(row["end"], row["end_uuid"]),
+                properties=LinkProperties.model_validate(_exported(row["properties"])),
+            )
+            for row in rows
+        ]
+        return sorted(links, key=lambda link: (link.type, link.start, link.end))
+
+
+def _exported(stored: Row) -> dict[str, Any]:
+    """Return stored properties without those that are not exported."""
+    return {name: value for name, value in stored.items() if name not in _UNEXPORTED_PROPERTIES and value is not None}

@@ -1,0 +1,177 @@
+"""Writing an export into the graph of one user, in one transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from neo4j.exceptions import ClientError
+
+from graphmem.domain.export.document import UserExport, refuse_problems
+from graphmem.domain.export.entries import (
+    ExportedEntity,
+    ExportedEpisode,
+    ExportedLink,
+    ExportedRecord,
+    ExportedVersion,
+)
+from graphmem.domain.export.import_plan import ExistingData, ExistingNode, ImportPlan, find_future_times, plan_import
+from graphmem.domain.export.properties import record_identity
+from graphmem.domain.identity import Owner
+from graphmem.domain.import_result import ImportResult
+from graphmem.domain.labels import LinkType, RecordLabel
+from graphmem.domain.progress import ProgressCounter
+from graphmem.errors import InvalidInput
+from graphmem.store.driver import Graph, Row, Transaction
+from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
+from graphmem.store.facts import FactStore
+
+BATCH_SIZE = 500
+"""Nodes or relationships written in one query."""
+
+_OWNED_LINKS = frozenset({LinkType.HAS_ARCHIVE, LinkType.HAS_EPISODE, LinkType.MENTIONS, LinkType.NEXT_EPISODE})
+"""Types of relationships that carry the owner's `group_id`."""
+
+ExportedNode = ExportedEntity | ExportedRecord
+
+
+class ImportStore:
+    """Imports exports into the graph."""
+
+    def __init__(self, graph: Graph, facts: FactStore) -> None:
+        self._graph = graph
+        self._facts = facts
+
+    async def import_export(
+        self, owner: Owner, export: UserExport, *, vectors_remade: bool, progress: ProgressCounter
+    ) -> ImportResult:
+        """Write an export completely or not at all; what the user has already stays unchanged.
+
+        Raises InvalidInput when a known time lies in the future or Neo4j refuses a value.
+        """
+
+        async def work(transaction: Transaction) -> ImportResult:
+            now = await self._facts.lock_user(transaction, owner)
+            refuse_problems("The import holds times that lie in the future.", find_future_times(export, now))
+            plan = plan_import(export, await self._load_existing(transaction, owner, export))
+            known = [node for node in (*export.entities, *export.records) if not plan.is_new_node(node)]
+            progress.add(len(known) + sum(not plan.is_new_version(version) for version in export.memories))
+            nodes = await self._create_nodes(transaction, owner, export, plan, progress)
+            versions = await self._create_versions(transaction, owner, export, plan, progress)
+            await self._create_links(transaction, owner, export, nodes, progress)
+            await transaction.run("import.set_user", group_id=owner.group_id, properties=export.user.to_graph())
+            latest = max([now, *(version.properties.created_at for version in versions)])
+            await transaction.run("facts.set_last_write_time", group_id=owner.group_id, at=latest)
+            new = [node for node in (*export.entities, *export.records) if plan.is_new_node(node)]
+            return ImportResult(
+                imported={**Counter(map(_node_kind, new)), "versions": len(versions)},
+                unchanged={**Counter(map(_node_kind, known)), "versions": len(export.memories) - len(versions)},
+                ids={old: new for old, new in plan.ids.items() if old != new},
+                vectors_remade=vectors_remade,
+            )
+
+        try:
+            return await self._graph.write(work)
+        except ClientError as error:
+            raise InvalidInput("The import holds a property that the graph cannot store.") from error
+
+    async def _load_existing(self, transaction: Transaction, owner: Owner, export: UserExport) -> ExistingData:
+        group = {"group_id": owner.group_id}
+        entities = await transaction.run("import.list_entity_names", **group)
+        records = await transaction.run("import.list_records", **group)
+        memories = await transaction.run("import.list_memories", **group)
+        facts = [version.properties for version in export.memories]
+        ids = [getattr(node.properties, "uuid", None) for node in (*export.entities, *export.records)]
+        taken = await transaction.run(
+            "import.find_taken_ids",
+            ids=[key for key in ids if key] + [fact.uuid for fact in facts],
+            memory_ids=list({fact.memory_id for fact in facts}),
+            shared_group=owner.tenant_global.group_id,
+        )
+        return ExistingData(
+            entities={row["name_key"]: ExistingNode(row["element_id"], row["uuid"]) for row in entities},
+            records={
+                record_identity(RecordLabel(row["label"]), row["properties"]): ExistingNode(
+                    row["element_id"], row["properties"]["uuid"]
+                )
+                for row in records
+            },
+            memory_ids={row["memory_id"] for row in memories},
+            current_statements={row["active_hash"]: row["memory_id"] for row in memories if row["active_hash"]},
+            taken_ids={row["id"] for row in taken},
+        )
+
+    async def _create_nodes(
+        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, progress: ProgressCounter
+    ) -> dict[str, str]:
+        """Create the nodes that are new; return the element ids of all nodes of the export by their keys."""
+        element_ids = dict(plan.known_nodes)
+        new = [node for node in (*export.entities, *export.records) if plan.is_new_node(node)]
+        for part in _split_batches([_node_row(owner, node, plan.ids) for node in new]):
+            created = await transaction.run("import.create_nodes", rows=part)
+            element_ids |= {row["key"]: row["element_id"] for row in created}
+            progress.add(len(part))
+        return element_ids
+
+    async def _create_versions(
+        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, progress: ProgressCounter
+    ) -> list[ExportedVersion]:
+        """Create the versions that are new, and return them."""
+        new = [version for version in export.memories if plan.is_new_version(version)]
+        for part in _split_batches([_version_row(owner, version, plan.ids) for version in new]):
+            await transaction.run("import.create_versions", rows=part)
+            progress.add(len(part))
+        return new
+
+    async def _create_links(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        export: UserExport,
+        element_ids: Mapping[str, str],
+        progress: ProgressCounter,
+    ) -> None:
+        rows = [_link_row(owner, link, element_ids) for link in export.links]
+        for part in _split_batches(rows):
+            await transaction.run("import.create_links", rows=part)
+            progress.add(len(part))
+
+
+def _split_batches(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    for start in range(0, len(rows), BATCH_SIZE):
+        yield rows[start : start + BATCH_SIZE]
+
+
+def _node_kind(node: ExportedNode) -> str:
+    return "Entity" if isinstance(node, ExportedEntity) else node.labels[0]
+
+
+def _node_row(owner: Owner, node: ExportedNode, ids: Mapping[str, str]) -> Row:
+    properties = node.properties.with_ids(ids).to_graph() | {"group_id": owner.group_id}
+    if isinstance(node, ExportedEntity | ExportedEpisode):
+        properties["group_key"] = owner.group_key
+    return {"key": node.key, "labels": list(node.labels), "properties": properties}
+
+
+def _version_row(owner: Owner, version: ExportedVersion, ids: Mapping[str, str]) -> Row:
+    subject_id = ids.get(version.subject_id, version.subject_id)
+    object_id = ids.get(version.object_id, version.object_id)
+    stored = version.properties.with_ids(ids).to_graph() | {"group_id": owner.group_id}
+    if version.properties.active_hash is not None:
+        stored["active_hash"] = f"{version.properties.content_hash}:{subject_id}"
+    fact = fact_from_row({"fact": stored, "subject_id": subject_id, "object_id": object_id})
+    # What a fact has no field for is kept too: when maintenance and consolidation last looked at the version.
+    properties = stored | fact_to_properties(fact) | {"fact_embedding": version.vector}
+    return {"subject_id": subject_id, "object_id": object_id, "properties": properties}
+
+
+def _link_row(owner: Owner, link: ExportedLink, element_ids: Mapping[str, str]) -> Row:
+    properties = link.properties.to_graph()
+    if link.type in _OWNED_LINKS:
+        properties["group_id"] = owner.group_id
+    return {
+        "type": link.type.value,
+        "start": element_ids[link.start],
+        "end": element_ids[link.end],
+        "properties": properties,
+    }

@@ -1,0 +1,87 @@
+"""Exporting a user and importing the export: nothing is lost, and nothing is written twice."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import pytest
+
+from graphmem.bootstrap import Services
+from graphmem.domain.identity import Owner
+from graphmem.domain.labels import LinkType, RecordLabel
+from graphmem.domain.listing import ListFilters
+from graphmem.domain.search_models import SearchQuery
+from tests.store.complete_user import fill_user
+
+
+async def export_document(memory: Services, owner: Owner) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(await memory.exports.export(owner))
+    return document
+
+
+async def test_an_export_has_every_label_and_link_type(memory: Services, owner: Owner) -> None:
+    await fill_user(memory, owner)
+    export = await export_document(memory, owner)
+    assert {label for record in export["records"] for label in record["labels"]} == set(RecordLabel)
+    assert {link["type"] for link in export["links"]} == set(LinkType)
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+async def test_export_after_forget_and_import_is_identical(
+    memory: Services, owner: Owner, form: Literal["json", "yaml"]
+) -> None:
+    await fill_user(memory, owner)
+    before = await memory.exports.export(owner, form)
+    assert (await memory.forgetting.forget(owner)).residue == 0
+    result = await memory.imports.import_(owner, before)
+    assert result.ids == {}
+    assert not result.vectors_remade
+    assert await memory.exports.export(owner, form) == before
+    contents = {item.content for item in (await memory.memories.page(owner, ListFilters())).items}
+    assert contents == {"Mara lives in Malmö", "Mara loves tea", "Mara plans a trip to Lund"}
+
+
+async def test_import_for_another_user_gets_new_ids_and_the_same_results(memory: Services, owner: Owner) -> None:
+    await fill_user(memory, owner)
+    export = await export_document(memory, owner)
+    twin = Owner(owner.tenant, "twin")
+    result = await memory.imports.import_(twin, json.dumps(export).encode())
+    memory_ids = {version["properties"]["memory_id"] for version in export["memories"]}
+    assert memory_ids <= set(result.ids)
+    answer = await memory.retrieval.search(
+        twin, SearchQuery(query="where did she live?", valid_as_of=datetime(2021, 1, 1, tzinfo=UTC))
+    )
+    found = next(hit.memory for hit in answer.results if hit.memory.content == "Mara lives in Lund")
+    [*_, last] = await memory.memories.history(twin, found.id)
+    assert last.superseded_by in result.ids.values()
+    assert last.superseded_by
+    assert (await memory.memories.get(twin, last.superseded_by)).content == "Mara lives in Malmö"
+
+
+async def test_importing_the_same_export_twice_adds_nothing(memory: Services, owner: Owner) -> None:
+    await fill_user(memory, owner)
+    before = await memory.exports.export(owner)
+    again = await memory.imports.import_(owner, before)
+    assert again.imported == {"versions": 0}
+    assert again.ids == {}
+    assert await memory.exports.export(owner) == before
+
+
+async def test_vectors_of_another_model_are_recomputed(memory: Services, owner: Owner) -> None:
+    await fill_user(memory, owner)
+    before = await export_document(memory, owner)
+    other = json.loads(json.dumps(before)) | {"embedding": {"model": "another", "dimension": 2}}
+    for version in other["memories"]:
+        version["vector"] = [1.0, 0.0]
+    for node in other["entities"]:
+        node["properties"]["name_embedding"] = [1.0, 0.0]
+    for node in other["records"]:
+        if node["labels"] == ["Episodic"]:
+            node["properties"]["content_embedding"] = [1.0, 0.0]
+    await memory.forgetting.forget(owner)
+    assert (await memory.imports.import_(owner, json.dumps(other).encode())).vectors_remade
+    again = await export_document(memory, owner)
+    assert [len(version["vector"]) for version in again["memories"]] == [384] * len(before["memories"])
+    assert all(len(node["properties"]["name_embedding"]) == 384 for node in again["entities"])

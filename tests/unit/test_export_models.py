@@ -1,0 +1,139 @@
+"""The models of an export agree with what is stored, and the plan of an import keeps users apart."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
+
+import pytest
+
+from graphmem.domain.export.document import UserExport, parse_export
+from graphmem.domain.export.entries import ExportedRecord
+from graphmem.domain.export.import_plan import ExistingData, ExistingNode, find_future_times, plan_import
+from graphmem.domain.export.properties import FactProperties
+from graphmem.domain.export.schema import export_json_schema
+from graphmem.domain.fact_fields import FACT_FIELDS, FieldKind
+from graphmem.domain.labels import LinkType, RecordLabel
+from graphmem.errors import InvalidInput
+from graphmem.store.queries import load_queries
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+NOTHING = ExistingData(entities={}, records={}, memory_ids=set(), current_statements={}, taken_ids=set())
+TIME = {"$time": "2026-05-01T12:00:00+00:00"}
+
+
+def make_entity(entity_id: str, name: str, **changes: Any) -> dict[str, Any]:
+    properties = {
+        "uuid": entity_id, "name": name, "name_key": name.lower(), "type": "Thing", "labels": ["Entity", "Thing"],
+        "summary": "", "aliases": [], "alias_keys": [], "alias_text": "", "mentioned_in": [], "attributes": "{}",
+        "is_user": False, "created_at": TIME, "updated_at": TIME,
+    }  # fmt: skip
+    return {"key": entity_id, "labels": ["Entity", "Thing"], "properties": properties | changes}
+
+
+def make_version(memory_id: str = "m1", **changes: Any) -> dict[str, Any]:
+    properties = {
+        "memory_id": memory_id, "uuid": f"{memory_id}-v1", "version": 1, "fact": "Mara likes tea", "name": "LIKES",
+        "type": "fact", "scope": "profile", "status": "active", "tags": [], "metadata": "{}", "confidence": 0.9,
+        "importance": 0.5, "strength": 0.5, "decay_rate": 0.01, "access_count": 0, "created_at": TIME,
+        "first_created_at": TIME, "updated_at": TIME, "immutable": False, "single_valued": False, "retired": False,
+        "content_hash": "abc", "active_hash": "abc:e1", "source_kind": "api", "entity_ids": ["e1"],
+    }  # fmt: skip
+    return {"subject_id": "e1", "object_id": "e1", "properties": properties | changes, "vector": [1.0, 0.0]}
+
+
+def make_export(**sections: Any) -> UserExport:
+    document = {"user_id": "mara", "embedding": {"model": "m", "dimension": 2}, "entities": [make_entity("e1", "Mara")]}
+    return parse_export(document | sections)
+
+
+def test_fact_properties_are_those_that_the_store_writes() -> None:
+    marks = {"consolidated_at", "consolidated_by", "compressed_at", "compressed_by", "decayed_at", "reviewed_at"}
+    stored = {field.property_name for field in FACT_FIELDS}
+    assert set(FactProperties.model_fields) == stored - {"group_id"} | marks
+
+
+JSON_TYPES = {
+    FieldKind.TEXT: "string",
+    FieldKind.JSON: "string",
+    FieldKind.INTEGER: "integer",
+    FieldKind.NUMBER: "number",
+    FieldKind.UNIT: "number",
+    FieldKind.FLAG: "boolean",
+    FieldKind.TIME: "object",
+    FieldKind.TEXT_LIST: "array",
+}
+
+
+def test_fact_properties_have_the_types_of_the_table() -> None:
+    schemas = export_json_schema()["$defs"]["FactProperties"]["properties"]
+    typed = [field for field in FACT_FIELDS if field.kind in JSON_TYPES and field.name != "group_id"]
+    found = {field.property_name: schemas[field.property_name]["type"] for field in typed}
+    assert found == {field.property_name: JSON_TYPES[field.kind] for field in typed}
+
+
+def test_records_and_links_of_the_queries_are_those_of_the_models() -> None:
+    union, _ = get_args(ExportedRecord)
+    models = [get_args(member)[0] for member in get_args(union)]
+    labels = [get_args(get_args(model.model_fields["labels"].annotation)[0]) for model in models]
+    assert [label for (label,) in labels] == list(RecordLabel)
+    query = load_queries()["export.list_links"].text
+    found = re.search(r"\(n:([\w|]+)\)", query), re.search(r"\[r:([\w|]+)\]", query)
+    assert [match[1].split("|") for match in found if match] == [list(RecordLabel), list(LinkType)]
+
+
+def test_an_id_in_use_is_replaced_in_every_reference() -> None:
+    export = make_export(
+        entities=[make_entity("e1", "Mara", mentioned_in=["m1"])],
+        memories=[make_version(supersedes=["m1"], associations=["m1"])],
+    )
+    existing = ExistingData(entities={}, records={}, memory_ids=set(), current_statements={}, taken_ids={"e1", "m1-v1"})
+    ids = plan_import(export, existing).ids
+    assert set(ids) == {"e1", "m1", "m1-v1"}
+    fact = export.memories[0].properties.with_ids(ids)
+    assert (fact.memory_id, fact.uuid, fact.entity_ids) == (ids["m1"], ids["m1-v1"], [ids["e1"]])
+    assert fact.supersedes == fact.associations == [ids["m1"]]
+    assert export.entities[0].properties.with_ids(ids).mentioned_in == [ids["m1"]]
+
+
+def test_references_to_what_the_user_does_not_have_are_replaced() -> None:
+    export = make_export(
+        entities=[make_entity("e1", "Mara", mentioned_in=["m1", "own memory", "foreign memory"])],
+        memories=[make_version(entity_ids=["e1", "own entity", "foreign entity"])],
+    )
+    existing = ExistingData(
+        entities={"bob": ExistingNode("4:1", "own entity")},
+        records={},
+        memory_ids={"own memory"},
+        current_statements={},
+        taken_ids=set(),
+    )
+    assert set(plan_import(export, existing).ids) == {"foreign entity", "foreign memory"}
+
+
+def test_an_entity_and_a_statement_that_the_user_has_are_not_written_again() -> None:
+    existing = ExistingData(
+        entities={"mara": ExistingNode("4:1", "own")},
+        records={},
+        memory_ids={"known"},
+        current_statements={"abc:own": "known"},
+        taken_ids=set(),
+    )
+    export = make_export(memories=[make_version()])
+    plan = plan_import(export, existing)
+    assert plan.ids == {"e1": "own", "m1": "known"}
+    assert not plan.is_new_node(export.entities[0])
+    assert not plan.is_new_version(export.memories[0])
+
+
+@pytest.mark.parametrize(("ahead", "found"), [(timedelta(minutes=4), 0), (timedelta(minutes=6), 1)])
+def test_known_times_may_be_ahead_by_minutes(ahead: timedelta, found: int) -> None:
+    export = make_export(memories=[make_version(updated_at={"$time": (NOW + ahead).isoformat()})])
+    assert len(list(find_future_times(export, NOW))) == found
+
+
+def test_a_refusal_names_at_most_twenty_problems() -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        make_export(memories=[make_version(f"m{index}") | {"subject_id": "nobody"} for index in range(30)])
+    assert len(refusal.value.errors) == 20
