@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +18,7 @@ from graphmem.domain.text import name_key
 from graphmem.domain.times import MICROSECOND
 from graphmem.domain.versioning import Ledger
 from graphmem.store.driver import Transaction
+from graphmem.store.json_text import to_json
 from graphmem.store.snapshots import ChangeRecorder
 
 DUPLICATE_REASON = "said of the same entity under another name"
@@ -125,7 +125,7 @@ class EntityLinker:
             "alias_keys": [name_key(name) for name in details.aliases],
             "alias_text": " ".join(details.aliases),
             "summary": details.summary,
-            "attributes": json.dumps(details.attributes, ensure_ascii=False),
+            "attributes": to_json(details.attributes),
             "type": details.type,
             "labels": ["Entity", details.type],
             "updated_at": now,

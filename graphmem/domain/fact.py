@@ -117,7 +117,7 @@ class Fact:
         return self.status
 
 
-class FactChanges(TypedDict, total=False):
+class FactAmendments(TypedDict, total=False):
     """The attributes of a fact that a correction may change."""
 
     content: str
@@ -143,9 +143,9 @@ class FactAnnotations(TypedDict, total=False):
     search_text: str
 
 
-def changes_from_patch(patch: MemoryPatch) -> FactChanges:
-    """Return the fields that a patch sets as changes of a fact."""
-    changes = cast(FactChanges, {name: getattr(patch, name) for name in patch.model_fields_set})
+def amendments_from_patch(patch: MemoryPatch) -> FactAmendments:
+    """Return the fields that a patch sets as amendments of a fact."""
+    changes = cast(FactAmendments, {name: getattr(patch, name) for name in patch.model_fields_set})
     if patch.tags is not None:
         changes["tags"] = tuple(patch.tags)
     if patch.content is not None:

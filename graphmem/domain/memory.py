@@ -21,7 +21,7 @@ MIN_CONFIDENCE = 0.5
 """Confidence below which a statement is not stored."""
 
 CORE_IMPORTANCE = 0.8
-"""Importance from which a profile memory is a core memory: it belongs in every context and its importance stays."""
+"""Importance from which a memory is a core memory: a profile one does not fade, a global one is in every context."""
 
 FEELING_EXPIRY_DAYS = 14
 """Days after which a feeling expires, unless the caller gives an expiry."""

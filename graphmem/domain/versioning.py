@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Unpack
 
 from graphmem.domain.decay import MAX_CONFIDENCE, apply_reinforcement
-from graphmem.domain.fact import Fact, FactAnnotations, FactChanges
+from graphmem.domain.fact import Fact, FactAmendments, FactAnnotations
 from graphmem.domain.memory import MemoryStatus, SaveAction
 from graphmem.domain.provenance import ImportProvenance
 from graphmem.domain.times import MICROSECOND
@@ -194,7 +194,7 @@ class Ledger(VersionLog):
 
     # Changing, ending, undoing
 
-    def amend(self, memory_id: str, changes: FactChanges, *, if_version: int | None = None) -> Fact:
+    def amend(self, memory_id: str, changes: FactAmendments, *, if_version: int | None = None) -> Fact:
         """Create a version with `changes`.
 
         Raises VersionConflict when `if_version` is not the latest version, and InvalidInput when the memory would end

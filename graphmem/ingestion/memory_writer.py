@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphmem.domain.fact import FactChanges, changes_from_patch
+from graphmem.domain.fact import FactAmendments, amendments_from_patch
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MIN_CONFIDENCE, MemoryIn, MemoryPatch, SaveAction, SaveResult
 from graphmem.domain.new_memory import NewMemory
@@ -81,13 +81,13 @@ class MemoryWriter:
         statements = [NewMemory(memory, vector, kind) for memory, vector in zip(memories, vectors, strict=False)]
         return statements, dict(zip(named, vectors[len(memories) :], strict=True))
 
-    async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> tuple[FactChanges, Vector | None]:
+    async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> tuple[FactAmendments, Vector | None]:
         """Return a patch as changes of a fact, and the vector of a new content; raise InvalidInput for a secret."""
         parts: list[Any] = [patch.content, patch.tags, patch.metadata]
         classes = {found for part in parts if part for found in self._policy.refused_classes(part, owner.tenant)}
         if classes:
             raise InvalidInput(f"The change holds a secret ({', '.join(sorted(classes))}), which is not stored.")
-        changes = changes_from_patch(patch)
+        changes = amendments_from_patch(patch)
         if patch.content is None:
             return changes, None
         if self._is_temporary_state(owner, patch.content):

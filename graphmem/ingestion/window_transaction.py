@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -41,6 +40,7 @@ from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.fact_write import FactLoader, FactWrite
 from graphmem.store.facts import FactStore
+from graphmem.store.json_text import to_json
 
 MIN_INTEREST_MENTIONS = 2
 """Messages that must show an inferred interest before it is saved."""
@@ -304,8 +304,8 @@ class WindowTransaction:
             "extraction.record_extraction",
             group_id=self._owner.group_id,
             extraction_id=window.id,
-            actions=json.dumps([action.to_json() for action in self._actions], ensure_ascii=False),
-            links=json.dumps([link.to_json() for link in self._links], ensure_ascii=False),
+            actions=to_json([action.to_json() for action in self._actions]),
+            links=to_json([link.to_json() for link in self._links]),
             message_ids=list(window.message_ids),
             session_id=window.session_id,
             tags=session_tags,

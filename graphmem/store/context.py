@@ -14,6 +14,7 @@ from graphmem.domain.behavior_patterns import BehaviorPattern, DetectedPattern, 
 from graphmem.domain.context_models import ContextItem, ContextSnapshot, Mention, RelatedSession
 from graphmem.domain.identity import Owner
 from graphmem.domain.learned_preferences import FeedbackResult, FeedbackVerdict, LearnedPreference, RatedInteraction
+from graphmem.domain.memory import CORE_IMPORTANCE
 from graphmem.domain.session import MessageRole
 from graphmem.domain.times import MAX_TIME, Clock
 from graphmem.errors import NotFound
@@ -36,9 +37,6 @@ MAX_PROFILE_MEMORIES = 100
 
 MAX_GLOBAL_MEMORIES = 20
 """Memories of scope global in a snapshot at most; the most important are taken."""
-
-MIN_GLOBAL_IMPORTANCE = 0.8
-"""Importance (0 to 1) from which a global memory is in a snapshot."""
 
 MAX_PATTERN_MESSAGES = 5_000
 """Messages that patterns are counted over at most; the newest are taken."""
@@ -154,7 +152,7 @@ class ContextStore:
             max_time=MAX_TIME,
             profile_limit=MAX_PROFILE_MEMORIES,
             global_limit=MAX_GLOBAL_MEMORIES,
-            core_importance=MIN_GLOBAL_IMPORTANCE,
+            core_importance=CORE_IMPORTANCE,
             message_limit=message_limit,
         )
         return snapshot_from_row(rows[0]["version"], rows[0]["found"], now, valid_until) if rows else None

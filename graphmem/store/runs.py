@@ -26,6 +26,7 @@ from graphmem.domain.snapshot import ElementChange
 from graphmem.errors import NotFound
 from graphmem.store import snapshots
 from graphmem.store.driver import Graph, Row, Transaction
+from graphmem.store.json_text import to_json
 
 _CHANGE_LIST = TypeAdapter(list[ElementChange])
 _BATCH_LIST = TypeAdapter(list[MemoryBatch])
@@ -213,7 +214,7 @@ class RunStore:
                 for batch in _BATCH_LIST.validate_json(row["batch_ids"] or "[]")
             ]
             properties = {
-                "proposals": json.dumps(proposals, ensure_ascii=False),
+                "proposals": to_json(proposals),
                 "batch_ids": _BATCH_LIST.dump_json(batches).decode(),
                 "preview": None,
             }

@@ -11,7 +11,7 @@ import pytest
 from graphmem.domain.consolidation_models import ConsolidationRun, RunStatus
 from graphmem.domain.decay import RetrievalCount
 from graphmem.domain.entity import EntityIn
-from graphmem.domain.fact import FactChanges
+from graphmem.domain.fact import FactAmendments
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.memory import Memory
 from graphmem.errors import Conflict, Gone, NotFound
@@ -24,7 +24,7 @@ async def diet(harness: ConsolidationHarness) -> tuple[list[Memory], Consolidati
     return memories, await harness.execute(merge(memories, DIET))
 
 
-async def patch(harness: ConsolidationHarness, memory_id: str, **changes: Unpack[FactChanges]) -> Memory:
+async def patch(harness: ConsolidationHarness, memory_id: str, **changes: Unpack[FactAmendments]) -> Memory:
     return await harness.facts.update_memory(harness.owner, memory_id, lambda ledger: ledger.amend(memory_id, changes))
 
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from graphmem.domain.fact import changes_from_patch
+from graphmem.domain.fact import amendments_from_patch
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import SortOrder
@@ -182,7 +182,7 @@ async def test_concurrent_corrections_lose_none(facts: FactStore, owner: Owner) 
 async def test_a_correction_that_duplicates_another_memory_is_refused(facts: FactStore, owner: Owner) -> None:
     await save(facts, owner, {"content": "likes tea"})
     key = (await save_one(facts, owner, {"content": "likes coffee"})).id
-    changes = changes_from_patch(MemoryPatch(content="likes tea"))
+    changes = amendments_from_patch(MemoryPatch(content="likes tea"))
     with pytest.raises(Conflict, match="already current"):
         await facts.update_memory(owner, key, lambda ledger: ledger.amend(key, changes), vector=VECTOR)
     assert (await facts.get(owner, key)).content == "likes coffee"
