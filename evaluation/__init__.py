@@ -1,1 +1,1 @@
-"""How well memories are taken from conversations: this project's own conversations, and the scores of a run."""
+"""The quality of extraction: this project's conversations, what is expected of each, and the scores of a run."""

@@ -1,7 +1,7 @@
-"""The conversations of the evaluation and what is expected of each, read from a file and checked.
+"""The conversations of the evaluation and what is expected of each.
 
-An expectation names words. A pattern such as `"moved leipzig"` is met by a text in which every word of it begins a
-word, in any order, whatever the case and the accents; of several patterns one is enough.
+An expectation names words. A text matches a pattern such as `"moved leipzig"` when each word of the pattern begins a
+word of the text, in any order, whatever case and accents; of several patterns one is enough.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from graphmem.domain.memory import MemoryType
 from graphmem.domain.session import MessageIn, TimeZoneName
 
 CONVERSATIONS = Path(__file__).with_name("conversations.jsonl")
+"""The cases, as JSONL."""
 
 Patterns = Annotated[list[str], Field(min_length=1)]
+"""Patterns of which a text must match one."""
 
 
 class _StrictModel(BaseModel):
@@ -34,22 +36,22 @@ class SessionBatch(_StrictModel):
 
 
 class ExpectedStatement(_StrictModel):
-    """A statement known by its words: one of `any` occurs, and none of `none`."""
+    """A statement recognised by its words: it matches one of `any`, and none of `none`."""
 
     any: Patterns
     none: list[str] = Field(default_factory=list)
 
     def matches(self, text: str) -> bool:
-        """Return whether a text says it."""
+        """Return whether a text makes the statement."""
         return matches_any(text, self.any) and not (self.none and matches_any(text, self.none))
 
 
 class RequiredMemory(ExpectedStatement):
-    """A statement that must be kept.
+    """A statement that must be saved.
 
     `subject`, `object` and `entities` are patterns of names (`|` between alternatives; `user` is the user), `type` the
-    types that fit. `valid_at` and `invalid_at` are beginnings of local dates; `on` is a date that may stand in the
-    sentence instead. `current` false: it must have ended; absent: either way.
+    types that are right. `valid_at` and `invalid_at` are the beginnings of local dates; `on` is a date that the
+    sentence may name instead. `current` false: it must have ended; null: either is right.
     """
 
     subject: str | None = None
@@ -63,20 +65,20 @@ class RequiredMemory(ExpectedStatement):
 
 
 class ForbiddenMemory(ExpectedStatement):
-    """A statement that must not be kept, and why."""
+    """A statement that must not be saved, and why."""
 
     why: str
 
 
 class ExpectedSupersession(_StrictModel):
-    """What must end, by the words of old and new; without `new` it is taken back and nothing follows."""
+    """A memory that must end, by the words of the old and the new one; without `new` the user takes it back."""
 
     old: Patterns
     new: list[str] = Field(default_factory=list)
 
 
 class CaseExpectations(_StrictModel):
-    """What a careful reader expects; `allowed` holds further true statements, which need not be kept."""
+    """What a careful reader expects; `allowed` are further true statements, which need not be saved."""
 
     keep: list[RequiredMemory] = Field(default_factory=list)
     allowed: list[ExpectedStatement] = Field(default_factory=list)
@@ -86,7 +88,7 @@ class CaseExpectations(_StrictModel):
 
 
 class EvaluationCase(_StrictModel):
-    """One conversation of one user; without `timezone` its dates are those of the offset its messages carry."""
+    """One conversation of one user; without `timezone` its dates are in the offset of its messages."""
 
     id: str
     tags: list[str] = Field(min_length=1)
@@ -102,13 +104,13 @@ def load_cases(path: Path = CONVERSATIONS) -> list[EvaluationCase]:
 
 @cache
 def fold_text(text: str) -> str:
-    """Return a text as it is compared: case-folded, without accents."""
+    """Return a text for comparison: case-folded, without accents."""
     marks = unicodedata.normalize("NFKD", text.casefold())
     return "".join(letter for letter in marks if not unicodedata.combining(letter))
 
 
 def matches_any(text: str, patterns: list[str]) -> bool:
-    """Return whether a text meets one of the patterns."""
+    """Return whether a text matches one of the patterns."""
     return any(
         all(_starts_a_word(word, fold_text(text)) for word in fold_text(pattern).split()) for pattern in patterns
     )

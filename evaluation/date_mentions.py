@@ -1,4 +1,4 @@
-"""Whether a sentence names a date, in the languages of the conversations. Pure."""
+"""Dates named in sentences, in the languages of the conversations. Pure."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def mentions_date(sentence: str, date: str) -> bool:
         return True
     if not month:
         return re.search(rf"(?<!\d){year}(?!\d)", text) is not None
-    written = "|".join(fold_text(_MONTHS[int(month) - 1]).split())
+    names = "|".join(fold_text(_MONTHS[int(month) - 1]).split())
     if not day:
-        return re.search(rf"\b(?:{written})(?:\s+(?:de|del|of))?,?\s+{year}\b", text) is not None
+        return re.search(rf"\b(?:{names})(?:\s+(?:de|del|of))?,?\s+{year}\b", text) is not None
     number = str(int(day))
     forms = (
-        rf"(?<!\d)0?{number}(?:st|nd|rd|th|er|[.:aº°])?\s+(?:of\s+|de\s+)?(?:{written})\b",
-        rf"\b(?:{written})\s+(?:the\s+)?0?{number}(?:st|nd|rd|th)?(?!\d)",
+        rf"(?<!\d)0?{number}(?:st|nd|rd|th|er|[.:aº°])?\s+(?:of\s+|de\s+)?(?:{names})\b",
+        rf"\b(?:{names})\s+(?:the\s+)?0?{number}(?:st|nd|rd|th)?(?!\d)",
         rf"(?<!\d)0?{number}[./]0?{int(month)}[./](?:{year}|{year[2:]})(?!\d)",
     )
     return any(re.search(form, text) for form in forms)

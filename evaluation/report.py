@@ -1,4 +1,4 @@
-"""The outcome of an evaluation as Markdown and JSON."""
+"""The scores of an evaluation as Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ TARGETS = {
     "wrong_supersessions": "≤ 1 %",
     "missed_supersessions": "≤ 5 %",
 }
+"""The targets of the metrics that have one."""
 
 
 def render_markdown(scores: Sequence[CaseScore], *, details: bool = True) -> str:
-    """Return the tables; with `details` also each case that differs from what is expected."""
+    """Return the tables; with `details` also the cases that differ from what is expected."""
     figures = sum_metrics(scores)
     cost = summarize_costs([batch for score in scores for batch in score.result.batches])
     overhead = f"{cost.overhead_p50_ms:.0f} ms" if cost.overhead_p50_ms is not None else "not measured"
@@ -55,7 +56,7 @@ def write_report(scores: Sequence[CaseScore], folder: Path) -> list[Path]:
 
 
 def to_json(scores: Sequence[CaseScore]) -> dict[str, Any]:
-    """Return everything about a run: figures in all and by tag, costs, and each case with what was kept."""
+    """Return a run as JSON: metrics of all cases and by tag, costs, and each case with its memories."""
     return {
         "figures": _metrics_json(sum_metrics(scores)),
         "costs": asdict(summarize_costs([batch for score in scores for batch in score.result.batches])),
@@ -75,13 +76,15 @@ def to_json(scores: Sequence[CaseScore]) -> dict[str, Any]:
 
 
 def _metrics_json(figures: Metrics) -> dict[str, Any]:
-    return {name: {**asdict(one), "value": one.value} for name in METRIC_NAMES for one in [getattr(figures, name)]}
+    ratios: dict[str, Ratio] = {name: getattr(figures, name) for name in METRIC_NAMES}
+    return {name: {**asdict(ratio), "value": ratio.value} for name, ratio in ratios.items()}
 
 
 def _tag_table(scores: Sequence[CaseScore]) -> list[str]:
     head = ["| tag | " + " | ".join(map(_label, METRIC_NAMES)) + " |", "|---|" + "---:|" * len(METRIC_NAMES)]
     rows = (
-        [tag, *(_percent(getattr(each, name)) for name in METRIC_NAMES)] for tag, each in metrics_by_tag(scores).items()
+        [tag, *(_percent(getattr(metrics, name)) for name in METRIC_NAMES)]
+        for tag, metrics in metrics_by_tag(scores).items()
     )
     return head + [f"| {' | '.join(row)} |" for row in rows]
 
@@ -96,12 +99,12 @@ def _differing_cases(scores: Sequence[CaseScore]) -> list[str]:
     return lines or ["none"]
 
 
-def _ratio_cell(one: Ratio) -> str:
-    return f"{_percent(one)} | {one.part}/{one.whole}"
+def _ratio_cell(ratio: Ratio) -> str:
+    return f"{_percent(ratio)} | {ratio.part}/{ratio.whole}"
 
 
-def _percent(one: Ratio) -> str:
-    return "–" if one.value is None else f"{100 * one.value:.1f} %"
+def _percent(ratio: Ratio) -> str:
+    return "–" if ratio.value is None else f"{100 * ratio.value:.1f} %"
 
 
 def _label(name: str) -> str:

@@ -1,11 +1,11 @@
-"""From what was kept of each case to precision, recall, accuracy of entities and dates, and supersessions. Pure.
+"""Scores of the memories of a case against its expectations. Pure.
 
-- precision: kept memories that match `keep` or `allowed` and no `drop`, of all kept;
-- recall: `keep` entries that some kept memory meets, of all;
-- entities: checks of subject, object and other names that hold, over the `keep` entries that were met;
+- precision: saved memories that match `keep` or `allowed` and no `drop`, of all saved ones;
+- recall: `keep` entries that a saved memory matches, of all entries;
+- entities: correct subjects, objects and other names, of those that the matched `keep` entries name;
 - dates: the same for `valid_at`, `invalid_at` and `on`; types likewise;
-- missed supersessions: expected changes whose old statement was kept and has not ended, of all whose old one was kept;
-- wrong supersessions: memories that were ended though they hold and no current one says the same, of all ended ones.
+- missed supersessions: expected changes whose old memory was saved and did not end, of those whose old one was saved;
+- wrong supersessions: memories that ended although they are true and no current one says the same, of all that ended.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from evaluation.cases import EvaluationCase, ExpectedStatement, ExpectedSuperses
 from evaluation.date_mentions import mentions_date
 
 USER = "user"
+"""The name of the user's own entity in expectations."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredMemory:
-    """A memory at the end of a case: names of its entities (`user` for the user), dates local or None.
+    """A memory at the end of a case, with the names of its entities and local dates.
 
-    `replaced` marks one that another memory or a wish of the user ended, `taken_back` the latter alone.
+    `replaced` marks a memory that another one superseded or the user took back, `taken_back` the latter alone.
     """
 
     id: str
@@ -41,13 +42,13 @@ class ScoredMemory:
 
     @property
     def text(self) -> str:
-        """All its words."""
+        """Content and names."""
         return " · ".join([self.content, self.subject, self.object or "", *self.entities])
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """What reading one batch cost; `overhead_ms` is the job's time outside model and embedding, where measured."""
+    """The cost of one batch; `overhead_ms` is the job's time outside model and embedder, where it was measured."""
 
     status: str
     calls: int
@@ -57,7 +58,7 @@ class BatchOutcome:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What became of one case."""
+    """The memories of a case at its end, and its batches."""
 
     kept: Sequence[ScoredMemory]
     batches: Sequence[BatchOutcome] = ()
@@ -65,7 +66,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """`part` of `whole`; two shares add up."""
+    """A share; the sum of two is the share of both together."""
 
     part: int = 0
     whole: int = 0
@@ -75,19 +76,19 @@ class Ratio:
 
     @property
     def value(self) -> float | None:
-        """The quotient; None of nothing."""
+        """The quotient; None where `whole` is 0."""
         return self.part / self.whole if self.whole else None
 
 
 def ratio(checks: Iterable[bool]) -> Ratio:
-    """Return how many of some checks hold."""
-    told = list(checks)
-    return Ratio(sum(told), len(told))
+    """Return the share of the checks that are true."""
+    results = list(checks)
+    return Ratio(sum(results), len(results))
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The shares of one case, or of many together."""
+    """The metrics of one case, or of several together."""
 
     precision: Ratio = field(default_factory=Ratio)
     recall: Ratio = field(default_factory=Ratio)
@@ -103,11 +104,12 @@ class Metrics:
 
 
 METRIC_NAMES = tuple(Metrics.__dataclass_fields__)
+"""Names of the metrics, in the order of a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseScore:
-    """The figures of one case, and in words what was missed or wrong."""
+    """The metrics of one case, and the descriptions of what was missed or wrong."""
 
     case: EvaluationCase
     result: CaseResult
@@ -117,13 +119,13 @@ class CaseScore:
 
 
 def score_case(case: EvaluationCase, result: CaseResult) -> CaseScore:
-    """Compare what was kept of a case with what is expected."""
-    wanted = case.expected
+    """Compare the memories of a case with what is expected."""
+    expected = case.expected
     missed: list[str] = []
     wrong: list[str] = []
     good = [_is_expected(case, memory, wrong) for memory in result.kept]
     entities, dates, types, met = Ratio(), Ratio(), Ratio(), []
-    for keep in wanted.keep:
+    for keep in expected.keep:
         found = _best_match(keep, result.kept)
         met.append(found is not None)
         if found is None:
@@ -135,7 +137,7 @@ def score_case(case: EvaluationCase, result: CaseResult) -> CaseScore:
     ended = [memory for memory in result.kept if memory.replaced]
     lost = [memory for memory in ended if _is_wrongly_ended(case, memory, result.kept)]
     wrong += [f"ended although it holds: {memory.content}" for memory in lost]
-    changes = [change for change in wanted.supersedes if _matching(change.old, result.kept)]
+    changes = [change for change in expected.supersedes if _matching(change.old, result.kept)]
     open_changes = [change for change in changes if not _is_superseded(change, result.kept)]
     missed += [f"not ended: {change.old[0]}" for change in open_changes]
     skipped = all(batch.status == "skipped" for batch in result.batches)
@@ -147,20 +149,20 @@ def score_case(case: EvaluationCase, result: CaseResult) -> CaseScore:
         types=types,
         wrong_supersessions=Ratio(len(lost), len(ended)),
         missed_supersessions=Ratio(len(open_changes), len(changes)),
-        skips=ratio([skipped] if wanted.skip else []),
+        skips=ratio([skipped] if expected.skip else []),
     )
     return CaseScore(case, result, figures, missed, wrong)
 
 
 def sum_metrics(scores: Iterable[CaseScore]) -> Metrics:
-    """Return the figures of all together."""
+    """Return the metrics of all cases together."""
     return sum((score.metrics for score in scores), Metrics())
 
 
 def metrics_by_tag(scores: Sequence[CaseScore]) -> dict[str, Metrics]:
-    """Return the figures of the cases with each tag."""
+    """Return the metrics of the cases of each tag."""
     tags = sorted({tag for score in scores for tag in score.case.tags})
-    return {tag: sum_metrics(each for each in scores if tag in each.case.tags) for tag in tags}
+    return {tag: sum_metrics(score for score in scores if tag in score.case.tags) for tag in tags}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ class CostSummary:
 
 
 def summarize_costs(batches: Sequence[BatchOutcome]) -> CostSummary:
-    """Return what reading cost."""
+    """Return the costs of all batches together."""
     overheads = [batch.overhead_ms for batch in batches if batch.overhead_ms is not None]
     skipped = [batch for batch in batches if batch.status == "skipped"]
     return CostSummary(
@@ -195,14 +197,14 @@ def summarize_costs(batches: Sequence[BatchOutcome]) -> CostSummary:
 
 
 def _is_expected(case: EvaluationCase, memory: ScoredMemory, wrong: list[str]) -> bool:
-    wanted = case.expected
-    for drop in wanted.drop:
+    expected = case.expected
+    for drop in expected.drop:
         if not memory.taken_back and drop.matches(memory.text):
             wrong.append(f"must not be kept ({drop.why}): {memory.content}")
             return False
-    patterns: list[ExpectedStatement] = [*wanted.keep, *wanted.allowed]
-    if any(each.matches(memory.text) for each in patterns) or any(
-        matches_any(memory.text, [*change.old, *change.new]) for change in wanted.supersedes
+    statements: list[ExpectedStatement] = [*expected.keep, *expected.allowed]
+    if any(statement.matches(memory.text) for statement in statements) or any(
+        matches_any(memory.text, [*change.old, *change.new]) for change in expected.supersedes
     ):
         return True
     wrong.append(f"not expected: {memory.content}")
@@ -210,18 +212,18 @@ def _is_expected(case: EvaluationCase, memory: ScoredMemory, wrong: list[str]) -
 
 
 def _best_match(keep: RequiredMemory, kept: Sequence[ScoredMemory]) -> ScoredMemory | None:
-    """Return the memory that meets an entry with most of its checks."""
-    meeting = [
+    """Return the memory that matches an entry and passes most of its checks."""
+    matching = [
         memory
         for memory in kept
         if not memory.taken_back and keep.matches(memory.text) and keep.current in (None, memory.current)
     ]
 
-    def held(memory: ScoredMemory) -> int:
+    def passed(memory: ScoredMemory) -> int:
         checks = {**_entity_checks(keep, memory), **_date_checks(keep, memory)}
         return sum(checks.values()) + (not keep.type or memory.type in keep.type)
 
-    return max(meeting, key=held, default=None)
+    return max(matching, key=passed, default=None)
 
 
 def _entity_checks(keep: RequiredMemory, memory: ScoredMemory) -> dict[str, bool]:
@@ -231,15 +233,15 @@ def _entity_checks(keep: RequiredMemory, memory: ScoredMemory) -> dict[str, bool
         checks[f"subject {keep.subject}"] = _is_called(memory.subject, keep.subject)
     if keep.object:
         checks[f"object {keep.object}"] = any(_is_called(name, keep.object) for name in named)
-    for wanted in keep.entities:
-        checks[f"entity {wanted}"] = any(_is_called(name, wanted) for name in named)
+    for pattern in keep.entities:
+        checks[f"entity {pattern}"] = any(_is_called(name, pattern) for name in named)
     return checks
 
 
-def _is_called(name: str, wanted: str) -> bool:
-    if USER in (name, wanted):
-        return name == wanted
-    return matches_any(name, wanted.split("|"))
+def _is_called(name: str, pattern: str) -> bool:
+    if USER in (name, pattern):
+        return name == pattern
+    return matches_any(name, pattern.split("|"))
 
 
 def _date_checks(keep: RequiredMemory, memory: ScoredMemory) -> dict[str, bool]:
@@ -255,7 +257,7 @@ def _date_checks(keep: RequiredMemory, memory: ScoredMemory) -> dict[str, bool]:
 
 
 def _record_failures(checks: dict[str, bool], memory: ScoredMemory, wrong: list[str]) -> Ratio:
-    wrong += [f"not {what}: {_describe(memory)}" for what, holds in checks.items() if not holds]
+    wrong += [f"not {check}: {_describe(memory)}" for check, passed in checks.items() if not passed]
     return ratio(checks.values())
 
 
@@ -272,7 +274,7 @@ def _matching(patterns: list[str], kept: Sequence[ScoredMemory]) -> list[ScoredM
 
 
 def _is_superseded(change: ExpectedSupersession, kept: Sequence[ScoredMemory]) -> bool:
-    """Whether nothing current says the old without also saying the new."""
+    """Return whether no current memory states the old without the new."""
     return not [
         memory
         for memory in _matching(change.old, kept)
@@ -281,14 +283,18 @@ def _is_superseded(change: ExpectedSupersession, kept: Sequence[ScoredMemory]) -
 
 
 def _is_wrongly_ended(case: EvaluationCase, memory: ScoredMemory, kept: Sequence[ScoredMemory]) -> bool:
-    """Whether ending a memory lost something; where changes are expected, what is merely allowed may end with them."""
-    wanted = case.expected
-    if any(matches_any(memory.content, change.old) for change in wanted.supersedes):
+    """Return whether a memory ended that is true and that no current one repeats.
+
+    Where changes are expected, memories that are merely allowed may end with them.
+    """
+    expected = case.expected
+    if any(matches_any(memory.content, change.old) for change in expected.supersedes):
         return False
-    keeps = [keep for keep in wanted.keep if keep.matches(memory.text)]
+    keeps = [keep for keep in expected.keep if keep.matches(memory.text)]
     if any(keep.current is not True for keep in keeps):
         return False
     entries: list[ExpectedStatement] = [*keeps]
-    if not wanted.supersedes:
-        entries += [each for each in wanted.allowed if each.matches(memory.text)]
-    return bool(entries) and not any(each.current and entry.matches(each.text) for entry in entries for each in kept)
+    if not expected.supersedes:
+        entries += [statement for statement in expected.allowed if statement.matches(memory.text)]
+    current = [other for other in kept if other.current]
+    return bool(entries) and not any(entry.matches(other.text) for entry in entries for other in current)

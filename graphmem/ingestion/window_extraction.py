@@ -13,6 +13,7 @@ from graphmem.domain.policy import SecretPolicy
 from graphmem.embedding import Embedder
 from graphmem.ingestion.candidates import USER_ALIASES, AliasGroup, collect_alias_groups, validate_candidates
 from graphmem.ingestion.entity_linking import CandidateLinker
+from graphmem.ingestion.extracted_window import ExtractedWindow
 from graphmem.ingestion.extraction import ExtractionStep
 from graphmem.ingestion.job_actions import ExtractionAction
 from graphmem.ingestion.linking_models import LinkingResult
@@ -22,7 +23,7 @@ from graphmem.ingestion.reconciliation import ReconciliationStep, build_reconcil
 from graphmem.ingestion.secret_redaction import make_redactor
 from graphmem.ingestion.statement_matching import collect_named_entities
 from graphmem.ingestion.transcript import MessagePart, message_ids_of
-from graphmem.ingestion.window_transaction import ExtractedWindow, WindowWriter
+from graphmem.ingestion.window_transaction import WindowWriter
 from graphmem.jobs import Steps
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import PromptTemplate
@@ -143,9 +144,9 @@ class WindowExtraction:
         )
         if not needs_model_call(window.candidates, linking, related):
             return ReconciliationStep(linking=linking)
-        facts, entity_refs = await tools.writer.load_current_facts(self._owner, linking, window.candidates)
+        current = await tools.writer.load_current_facts(self._owner, replace(window, linking=linking))
         prompt = build_reconciliation_prompt(
-            tools.reconcile_prompt, first.lines, window.candidates, linking, facts, entity_refs
+            tools.reconcile_prompt, first.lines, window.candidates, linking, current.facts, current.entity_refs
         )
         answer = await tools.model.complete_structured(prompt, Reconciliation, use="main")
         redact = make_redactor(tools.policy.allowed_classes(self._owner.tenant))
@@ -182,8 +183,8 @@ class WindowExtraction:
         """Return the contents of the known facts that the second answer names, which it may reinforce."""
         if window.answer is None or not any(decision.known for decision in window.answer.decisions):
             return []
-        facts, _ = await self._tools.writer.load_current_facts(self._owner, window.linking, window.candidates)
+        current = await self._tools.writer.load_current_facts(self._owner, window)
         related = window.linking.related
         numbers = sorted({number for decision in window.answer.decisions for number in decision.known})
-        named = [facts.get(related[number - 1]) for number in numbers if 1 <= number <= len(related)]
+        named = [current.facts.get(related[number - 1]) for number in numbers if 1 <= number <= len(related)]
         return [fact.content for fact in named if fact and fact.status is MemoryStatus.ACTIVE]

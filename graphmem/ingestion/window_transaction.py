@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -24,16 +23,9 @@ from graphmem.ingestion.action_plan import (
     Veto,
     save_with_canonical_names,
 )
-from graphmem.ingestion.candidates import (
-    EXTRACTION_SOURCE,
-    MAX_SOURCE_MESSAGES,
-    AliasGroup,
-    Rejection,
-    ValidatedCandidate,
-)
+from graphmem.ingestion.candidates import EXTRACTION_SOURCE, MAX_SOURCE_MESSAGES
+from graphmem.ingestion.extracted_window import CurrentFacts, ExtractedWindow, load_current_facts
 from graphmem.ingestion.job_actions import ExtractionAction, LinkAction, MemoryAction, parse_extraction_actions
-from graphmem.ingestion.linking_models import LinkingResult
-from graphmem.ingestion.llm_schemas import Reconciliation
 from graphmem.ingestion.name_resolution import NameResolution, resolve_names
 from graphmem.ingestion.statement_matching import collect_named_entities
 from graphmem.store.driver import Graph, Transaction
@@ -44,20 +36,6 @@ from graphmem.store.json_text import to_json
 
 MIN_INTEREST_MENTIONS = 2
 """Messages that must show an inferred interest before it is saved."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractedWindow:
-    """The results of a window's model calls, ready to be applied under the id `id`."""
-
-    id: str
-    session_id: str
-    message_ids: Sequence[str]
-    candidates: Sequence[ValidatedCandidate] = ()
-    rejections: Sequence[Rejection] = ()
-    aliases: Sequence[AliasGroup] = ()
-    linking: LinkingResult = field(default_factory=LinkingResult)
-    answer: Reconciliation | None = None
 
 
 class WindowWriter:
@@ -92,41 +70,13 @@ class WindowWriter:
         tags = {tag for candidate in window.candidates for tag in candidate.memory.tags}
         return self._profiles.for_tenant(owner.tenant).session_tags(sorted(tags))
 
-    async def load_current_facts(
-        self, owner: Owner, linking: LinkingResult, candidates: Sequence[ValidatedCandidate]
-    ) -> tuple[dict[str, Fact], dict[str, EntityRef]]:
-        """Return the facts that a window's plan depends on, and the entities they name, outside a write."""
+    async def load_current_facts(self, owner: Owner, window: ExtractedWindow) -> CurrentFacts:
+        """Return the facts that a window's plan depends on, outside a write."""
         return await self._graph.read(
             lambda transaction: load_current_facts(
-                transaction, FactLoader(transaction, owner), self._entities, owner, linking, candidates
+                transaction, FactLoader(transaction, owner), self._entities, owner, window
             )
         )
-
-
-async def load_current_facts(
-    transaction: Transaction,
-    loader: FactLoader,
-    entities: EntityStore,
-    owner: Owner,
-    linking: LinkingResult,
-    candidates: Sequence[ValidatedCandidate],
-) -> tuple[dict[str, Fact], dict[str, EntityRef]]:
-    """Return the believed versions of related facts and of those that compete with single-valued statements, by id.
-
-    With them come the entities that they and the statements name, by id.
-    """
-    slots = {
-        (subject_id, candidate.memory.predicate)
-        for candidate in candidates
-        if candidate.memory.single_valued and (subject_id := linking.entities.of_subject(candidate))
-    }
-    facts = await loader.fetch(
-        hashes=[content_hash(candidate.memory.content) for candidate in candidates],
-        memory_ids=linking.related,
-        pairs=sorted((subject_id, predicate) for subject_id, predicate in slots if predicate),
-    )
-    ids = {entity_id for fact in facts.values() for entity_id in (fact.subject_id, *fact.entity_ids)}
-    return facts, await entities.get_refs(transaction, owner, sorted(ids | linking.entities.all_ids))
 
 
 class WindowTransaction:
@@ -162,14 +112,16 @@ class WindowTransaction:
         """Carry out the plan, record it, label the session, and return what was done."""
         window = self._window
         if window.candidates:
-            facts, entity_refs = await load_current_facts(
-                self._transaction, self._fact_loader, self._entities, self._owner, window.linking, window.candidates
+            current = await load_current_facts(
+                self._transaction, self._fact_loader, self._entities, self._owner, window
             )
-            plan = ActionPlanner(window.candidates, window.linking, facts, entity_refs).plan(window.answer)
-            resolution = self._resolve_names(plan, entity_refs)
+            plan = ActionPlanner(window.candidates, window.linking, current.facts, current.entity_refs).plan(
+                window.answer
+            )
+            resolution = self._resolve_names(plan, current.entity_refs)
             await self._rename_entities(resolution)
             saves = [save_with_canonical_names(save, resolution.canonical_names) for save in plan.saves]
-            await self._save(saves, facts)
+            await self._save(saves, current.facts)
             await self._delete(plan.deletions)
             await self._add_aliases(resolution)
             self._actions += [self._veto_action(veto) for veto in plan.vetoes]

@@ -1,0 +1,58 @@
+"""A window after its model calls, and the stored facts that its plan depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from graphmem.domain.entity import EntityRef
+from graphmem.domain.fact import Fact
+from graphmem.domain.identity import Owner
+from graphmem.domain.text import content_hash
+from graphmem.ingestion.candidates import AliasGroup, Rejection, ValidatedCandidate
+from graphmem.ingestion.linking_models import LinkingResult
+from graphmem.ingestion.llm_schemas import Reconciliation
+from graphmem.store.driver import Transaction
+from graphmem.store.entities import EntityStore
+from graphmem.store.fact_write import FactLoader
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedWindow:
+    """The results of a window's model calls, to be applied under `id`."""
+
+    id: str
+    session_id: str
+    message_ids: Sequence[str]
+    candidates: Sequence[ValidatedCandidate] = ()
+    rejections: Sequence[Rejection] = ()
+    aliases: Sequence[AliasGroup] = ()
+    linking: LinkingResult = field(default_factory=LinkingResult)
+    answer: Reconciliation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentFacts:
+    """The believed versions of facts by memory id, and the entities that they and new statements name by id."""
+
+    facts: Mapping[str, Fact]
+    entity_refs: Mapping[str, EntityRef]
+
+
+async def load_current_facts(
+    transaction: Transaction, loader: FactLoader, entities: EntityStore, owner: Owner, window: ExtractedWindow
+) -> CurrentFacts:
+    """Return the facts related to the candidates, and those that compete with the single-valued ones."""
+    ids = window.linking.entities
+    slots = {
+        (subject_id, candidate.memory.predicate)
+        for candidate in window.candidates
+        if candidate.memory.single_valued and (subject_id := ids.of_subject(candidate))
+    }
+    facts = await loader.fetch(
+        hashes=[content_hash(candidate.memory.content) for candidate in window.candidates],
+        memory_ids=window.linking.related,
+        pairs=sorted((subject_id, predicate) for subject_id, predicate in slots if predicate),
+    )
+    named = {entity_id for fact in facts.values() for entity_id in (fact.subject_id, *fact.entity_ids)}
+    return CurrentFacts(facts, await entities.get_refs(transaction, owner, sorted(named | ids.all_ids)))

@@ -1,0 +1,43 @@
+"""The parts of DBOS that are used beyond its public API: the installed version has them, and one module uses them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import sqlalchemy as sa
+from dbos import DBOS
+
+import graphmem
+from graphmem.jobs.dbos_internals import STATUS_COLUMNS, STATUS_TABLE, TEXT_COLUMNS
+from graphmem.jobs.store import JobStore
+from graphmem.settings import Settings
+from tests.jobs.conftest import both_stores
+
+PACKAGE = Path(graphmem.__file__).parent
+PRIVATE_NAMES = re.compile(rf"\b({'|'.join([STATUS_TABLE, *TEXT_COLUMNS])})\b|\bDBOS\._|\bdbos\._")
+
+
+@both_stores
+def test_the_installed_dbos_has_the_tables_and_columns_that_are_used(settings: Settings) -> None:
+    used = {STATUS_TABLE: set(STATUS_COLUMNS)} | {
+        table: {"workflow_uuid", *columns} for table, columns in TEXT_COLUMNS.items()
+    }
+    store = JobStore.open(settings)
+    inspector = sa.inspect(store.engine)
+    columns = {
+        table: {column["name"] for column in inspector.get_columns(table, schema=store.schema)} for table in used
+    }
+    store.close()
+    assert {table: names - columns[table] for table, names in used.items()} == {table: set() for table in used}
+
+
+def test_the_installed_dbos_recovers_the_jobs_of_named_executors() -> None:
+    signature = inspect.signature(DBOS._recover_pending_workflows)
+    assert list(signature.parameters) == ["executor_ids"]
+
+
+def test_one_module_names_the_private_tables_and_attributes_of_dbos() -> None:
+    modules = [path for path in PACKAGE.rglob("*.py") if PRIVATE_NAMES.search(path.read_text("utf-8"))]
+    assert [path.relative_to(PACKAGE).as_posix() for path in modules] == ["jobs/dbos_internals.py"]
