@@ -1,4 +1,4 @@
-"""The application in a thread of its own, and a headless Chromium that looks at it."""
+"""The application in a thread of its own, and a headless Chromium."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WIDE, NARROW = (1280, 900), (390, 844)
 
 @dataclass
 class Service:
-    """A served memory; `run_coroutine` runs a coroutine where it lives."""
+    """The served application; `run_coroutine` runs a coroutine on its event loop."""
 
     address: str
     memory: Services
@@ -65,16 +65,16 @@ class Service:
 
 @pytest.fixture(scope="package")
 def service(database: Settings, graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The application by uvicorn; in a thread, for a browser is driven without awaiting."""
+    """The application, served by uvicorn in a thread, because the browser's driver blocks."""
     own = {"data_dir": tmp_path_factory.mktemp("browser"), "api_key": SecretStr("first-" + uuid.uuid4().hex)}
     settings = database.model_copy(update=own)
     ready: Future[Service] = Future()
-    over: list[Callable[[], object]] = []
+    stop: list[Callable[[], object]] = []
 
     async def run() -> None:
         done = asyncio.Event()
         loop = asyncio.get_running_loop()
-        over.append(lambda: loop.call_soon_threadsafe(done.set))
+        stop.append(lambda: loop.call_soon_threadsafe(done.set))
         async with Services.open(settings) as memory, serve_app(create_app(memory, settings)) as address:
             ready.set_result(Service(address, memory, loop))
             await done.wait()
@@ -90,19 +90,19 @@ def service(database: Settings, graph: Graph, tmp_path_factory: pytest.TempPathF
     thread = threading.Thread(target=serve)
     thread.start()
     yield ready.result(60)
-    over[0]()
+    stop[0]()
     thread.join(60)
 
 
 @dataclass
 class Page:
-    """What a reader sees and does."""
+    """What a user of the page sees and does."""
 
     driver: webdriver.Chrome
     screenshots: Path
 
     def resize(self, width: int, height: int) -> None:
-        """Make the page so wide and high; a window itself cannot be as narrow as a telephone."""
+        """Set the size of the page; a window cannot be as narrow as a telephone."""
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
@@ -128,21 +128,21 @@ class Page:
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
     def wait_for(self, css: str, text: str = "") -> WebElement:
-        """Wait until an element is shown that has the text."""
+        """Wait until an element with the text is shown."""
         return self.wait_until(
             lambda: next(found for found in self.find_all(css) if found.is_displayed() and text in found.text),
             f"waited for {css} with {text!r}",
         )
 
     def wait_until_gone(self, css: str, text: str = "") -> None:
-        """Wait until no element is shown that has the text."""
+        """Wait until no element with the text is shown."""
         self.wait_until(
             lambda: not [found for found in self.find_all(css) if found.is_displayed() and text in found.text],
             f"waited for the end of {css} with {text!r}",
         )
 
     def click(self, css: str, text: str = "") -> None:
-        """Click what is shown, again where the page has just been drawn anew under the pointer."""
+        """Click an element with the text; try again when the page replaces it meanwhile."""
 
         def clicked() -> bool:
             next(found for found in self.find_all(css) if found.is_displayed() and text in found.text).click()
@@ -151,7 +151,7 @@ class Page:
         self.wait_until(clicked, f"waited to click {css} with {text!r}")
 
     def set(self, css: str, value: str) -> None:
-        """Give an input a value as its own control would: a slider or a date is not typed."""
+        """Set an input's value and fire its events: sliders and dates cannot be typed."""
         self.driver.execute_script(
             "arguments[0].value = arguments[1];"
             "for (const kind of ['input', 'change']) arguments[0].dispatchEvent(new Event(kind, {bubbles: true}));",
@@ -172,7 +172,7 @@ class Page:
 
     @property
     def console_errors(self) -> list[str]:
-        """What the browser's console holds against the page; refused requests are the page's own business."""
+        """The errors in the browser's console, without those of refused requests, which tests provoke."""
         logged = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [entry["message"] for entry in logged if entry["level"] == "SEVERE" and entry["source"] != "network"]
 
@@ -196,7 +196,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrom
 
 @pytest.fixture
 def page(driver: webdriver.Chrome, tmp_path: Path) -> Iterator[Page]:
-    """A window of its own at the wide size."""
+    """A page at the wide size; other windows are closed after the test."""
     page = Page(driver, tmp_path)
     page.resize(*WIDE)
     yield page
@@ -209,7 +209,7 @@ def page(driver: webdriver.Chrome, tmp_path: Path) -> Iterator[Page]:
 
 @dataclass
 class ExplorerUser:
-    """A user with a past, whose data a page is to show."""
+    """A user with memories and history that the page shows."""
 
     address: str
     key: str
@@ -237,7 +237,7 @@ class ExplorerUser:
 
 @pytest.fixture
 def explorer_user(service: Service, tenant: str) -> Iterator[ExplorerUser]:
-    """Mara moved from Lisbon to Porto in 2025, told us so in a message, and once typed markup."""
+    """Mara moved from Lisbon to Porto in 2025, said so in a message, and once typed markup."""
     key = service.key(tenant)
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=service.address, headers=headers, timeout=60) as http:

@@ -1,4 +1,4 @@
-"""The explorer as a reader uses it, in a real browser on the real service."""
+"""The explorer page in a real browser, against the running service."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_moving_known_time_back_shows_the_earlier_version(page: Page, explorer_u
     page.wait_until_gone("#memories button", "hazelnuts")
     page.click("#memories button", "peanuts")
     page.wait_for("#versions", "allergic to hazelnuts")
-    page.click(".version:nth-child(1) button", "Look back")
+    page.click(".version:nth-child(1) button", "when this was learned")
     page.wait_until_gone("#history")
     page.wait_for("#memories button", "peanuts")
 
@@ -169,9 +169,9 @@ def test_history_shows_source_and_end_reason(page: Page, explorer_user: Explorer
 
 @pytest.mark.req("QUINN-35")
 def test_run_is_rolled_back_from_the_page_after_confirmation(page: Page, explorer_user: ExplorerUser) -> None:
-    was = current_contents(explorer_user)
+    before = current_contents(explorer_user)
     run = run_merge(explorer_user)
-    assert current_contents(explorer_user) != was
+    assert current_contents(explorer_user) != before
     sign_in(page, explorer_user)
     page.click("#views a", "Consolidation runs")
     page.click("#run-list a", "curated")
@@ -179,22 +179,22 @@ def test_run_is_rolled_back_from_the_page_after_confirmation(page: Page, explore
     page.wait_for("#run-body .changes", "Mara drinks green tea every morning")
     page.screenshot("run")
     page.click("#roll-back")
-    page.wait_for("#confirm-text", f"{run['change_count']} things")
+    page.wait_for("#confirm-text", f"{run['change_count']} changes")
     page.click("#confirm-no")
     page.wait_until_gone("#confirm")
-    assert current_contents(explorer_user) != was
+    assert current_contents(explorer_user) != before
     page.click("#roll-back")
     page.click("#confirm-yes")
     page.wait_for("#run-body .badge", "rolled back")
     page.wait_for("#status", "Rolled back")
     page.wait_until_gone("#roll-back")
-    assert current_contents(explorer_user) == was
+    assert current_contents(explorer_user) == before
     assert page.console_errors == []
 
 
 @pytest.mark.req("QUINN-35")
 def test_conflicting_writes_are_listed_before_forced_rollback(page: Page, explorer_user: ExplorerUser) -> None:
-    was = current_contents(explorer_user)
+    before = current_contents(explorer_user)
     run = run_merge(explorer_user)
     later = {"content": "Mara drinks green tea every single morning"}
     new = run["proposals"][0]["result_id"]
@@ -203,13 +203,22 @@ def test_conflicting_writes_are_listed_before_forced_rollback(page: Page, explor
     page.driver.get(f"{explorer_user.ui}#/runs/{run['id']}")
     page.click("#roll-back")
     page.click("#confirm-yes")
-    page.wait_for("#confirm-title", "Later writes are in the way")
-    page.wait_for("#conflicts li", "since")
+    page.wait_for("#confirm-title", "Later writes conflict")
+    page.wait_for("#confirm-text", "2 later writes")
+    page.wait_for("#conflicts li", "after the run")
     page.screenshot("conflict")
-    assert current_contents(explorer_user) != was
+    assert current_contents(explorer_user) != before
     page.click("#confirm-yes", "Overwrite")
     page.wait_for("#run-body .badge", "rolled back")
-    assert current_contents(explorer_user) == was
+    assert current_contents(explorer_user) == before
+
+
+def test_memory_in_the_drawing_opens_its_history(page: Page, explorer_user: ExplorerUser) -> None:
+    sign_in(page, explorer_user)
+    find(page, "Mara", "Mara")
+    link = next(link for link in page.find_all("#drawing .link") if "Porto" in (link.get_attribute("textContent") or ""))
+    page.driver.execute_script("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", link)
+    page.wait_for("#versions .name", "Mara lives in Porto")
 
 
 def test_hostile_text_stays_text(page: Page, explorer_user: ExplorerUser) -> None:
@@ -227,7 +236,7 @@ def test_hostile_text_stays_text(page: Page, explorer_user: ExplorerUser) -> Non
 def test_page_is_usable_by_keyboard_alone(page: Page, explorer_user: ExplorerUser) -> None:
     sign_in(page, explorer_user)
 
-    def here() -> str:
+    def focused() -> str:
         return str(page.driver.execute_script("return document.activeElement.id || document.activeElement.textContent"))
 
     def press(*keys: str) -> None:
@@ -236,26 +245,26 @@ def test_page_is_usable_by_keyboard_alone(page: Page, explorer_user: ExplorerUse
 
     def tab_to(text: str) -> None:
         for _ in range(60):
-            if text in here():
+            if text in focused():
                 return
             press(Keys.TAB)
-        pytest.fail(f"{text!r} is not reached; focus ended on {here()!r}")
+        pytest.fail(f"{text!r} was not reached; the focus is on {focused()!r}")
 
-    page.wait_until(lambda: here() == "find", "waited for the focus on the search")
+    page.wait_until(lambda: focused() == "find", "waited for the focus on the search")
     press("Ilse")
     page.wait_for("#status", "1 entity found")
     tab_to("IlsePerson" if "IlsePerson" in page.wait_for("#found").text else "Ilse")
     ring = "return getComputedStyle(document.activeElement).outlineStyle"
     assert page.driver.execute_script(ring) == "solid"
     press(Keys.ENTER)
-    page.wait_until(lambda: here() == "entity-title", "waited for the focus on the entity")
+    page.wait_until(lambda: focused() == "entity-title", "waited for the focus on the entity")
     tab_to("Ilse is Mara's sister")
     assert page.wait_for("#drawing .link.lit")
     press(Keys.ENTER)
-    page.wait_until(lambda: here() == "history-title", "waited for the focus in the history")
+    page.wait_until(lambda: focused() == "history-title", "waited for the focus in the history")
     press(Keys.ESCAPE)
     page.wait_until_gone("#history")
-    page.wait_until(lambda: "Ilse is Mara's sister" in here(), "waited for the focus to come back")
+    page.wait_until(lambda: "Ilse is Mara's sister" in focused(), "waited for the focus to come back")
     tab_to("Mara (Person)")
     press(Keys.ENTER)
     page.wait_for("#entity-title", "Mara")

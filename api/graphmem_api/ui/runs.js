@@ -102,7 +102,7 @@ export class RunsView {
     this.#force = Boolean(conflict);
     byId("confirm-title").textContent = conflict ? "Later writes conflict with the rollback" : "Roll back this run?";
     byId("confirm-text").textContent = conflict
-      ? `${conflict.message} Rolling back anyway overwrites them.`
+      ? `Rolling back would overwrite ${pluralize(conflict.errors.length, "later write")}:`
       : `${pluralize(this.#run.change_count, "change")} of the run of ${formatTime(this.#run.created_at)} will be undone.`;
     byId("conflicts").hidden = !conflict;
     byId("conflicts").replaceChildren(...(conflict?.errors ?? []).map((error) => element("li", {}, this.#conflictText(error))));
