@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
 
-from graphmem.client.retries import RetryPolicy
+from graphmem.client.retries import CallRetryPolicy
 
 if TYPE_CHECKING:
     from graphmem.client.endpoints import Endpoint, Endpoints
@@ -110,7 +110,7 @@ class Client(ClientMethods):
     ) -> None:
         from graphmem.client.transport import BlockingTransport
 
-        self._transport = BlockingTransport(api_key, base_url, timeout, RetryPolicy(attempts))
+        self._transport = BlockingTransport(api_key, base_url, timeout, CallRetryPolicy(attempts))
 
     def bind(self, endpoint: Endpoint[P, T]) -> Callable[P, T]:
         """Return an endpoint as a method of this client."""
@@ -143,7 +143,7 @@ class AsyncClient(ClientMethods):
     ) -> None:
         from graphmem.client.transport import AsyncTransport
 
-        self._transport = AsyncTransport(api_key, base_url, timeout, RetryPolicy(attempts))
+        self._transport = AsyncTransport(api_key, base_url, timeout, CallRetryPolicy(attempts))
 
     def bind(self, endpoint: Endpoint[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
         """Return an endpoint as a method of this client."""

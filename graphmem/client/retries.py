@@ -18,7 +18,7 @@ MAX_BACKOFF_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class CallRetryPolicy:
     """Retries calls that may succeed soon, `attempts` attempts in all."""
 
     attempts: int

@@ -11,7 +11,7 @@ import httpx
 
 from graphmem.client.api_call import ApiCall
 from graphmem.client.error_responses import error_from_response
-from graphmem.client.retries import RetryPolicy
+from graphmem.client.retries import CallRetryPolicy
 from graphmem.errors import GraphmemError, Unavailable
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ T = TypeVar("T")
 class BlockingTransport:
     """Sends calls and blocks until the response is there."""
 
-    def __init__(self, api_key: str, base_url: str, timeout: float, policy: RetryPolicy) -> None:
+    def __init__(self, api_key: str, base_url: str, timeout: float, policy: CallRetryPolicy) -> None:
         self._http = httpx.Client(**_http_options(api_key, base_url, timeout))
         self._policy = policy
 
@@ -52,7 +52,7 @@ class BlockingTransport:
 class AsyncTransport:
     """Sends calls without blocking the event loop."""
 
-    def __init__(self, api_key: str, base_url: str, timeout: float, policy: RetryPolicy) -> None:
+    def __init__(self, api_key: str, base_url: str, timeout: float, policy: CallRetryPolicy) -> None:
         self._http = httpx.AsyncClient(**_http_options(api_key, base_url, timeout))
         self._policy = policy
 

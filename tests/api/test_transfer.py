@@ -1,4 +1,4 @@
-"""A whole user out, in and gone over HTTP."""
+"""Export, import and erasure of a user over HTTP."""
 
 from __future__ import annotations
 

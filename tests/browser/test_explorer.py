@@ -216,7 +216,9 @@ def test_conflicting_writes_are_listed_before_forced_rollback(page: Page, explor
 def test_memory_in_the_drawing_opens_its_history(page: Page, explorer_user: ExplorerUser) -> None:
     sign_in(page, explorer_user)
     find(page, "Mara", "Mara")
-    link = next(link for link in page.find_all("#drawing .link") if "Porto" in (link.get_attribute("textContent") or ""))
+    link = next(
+        link for link in page.find_all("#drawing .link") if "Porto" in (link.get_attribute("textContent") or "")
+    )
     page.driver.execute_script("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", link)
     page.wait_for("#versions .name", "Mara lives in Porto")
 
