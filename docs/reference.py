@@ -1,4 +1,4 @@
-"""Write `docs/reference.md` from the code: settings, routes, commands, tools; and `docs/export.schema.json`.
+"""Generate `docs/reference.md` from the code (settings, routes, commands, tools), and `docs/export.schema.json`.
 
 Run as `make reference`.
 """
@@ -26,19 +26,24 @@ SCHEMA_FILE = Path(__file__).with_name("export.schema.json")
 
 def setting_rows() -> Iterator[str]:
     """Yield a row for each setting."""
-    yield "| setting | default | what it is for |\n|---|---|---|"
+    yield "| setting | default | description |\n|---|---|---|"
     for name, field in Settings.model_fields.items():
         alias = field.validation_alias
-        shown = alias.choices[0] if alias is not None and hasattr(alias, "choices") else f"GRAPHMEM_{name.upper()}"
-        default = field.get_default(call_default_factory=True)
-        told = "the platform's folder" if isinstance(default, Path) else "" if default in (None, []) else f"`{default}`"
-        yield f"| `{shown}` | {told} | {field.description} |"
+        variable = alias.choices[0] if alias is not None and hasattr(alias, "choices") else f"GRAPHMEM_{name.upper()}"
+        default = _format_default(field.get_default(call_default_factory=True))
+        yield f"| `{variable}` | {default} | {field.description} |"
+
+
+def _format_default(default: object) -> str:
+    if isinstance(default, Path):
+        return "the platform's folder"
+    return "" if default in (None, []) else f"`{default}`"
 
 
 def route_rows() -> Iterator[str]:
     """Yield a row for each route."""
     app = create_app(cast(Services, None), Settings())
-    yield "| route | does |\n|---|---|"
+    yield "| route | description |\n|---|---|"
     for path, methods in sorted(app.openapi()["paths"].items()):
         for method, operation in methods.items():
             yield f"| `{method.upper()} {path}` | {operation['summary']} |"
@@ -46,7 +51,7 @@ def route_rows() -> Iterator[str]:
 
 def command_rows() -> Iterator[str]:
     """Yield a row for each command."""
-    yield "| command | does |\n|---|---|"
+    yield "| command | description |\n|---|---|"
     root = typer.main.get_command(command_line)
     yield from _command_rows(root, "graphmem")
 
@@ -60,14 +65,14 @@ def _command_rows(command: Any, name_path: str) -> Iterator[str]:
         yield from _command_rows(child, f"{name_path} {name}")
 
 
-def _no_memory(*_: object) -> Any:
-    raise LookupError("the reference asks for no memory")
+def _not_called(*_: object) -> Any:
+    raise AssertionError("the reference calls no tool")
 
 
 async def tool_rows() -> list[str]:
     """Return a row for each tool of the MCP server."""
-    rows = ["| tool | does |\n|---|---|"]
-    server = make_server(_no_memory, _no_memory)
+    rows = ["| tool | description |\n|---|---|"]
+    server = make_server(_not_called, _not_called)
     for tool in await server.list_tools():
         rows.append(f"| `{tool.name}` | {' '.join((tool.description or '').split())} |")
     return rows
@@ -77,7 +82,7 @@ def render() -> str:
     """Return the whole reference."""
     parts = [
         "# Reference",
-        "Written from the code by `make reference`; `/docs` of a running server tells every field.",
+        "Generated from the code by `make reference`; `/docs` of a running server describes every field.",
         "## Settings",
         "Read from the environment or a `.env` file.",
         "\n".join(setting_rows()),

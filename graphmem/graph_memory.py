@@ -43,7 +43,7 @@ SOURCE_KIND = "python"
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[A_co]):
-    """One call of an operation: its validated arguments, and the services that carry it out."""
+    """One call of an operation: its validated arguments, and the services that execute it."""
 
     services: Services
     tenant: str
@@ -58,7 +58,7 @@ class Call(Generic[A_co]):
 
 
 class Method(Generic[P, A, T]):
-    """A method of `GraphMemory`: an operation and the function that carries it out."""
+    """A method of `GraphMemory`: an operation and the function that executes it."""
 
     def __init__(self, operation: Callable[P, Request[A, T]], handle: Callable[[Call[A]], Awaitable[T]]) -> None:
         self._operation = operation

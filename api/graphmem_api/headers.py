@@ -1,4 +1,4 @@
-"""Names and patterns of the headers that requests and responses carry."""
+"""Names and patterns of the headers of requests and responses."""
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 IDEMPOTENCY_KEY_MAX_LENGTH = 255

@@ -66,7 +66,7 @@ def add_exception_handlers(app: FastAPI) -> None:
 
 
 def _path_of(request: Request, *, hide_id: bool = False) -> str:
-    """Return the path of a request; with `hide_id` only up to the last id, so that all unknown ids answer alike."""
+    """Return the path of a request; with `hide_id` only up to the last id, so that unknown ids get equal responses."""
     path: str = request.scope["path"]
     route = request.scope.get("route")
     if hide_id and route is not None and "{" in route.path_format:

@@ -11,7 +11,7 @@ app = typer.Typer()
 
 @command(app, "doctor")
 async def doctor(output: Output) -> None:
-    """Check every dependency, say what is wrong and how to fix it; exits with 1 when a required one is broken."""
+    """Check every dependency and show how to fix it; exits with 1 when a required one is broken."""
     from graphmem.cli import render
     from graphmem.cli.checks import CheckStatus, run_checks
 

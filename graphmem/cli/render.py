@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Renderable = Table | Text
 
 UNWRAPPED_COLUMNS = frozenset({"id", "run", "when", "since", "until", "score", "version"})
-"""Columns whose cells are never broken over lines."""
+"""Columns whose cells are never wrapped."""
 
 
 def make_table(*columns: str, title: str | None = None) -> Table:

@@ -1,4 +1,4 @@
-"""One HTTP request as a value: what is sent, and how the response is parsed."""
+"""HTTP requests as values: the request to send and the parser of its response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callers of the Python API may pass, and the validated models that it becomes."""
+"""Argument types of the Python API, and their conversion into validated models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MemoryInput = str | MemoryIn | Mapping[str, Any]
 """A statement to save: its text alone, or the fields of `MemoryIn`."""
 
 MessageInput = MessageIn | Mapping[str, Any]
-"""A turn of a conversation: at least `role` and `content`."""
+"""A message of a conversation: at least `role` and `content`."""
 
 TimeInput = datetime | str
 """A time with an offset; a string is read as RFC 3339."""
@@ -119,7 +119,7 @@ def parse_memories(given: MemoryInput | Sequence[MemoryInput]) -> SaveIn:
 
 
 def parse_messages(messages: Sequence[MessageInput], **options: Any) -> MessagesIn:
-    """Return a batch of turns; options that are None keep their default."""
+    """Return a batch of messages; options that are None get their defaults."""
     return validate_input(MessagesIn, {"messages": as_dicts(messages), **without_none(**options)})
 
 

@@ -15,4 +15,4 @@ class MaintenanceTask(StrEnum):
 
 
 MaintenanceResults = dict[MaintenanceTask, dict[str, int | str]]
-"""What each task did: counts by name, and a `reason` where it left something undone."""
+"""What each task did: counts by name, and a `reason` when a task skipped work."""

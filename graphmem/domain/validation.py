@@ -19,7 +19,7 @@ MAX_DESCRIBED_ERRORS = 5
 
 
 def field_errors(error: ValidationError, path: Sequence[str | int] = ()) -> list[FieldError]:
-    """Return the errors of a validation; `path` is where the input stands in the whole document."""
+    """Return the errors of a validation; `path` is the location of the input in the document."""
     return to_field_errors(error.errors(include_url=False, include_input=False), path)
 
 

@@ -89,5 +89,5 @@ class _Opening:
             if self._services.done():
                 raise
             self._services.set_exception(error)
-            # Mark the error as retrieved: without a tool call nobody would.
+            # Retrieve the error, so that asyncio does not log it when no tool is called.
             self._services.exception()

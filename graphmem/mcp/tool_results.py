@@ -128,7 +128,7 @@ class ContextResult(_CompactModel):
 
     preamble: str = Field(description="what is known that is relevant to the question")
     token_count: int
-    sufficient: bool = Field(description="whether memory clearly has something on the question")
+    sufficient: bool = Field(description="whether memory clearly holds an answer to the question")
     pointers: list[str] = Field(default_factory=list, description="other sources that memories point to")
 
 

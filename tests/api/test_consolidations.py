@@ -1,4 +1,4 @@
-"""Consolidation, its undoing and maintenance over HTTP."""
+"""Consolidation, rollback and maintenance over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may come in, and how far."""
+"""API keys: authentication, roles and access to users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of memories, over real HTTP."""
+"""Memories over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations over HTTP."""
+"""Messages, sessions and jobs over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service tells of itself: traces, log lines and the dashboard over its measures; never what people say."""
+"""Traces, log lines and the metrics of the dashboard; none of them holds user text."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from graphmem.tracing import export_spans
 
 DASHBOARD = Path(__file__).parents[2] / "deploy/grafana/graphmem.json"
 USER_WORD = "Xylophanes"
-"""A word that everything sent holds, so that it is found wherever it should not be."""
+"""A word in every text that the tests send: it must not appear in traces or logs."""
 
 
 async def exercise_routes(agent: httpx.AsyncClient) -> str:
-    """Say the word wherever something can be said, well and badly, and return the id of the job that reads it."""
+    """Send the word in valid and invalid requests to many routes; return the id of the extraction job."""
     user = f"/v1/users/mara-{uuid.uuid4().hex}"
     statement = {
         "content": f"Mara keeps {USER_WORD}",
@@ -52,7 +52,7 @@ async def exercise_routes(agent: httpx.AsyncClient) -> str:
 
 
 class TraceCollector(ThreadingHTTPServer):
-    """Takes what an OpenTelemetry collector would."""
+    """Receives what is sent to an OpenTelemetry collector."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _CollectorHandler)
@@ -73,7 +73,7 @@ class _CollectorHandler(BaseHTTPRequestHandler):
     server: TraceCollector
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
     def do_POST(self) -> None:
         self.server.bodies.append(self.rfile.read(int(self.headers["content-length"])))
@@ -137,7 +137,7 @@ def test_tracing_without_the_extra_names_the_package_to_install(
 
 @pytest.fixture
 def log_stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
-    """What a serving process writes to standard error."""
+    """Standard error, with the logging of a serving process."""
     root = logging.getLogger()
     before, level, written = root.handlers, root.level, io.StringIO()
     monkeypatch.setattr(sys, "stderr", written)

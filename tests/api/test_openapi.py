@@ -1,4 +1,4 @@
-"""The description of the API says what the API does."""
+"""The OpenAPI document describes what the API does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METHODS = {"get", "post", "patch", "delete"}
 
 
 def describe_api() -> dict[str, Any]:
-    """The description alone, which needs no memory."""
+    """The OpenAPI document, which needs no services."""
     return create_app(None, Settings()).openapi()  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""A key that asks too often is told when to come back; others are not held up by it."""
+"""Rate limits apply to each key on its own."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Page:
         )
 
     def wait_until(self, holds: Callable[[], T], what: str) -> T:
-        """Wait until something holds and return it."""
+        """Wait until `holds` returns a true value and return it."""
 
         def safe(_: object) -> T | None:
             try:

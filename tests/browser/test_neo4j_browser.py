@@ -1,4 +1,4 @@
-"""Neo4j Browser, as the embedded Neo4j serves it, with our queries and our style."""
+"""Neo4j Browser of the embedded Neo4j with the queries and the style of graphmem."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.browser.conftest import MEMORIES, Page, Service
 
 PERSON_COLOUR = "rgb(43, 108, 176)"
 DROP_STYLE_SCRIPT = """
-const carried = new DataTransfer();
-carried.items.add(new File([arguments[1]], "style.grass"));
+const transfer = new DataTransfer();
+transfer.items.add(new File([arguments[1]], "style.grass"));
 for (const kind of ["dragenter", "dragover", "drop"]) {
-  arguments[0].dispatchEvent(new DragEvent(kind, {bubbles: true, cancelable: true, dataTransfer: carried}));
+  arguments[0].dispatchEvent(new DragEvent(kind, {bubbles: true, cancelable: true, dataTransfer: transfer}));
 }
 """
 
@@ -35,7 +35,7 @@ STORED_MEMORIES = [MemoryIn.model_validate(memory) for memory in MEMORIES]
 
 @pytest.fixture
 async def server(neo4j_folder: Path, service: Service, owner: Owner, tmp_path: Path) -> AsyncIterator[ServerInfo]:
-    """An embedded Neo4j that holds the story: the run's, or where the run has another kind, one of the test's own."""
+    """An embedded Neo4j with the stored memories: that of the run, or where the run has none, one of this test."""
     if info := await embedded.status(neo4j_folder):
         await asyncio.to_thread(service.run_coroutine, service.memory.memories.save(owner, STORED_MEMORIES))
         yield info
@@ -85,7 +85,7 @@ def by_test_id(name: str) -> str:
 
 
 def one_line_query(name: str) -> str:
-    """Return a ready query on one line, for the editor takes a new line as the end."""
+    """Return a query on one line, because the editor runs it at a line break."""
     lines = (cypher_root() / "explore" / f"{name}.cypher").read_text("utf-8").splitlines()
     return " ".join(line.strip() for line in lines if not line.startswith("//"))
 

@@ -1,4 +1,4 @@
-"""The real command line, run as a process of its own against the test database."""
+"""The command line as a process of its own, against the test database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRAPHMEM = Path(sys.executable).with_name("graphmem")
 
 @dataclass(frozen=True)
 class CommandResult:
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""Consolidation on the command line: what would change as a table, the runs, and one undone."""
+"""Consolidation on the command line: dry run, execution, inspection, rollback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor names what is broken and how to fix it."""
+"""`graphmem doctor` names what is broken and how to fix it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queries for Neo4j Browser run as they are."""
+"""The queries for Neo4j Browser run unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How commands end when they cannot do what was asked: one line, the right code, no stack trace."""
+"""Commands that fail print one line and exit with the right code, without a stack trace."""
 
 from __future__ import annotations
 

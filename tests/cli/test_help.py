@@ -1,4 +1,4 @@
-"""What the command line tells of itself."""
+"""Help and version of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saving and reading on the command line."""
+"""Memories, keys and transfers on the command line."""
 
 from __future__ import annotations
 

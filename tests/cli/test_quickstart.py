@@ -1,4 +1,4 @@
-"""The quickstart, with the recorded completions of the sample."""
+"""The quickstart with the recorded completions of the sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that stay."""
+"""Servers and workers as processes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ async def _served_address(server: Process) -> str:
     while line := await server.stderr.readline():
         if match := re.search(r"serves (http://\S+)", line.decode()):
             return match[1]
-    raise AssertionError("the server ended without serving")
+    raise AssertionError("the server ended before it served")
 
 
 @asynccontextmanager
 async def _serving(process: Process) -> AsyncIterator[tuple[str, httpx.AsyncClient]]:
-    """The address a process serves and a client; it is asked to end, and ends well."""
+    """The address that a process serves and a client; afterwards the process must exit with 0 on SIGTERM."""
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             yield await _served_address(process), client

@@ -1,4 +1,4 @@
-"""A place where the README's code can run as it stands."""
+"""An environment in which the README's code runs unchanged."""
 
 from __future__ import annotations
 

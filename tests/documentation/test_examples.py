@@ -1,4 +1,4 @@
-"""What the documentation shows can be typed, pasted and started as it stands."""
+"""Commands, snippets and requests in the documentation are valid."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def code_blocks(page: str, language: str) -> list[str]:
 
 
 def commands(page: str) -> Iterator[list[str]]:
-    """Yield the words of every command line of graphmem that a page shows."""
+    """Yield the words of every graphmem command on a page."""
     shown = [line for block in code_blocks(page, "sh") for line in block.splitlines()]
     shown += re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", read_page(page), flags=re.DOTALL))
     for line in shown:
@@ -72,7 +72,7 @@ def test_unknown_commands_fail_the_check() -> None:
 
 
 def servers() -> list[dict[str, Any]]:
-    """The servers in the snippets of the README, whatever a client calls the list."""
+    """The servers in the snippets of the README, under whatever name a client lists them."""
     shown = [json.loads(block) for block in code_blocks("README.md", "json")]
     return [server for snippet in shown for listed in snippet.values() for server in listed.values()]
 
@@ -105,7 +105,7 @@ def test_documented_exports_import_completely() -> None:
 
 @pytest.mark.req("QUINN-12", "QUINN-15")
 def test_published_export_schema_is_current() -> None:
-    """`make reference` writes it anew."""
+    """`make reference` regenerates the file."""
     assert json.loads(read_page("docs/export.schema.json")) == export_json_schema()
 
 

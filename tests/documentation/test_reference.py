@@ -1,4 +1,4 @@
-"""What the code offers is what the documentation tells."""
+"""The documentation matches the code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGES = [
 
 
 def test_reference_page_matches_the_code() -> None:
-    """It names every setting, route, command and tool; `make reference` writes it anew."""
+    """`make reference` regenerates the page."""
     code = "import sys; sys.path.insert(0, 'docs'); import reference; sys.stdout.write(reference.render())"
     written = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True, text=True)
     assert written.stdout == (ROOT / "docs/reference.md").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Sessions of a real MCP client: with a server in the same process, or over HTTP with a key."""
+"""Sessions of a real MCP client, with a server in the same process or over HTTP with a key."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def http_client(address: str, key: str, mode: str = "auto") -> AsyncIterat
 
 
 async def call_tool(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Call a tool and return its structured answer."""
+    """Call a tool and return its structured result."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
     answer: dict[str, Any] | None = result.structured_content
@@ -74,7 +74,7 @@ async def call_tool(client: Client, tool: str, **arguments: Any) -> dict[str, An
 
 
 async def call_tool_error(client: Client, tool: str, **arguments: Any) -> str:
-    """Call a tool that fails and return what the model reads."""
+    """Call a tool that fails and return the text that the model reads."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error, result.structured_content
     [block] = result.content
@@ -82,7 +82,7 @@ async def call_tool_error(client: Client, tool: str, **arguments: Any) -> str:
 
 
 async def run_memory_lifecycle(client: Client) -> None:
-    """Save, find, update, look back and end, as a model would."""
+    """Save, search, update, read the history and delete, as a model would."""
     saved = await call_tool(client, "save_memory", content="Mara is allergic to peanuts")
     found = await call_tool(client, "search_memory", query="what must she not eat?")
     assert [memory["content"] for memory in found["memories"]] == ["Mara is allergic to peanuts"]

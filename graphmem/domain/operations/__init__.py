@@ -1,7 +1,7 @@
 """Every operation of graphmem, once: its signature, its documentation and the validation of its arguments.
 
 An operation is a function that returns a `Request`. `graphmem.client` sends requests over HTTP,
-`graphmem.graph_memory.GraphMemory` carries them out in the same process.
+`graphmem.graph_memory.GraphMemory` executes them in the same process.
 """
 
 from graphmem.domain.operations.administration import (
