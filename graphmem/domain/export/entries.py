@@ -176,6 +176,6 @@ ExportedRecord = Annotated[
         custom_error_message=f"must have one label, out of {', '.join(RecordLabel)}",
     ),
 ]
-"""A node beside the entities, told apart by its label."""
+"""A node other than an entity; its label decides the model."""
 
 ExportEntry = ExportedEntity | ExportedVersion | ExportedRecord | ExportedLink

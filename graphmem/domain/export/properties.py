@@ -136,7 +136,7 @@ class EpisodicProperties(NodeProperties):
     role: Annotated[MessageRole, Field(strict=False)]
     speaker: StorableText | None = None
     content: Annotated[NonBlankText, Field(max_length=MAX_MESSAGE_LENGTH)]
-    redacted: StorableText | None = Field(None, description="The content without secrets, where it holds any.")
+    redacted: StorableText | None = Field(None, description="The content without secrets; absent when it has none.")
     content_embedding: FiniteVector | None = None
     name: StorableText
     source: StorableText
@@ -255,7 +255,7 @@ class LearnedPreferenceProperties(NodeProperties):
 
 
 class BehaviorPatternProperties(NodeProperties):
-    """Something that the user keeps doing."""
+    """A behaviour that the user repeats."""
 
     export_key_field = "id"
 
