@@ -79,6 +79,11 @@ class ExportedEntity(_ExportedNode):
     labels: EntityLabels
     properties: EntityProperties
 
+    @model_validator(mode="after")
+    def _check_labels(self) -> Self:
+        self.properties.check_labels(self.labels)
+        return self
+
 
 class _ExportedRecord(_ExportedNode):
     section: ClassVar[Section] = "records"

@@ -20,7 +20,6 @@ from pydantic import (
     model_serializer,
 )
 
-from graphmem.domain.entity import parse_entity_type
 from graphmem.domain.json_values import parse_json
 from graphmem.domain.text import StorableText
 from graphmem.domain.times import Instant
@@ -61,22 +60,6 @@ def json_text(content: Any) -> AfterValidator:
     return AfterValidator(check)
 
 
-def check_entity_type(name: str) -> str:
-    """Return an entity type; raise ValueError unless it is in its stored form."""
-    if parse_entity_type(name) != name:
-        raise ValueError("must be an entity type in its stored form, such as Person")
-    return name
-
-
-def _check_labels(labels: list[str]) -> list[str]:
-    if "Entity" not in labels:
-        raise ValueError("must include Entity")
-    for label in labels:
-        if label != "Entity":
-            check_entity_type(label)
-    return labels
-
-
 MarkedTime = Annotated[
     Instant,
     BeforeValidator(_unwrap_time),
@@ -101,8 +84,8 @@ FiniteNumber = Annotated[float, Field(allow_inf_nan=False)]
 FiniteVector = Annotated[list[FiniteNumber], Field(min_length=1)]
 """An embedding; `UserExport` checks its dimension."""
 
-EntityLabels = Annotated[list[StorableText], Field(max_length=8), AfterValidator(_check_labels)]
-"""Labels of an entity node: `Entity`, its type, and sometimes types that it had before."""
+EntityLabels = Annotated[list[StorableText], Field(min_length=2, max_length=2)]
+"""The labels of an entity node: `Entity` and its type."""
 
 JsonText = Annotated[StorableText, WithJsonSchema({"type": "string", "contentMediaType": "application/json"})]
 """Text that is JSON."""
