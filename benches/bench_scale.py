@@ -35,7 +35,7 @@ from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import SortOrder
 from graphmem.domain.search_models import SearchQuery
-from graphmem.embedded import EmbeddedNeo4j
+from graphmem.embedded.server import EmbeddedNeo4j
 from graphmem.embedding import Embedder
 from graphmem.retrieval.hybrid_search import MIN_CANDIDATES_PER_CHANNEL
 from graphmem.settings import Settings

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
-import shutil
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 import httpx
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
 
+from graphmem.disk_space import MIN_FREE_AFTER_DOWNLOAD, free_bytes, to_megabytes
 from graphmem.errors import ConfigurationError
 from graphmem.file_lock import FileLock
 
@@ -26,9 +26,6 @@ MAX_PARALLEL_DOWNLOADS = 16
 
 _ATTEMPTS = 4
 """Number of times a download is tried."""
-
-_MIN_FREE_BYTES = 64 * 1024 * 1024
-"""Bytes that must remain free on the disk after a download."""
 
 DownloadProgress = Callable[[int, int], None]
 """Called with the bytes downloaded so far and the total number of bytes."""
@@ -100,11 +97,11 @@ class JarSet:
                 await _JarDownload(self, folder, mirror or _public_repository(), missing, progress).run()
 
     def _check_space(self, missing: Sequence[Jar], folder: Path) -> None:
-        needed = sum(jar.size for jar in missing) + _MIN_FREE_BYTES
-        free = shutil.disk_usage(folder).free
+        needed = sum(jar.size for jar in missing) + MIN_FREE_AFTER_DOWNLOAD
+        free = free_bytes(folder)
         if free < needed:
             raise ConfigurationError(
-                f"{self.name} need {_to_megabytes(needed)} MB in {folder}, but only {_to_megabytes(free)} MB are free: "
+                f"{self.name} need {to_megabytes(needed)} MB in {folder}, but only {to_megabytes(free)} MB are free: "
                 "free disk space, or set GRAPHMEM_CACHE_DIR to another folder."
             )
 
@@ -246,7 +243,3 @@ def _storage_error_message(folder: Path, name: str, error: OSError) -> str:
     if error.errno == errno.ENOSPC:
         return f"The disk of {folder} is full: free disk space, or set GRAPHMEM_CACHE_DIR to another folder."
     return f"{folder} cannot be used for {name} ({error}): set GRAPHMEM_CACHE_DIR to a folder you can write to."
-
-
-def _to_megabytes(size: int) -> int:
-    return round(size / 1024 / 1024)

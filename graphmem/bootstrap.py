@@ -9,7 +9,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from graphmem.components import Components, RetrievalComponents, StartupProgress, open_components
+from graphmem.artifacts import DownloadProgress
+from graphmem.components import Components, RetrievalComponents, open_components
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.batch_planning import ColdMemoryPolicy
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB, ConsolidationJob
@@ -169,7 +170,7 @@ class Services:
         embedder: Embedder | None = None,
         model: LanguageModel | None = None,
         clock: Clock = utc_now,
-        progress: StartupProgress = None,
+        progress: DownloadProgress | None = None,
     ) -> AsyncIterator[Services]:
         """Open the services for `async with`; with `worker` this process also runs jobs.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from pydantic import SecretStr
 
+from graphmem.artifacts import DownloadProgress
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.times import Clock, utc_now
@@ -29,9 +30,6 @@ from graphmem.store.idempotency import IdempotencyStore
 from graphmem.store.migrations import migrate
 from graphmem.store.search import SearchStore
 
-StartupProgress = Callable[[int, int], None] | None
-"""Called with the bytes downloaded so far and in total: of Neo4j's jars, then of the embedding model's."""
-
 
 @dataclass(frozen=True, slots=True)
 class Components:
@@ -52,7 +50,7 @@ class Components:
 
 
 @asynccontextmanager
-async def running_database(settings: Settings, progress: StartupProgress = None) -> AsyncIterator[Settings]:
+async def running_database(settings: Settings, progress: DownloadProgress | None = None) -> AsyncIterator[Settings]:
     """Yield the settings with the address and password of a running Neo4j, starting or joining the embedded one.
 
     Raises ConfigurationError or DatabaseUnavailable with what to do.
@@ -60,7 +58,7 @@ async def running_database(settings: Settings, progress: StartupProgress = None)
     if settings.neo4j_uri:
         yield settings
         return
-    from graphmem.embedded import EmbeddedNeo4j
+    from graphmem.embedded.server import EmbeddedNeo4j
 
     async with await EmbeddedNeo4j.start_or_join(
         settings.data_dir,
@@ -82,7 +80,7 @@ async def running_database(settings: Settings, progress: StartupProgress = None)
 
 
 @asynccontextmanager
-async def open_graph(settings: Settings, progress: StartupProgress = None) -> AsyncIterator[Graph]:
+async def open_graph(settings: Settings, progress: DownloadProgress | None = None) -> AsyncIterator[Graph]:
     """Connect to the configured Neo4j, or to the embedded one.
 
     Raises ConfigurationError or DatabaseUnavailable with what to do.
@@ -105,7 +103,7 @@ async def open_components(
     model: LanguageModel | None = None,
     load_embedder: bool = True,
     clock: Clock = utc_now,
-    progress: StartupProgress = None,
+    progress: DownloadProgress | None = None,
 ) -> AsyncIterator[Components]:
     """Open the components of one process, and migrate the database to the schema of this version.
 

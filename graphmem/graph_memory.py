@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
+from graphmem.artifacts import DownloadProgress
 from graphmem.bootstrap import Services
-from graphmem.components import StartupProgress
 from graphmem.domain import operations
 from graphmem.domain.consolidation_models import ConsolidationRun
 from graphmem.domain.entity import Entity
@@ -170,7 +170,7 @@ class GraphMemory:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, settings: Settings | None = None, *, worker: bool = True, progress: StartupProgress = None
+        cls, settings: Settings | None = None, *, worker: bool = True, progress: DownloadProgress | None = None
     ) -> AsyncIterator[GraphMemory]:
         """Open the services of this process for `async with`; with `worker` it also runs background jobs.
 

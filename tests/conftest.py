@@ -105,7 +105,7 @@ async def database(tmp_path_factory: pytest.TempPathFactory, neo4j_folder: Path)
             data_dir=data_dir,
         )
         return
-    from graphmem.embedded import EmbeddedNeo4j
+    from graphmem.embedded.server import EmbeddedNeo4j
 
     settings = Settings()
     server = await EmbeddedNeo4j.start_or_join(neo4j_folder, settings.cache_dir, mirror=settings.jar_mirror)

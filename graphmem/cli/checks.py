@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -12,13 +11,15 @@ from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphmem import embedded, tracing
+from graphmem import tracing
 from graphmem.artifacts import Jar
 from graphmem.cli.ports import bind_port
+from graphmem.disk_space import RECOMMENDED_FREE, free_bytes
+from graphmem.embedded.home import ServerInfo
+from graphmem.embedded.server import find_server
 from graphmem.errors import ConfigurationError, GraphmemError
 from graphmem.settings import Settings
 
-_MIN_FREE_BYTES = 1024**3
 _MODEL_TIMEOUT_SECONDS = 10
 
 
@@ -52,7 +53,7 @@ async def run_checks(settings: Settings) -> AsyncIterator[Check]:
     if settings.neo4j_uri is None:
         yield check_java()
         yield await check_jars(settings)
-        server = await embedded.status(settings.data_dir)
+        server = await find_server(settings.data_dir)
     for check in check_ports(settings, is_neo4j_running=server is not None):
         yield check
     yield await check_embedder(settings)
@@ -100,9 +101,9 @@ def check_disk(folder: Path) -> Check:
     if not os.access(existing, os.W_OK | os.X_OK):
         fix = "Set GRAPHMEM_DATA_DIR and GRAPHMEM_CACHE_DIR."
         return Check(part, CheckStatus.BROKEN, f"{existing} is not writable", fix)
-    free_bytes = shutil.disk_usage(existing).free
-    detail = f"{free_bytes / 1024**3:.1f} GB free"
-    if free_bytes < _MIN_FREE_BYTES:
+    free = free_bytes(existing)
+    detail = f"{free / 1024**3:.1f} GB free"
+    if free < RECOMMENDED_FREE:
         fix = "Free disk space, or set GRAPHMEM_DATA_DIR and GRAPHMEM_CACHE_DIR."
         return Check(part, CheckStatus.BROKEN, detail, fix)
     return Check(part, CheckStatus.OK, detail)
@@ -176,7 +177,7 @@ async def check_embedder(settings: Settings) -> Check:
     return Check("embedder", CheckStatus.OK, f"{embedder.model}, {embedder.dimension} dimensions")
 
 
-async def check_database(settings: Settings, server: embedded.ServerInfo | None) -> AsyncIterator[Check]:
+async def check_database(settings: Settings, server: ServerInfo | None) -> AsyncIterator[Check]:
     """Check that Neo4j answers and has the schema of this version."""
     from graphmem.store.driver import Graph
     from graphmem.store.migrations import load_migrations, pending_migrations

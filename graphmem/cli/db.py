@@ -28,18 +28,18 @@ async def start(output: Output) -> None:
 @command(app, "stop")
 async def stop_server(output: Output) -> None:
     """Stop the embedded Neo4j, even while it is used."""
-    from graphmem.embedded import stop
+    from graphmem.embedded import server
 
-    stopped = await stop(_embedded_settings().data_dir)
+    stopped = await server.stop_server(_embedded_settings().data_dir)
     output.show({"stopped": stopped}, "Neo4j is stopped." if stopped else "Neo4j was not running.")
 
 
 @command(app, "status")
 async def status(output: Output) -> None:
     """Show whether Neo4j runs and how to reach it."""
-    from graphmem import embedded
     from graphmem.cli import render
     from graphmem.components import open_graph
+    from graphmem.embedded.server import find_server
 
     settings = read_settings()
     if settings.neo4j_uri:
@@ -47,7 +47,7 @@ async def status(output: Output) -> None:
             pass
         output.show({"running": True, "uri": settings.neo4j_uri}, f"Neo4j answers at {settings.neo4j_uri}.")
         return
-    info = await embedded.status(settings.data_dir)
+    info = await find_server(settings.data_dir)
     if info is None:
         sentence = f"Neo4j is not running in {settings.data_dir}: start it with `graphmem db start`."
         output.show({"running": False}, sentence)

@@ -8,13 +8,13 @@ from graphmem.cli.command import Output
 from graphmem.cli.progress import download_progress
 
 if TYPE_CHECKING:
-    from graphmem.embedded import ServerInfo
+    from graphmem.embedded.home import ServerInfo
     from graphmem.settings import Settings
 
 
 async def start_detached(output: Output, settings: Settings) -> ServerInfo:
     """Start or join the embedded Neo4j and leave it running until `graphmem db stop`."""
-    from graphmem.embedded import EmbeddedNeo4j
+    from graphmem.embedded.server import EmbeddedNeo4j
 
     with download_progress(output) as on_download:
         server = await EmbeddedNeo4j.start_or_join(

@@ -26,7 +26,7 @@ class UnstorableValue(ValueError):
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text; raise ValueError when it is not JSON or holds a value that cannot be stored."""
+    """Return the value of a JSON text; raise ValueError when it is not JSON or cannot be stored."""
     try:
         value = json.loads(text)
     except RecursionError as error:

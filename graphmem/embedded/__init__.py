@@ -1,6 +1,4 @@
-"""A real Neo4j Community server of our own, without Docker or an installed Java."""
+"""An embedded Neo4j Community server, which needs neither Docker nor an installed Java.
 
-from graphmem.embedded.home import ServerInfo
-from graphmem.embedded.server import EmbeddedNeo4j, status, stop
-
-__all__ = ["EmbeddedNeo4j", "ServerInfo", "status", "stop"]
+`server` starts, joins and stops it; `supervisor` runs it in a process of its own.
+"""

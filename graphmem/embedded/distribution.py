@@ -7,6 +7,7 @@ from pathlib import Path
 from graphmem.artifacts import JarSet, read_lock_file
 
 LOCK_FILE = Path(__file__).with_name("neo4j.lock.toml")
+"""The lock file that `relock` writes."""
 
 
 def neo4j_jars() -> JarSet:

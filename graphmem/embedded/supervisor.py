@@ -1,70 +1,35 @@
 """Supervises one Neo4j server: runs it while a process uses it, and stops it after the last one.
 
-A small process of its own, outside the session of the process that starts it, run by path:
-`supervisor.py HOME JAVA BOLT_PORT HTTP_PORT`. The command returns when the server is launched; the supervisor continues
-in the background.
+The supervisor is a process of its own, outside the session of the process that starts it:
+`python -m graphmem.embedded.supervisor HOME JAVA BOLT_PORT HTTP_PORT`. The command returns when the server is launched;
+the supervisor continues in the background. It imports only what it needs, because it runs as long as the server.
 
-Each process that uses the server holds a shared lock on `users.lock`, which the kernel releases when the process ends.
-A process that joins, leaves or stops the server holds `gate.lock` meanwhile. A supervisor that holds both locks knows
-that no process uses or joins the server.
+A supervisor that holds `gate.lock` and `users.lock` (see `RunFiles`) knows that no process uses or joins the server.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 
-GATE_LOCK, USERS_LOCK = "gate.lock", "users.lock"
-STATE_FILE, ARGUMENTS_FILE, DETACHED_FILE, STOP_FILE = "server.json", "java.args", "detached", "stop"
+from graphmem.embedded.run_files import RunFiles, ServerState
+from graphmem.file_lock import FileLock
+
 _POLL_SECONDS = 0.5
+"""Seconds between two looks at the server and its users."""
+
 _SHUTDOWN_TIMEOUT_SECONDS = 60
-
-
-def read_state(folder: Path) -> dict[str, int]:
-    """Return the ports and the process ids (`pid`, `supervisor`) of the last server; empty if it has ended."""
-    try:
-        return dict(json.loads((folder / STATE_FILE).read_bytes()))
-    except FileNotFoundError:
-        return {}
-
-
-def find_process(folder: Path, state_key: str, command_line_part: Path) -> psutil.Process | None:
-    """Return the process whose id the state in `folder` records under `state_key`.
-
-    None if it has ended, or if its command line does not contain `command_line_part`.
-    """
-    try:
-        process = psutil.Process(read_state(folder)[state_key])
-        return process if any(str(command_line_part) in word for word in process.cmdline()) else None
-    except (KeyError, psutil.Error):
-        return None
-
-
-def find_server(folder: Path) -> psutil.Process | None:
-    """Return the Java process of the server whose run files are in `folder`, if it lives."""
-    return find_process(folder, "pid", folder / ARGUMENTS_FILE)
-
-
-def find_supervisor(folder: Path) -> psutil.Process | None:
-    """Return the supervisor of that server, if it lives."""
-    return find_process(folder, "supervisor", folder.parent)
-
-
-def clear_run_files(folder: Path) -> None:
-    """Remove what an ended server leaves in its run files."""
-    for name in (STATE_FILE, DETACHED_FILE, STOP_FILE):
-        (folder / name).unlink(missing_ok=True)
+"""Seconds in which a server must end after SIGTERM; then it is killed."""
 
 
 def terminate(process: psutil.Process) -> None:
-    """End a server in order, or by force when it does not go."""
+    """Stop a server; kill it when it does not end within `_SHUTDOWN_TIMEOUT_SECONDS`."""
     try:
         process.terminate()
         process.wait(_SHUTDOWN_TIMEOUT_SECONDS)
@@ -76,35 +41,30 @@ def terminate(process: psutil.Process) -> None:
 
 
 class Supervisor:
-    """The supervisor of the server whose run files are in `folder`."""
+    """The supervisor of the server with the given run files."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._gate = os.open(folder / GATE_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        self._users = os.open(folder / USERS_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    def __init__(self, files: RunFiles) -> None:
+        self._files = files
+        self._gate = FileLock(files.gate_lock)
+        self._users = FileLock(files.users_lock)
         self._stop_requested = False
 
     def launch(self, java: str, bolt_port: int, http_port: int) -> psutil.Process:
-        """Start the server, or adopt the one a killed supervisor left behind, and write down which it is."""
+        """Start the server, or adopt the one that a killed supervisor left behind; write the state."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._request_stop)
-        state = {"bolt_port": bolt_port, "http_port": http_port}
-        process = find_server(self._folder)
-        if process:
-            state = read_state(self._folder)
-        else:
-            command = [java, f"@{self._folder / ARGUMENTS_FILE}"]
-            logs = self._folder.parent / "logs"  # where Java then leaves its crash reports
+        process, state = self._files.server_process(), self._files.read_state()
+        if process is None or state is None:
+            command = [java, f"@{self._files.arguments}"]
+            logs = self._files.folder.parent / "logs"  # Java writes crash reports to its working directory
             process = psutil.Process(subprocess.Popen(command, cwd=logs, start_new_session=True).pid)
-        state |= {"pid": process.pid, "supervisor": os.getpid()}
-        draft = self._folder / f"{STATE_FILE}.new"
-        draft.write_text(json.dumps(state))
-        draft.replace(self._folder / STATE_FILE)
+            state = ServerState(bolt_port, http_port, process.pid, os.getpid())
+        self._files.write_state(replace(state, supervisor=os.getpid()))
         return process
 
     def supervise(self, process: psutil.Process) -> None:
-        """Return when the server has died, when somebody asks for its end, or when nobody uses it any more."""
-        while not (self._stop_requested or (self._folder / STOP_FILE).exists() or self._has_no_users()):
+        """Return when the server has ended, when a process asks to stop it, or when no process uses it."""
+        while not (self._stop_requested or self._files.stop_request.exists() or self._has_no_users()):
             try:
                 process.wait(_POLL_SECONDS)
                 return
@@ -115,42 +75,34 @@ class Supervisor:
         self._stop_requested = True
 
     def _has_no_users(self) -> bool:
-        """Whether nobody uses the server; if so, both locks stay held, so that nobody joins what is ending."""
-        if not _try_lock(self._gate):
+        """Return whether no process uses the server; if so, both locks stay held, so that none joins any more."""
+        if not self._gate.try_acquire():
             return False
-        if _try_lock(self._users):
-            if not (self._folder / DETACHED_FILE).exists():
+        if self._users.try_acquire():
+            if not self._files.detached.exists():
                 return True
-            fcntl.flock(self._users, fcntl.LOCK_UN)
-        fcntl.flock(self._gate, fcntl.LOCK_UN)
+            self._users.release()
+        self._gate.release()
         return False
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def main(home: str, java: str, bolt_port: str, http_port: str) -> None:
-    """Launch the server and go into the background with it."""
+    """Launch the server and supervise it in the background."""
     launched, report = os.pipe()
     if os.fork():
         os.close(report)
-        os.read(launched, 1)  # ends when the child closes its side, launched or dead
+        os.read(launched, 1)  # returns when the child closes its end: the server is launched, or the child has died
         return
     os.setsid()
-    folder = Path(home, "run")
-    supervisor = Supervisor(folder)
+    files = RunFiles(Path(home, "run"))
+    supervisor = Supervisor(files)
     process = supervisor.launch(java, int(bolt_port), int(http_port))
     os.close(report)
     try:
         supervisor.supervise(process)
     finally:
         terminate(process)
-        clear_run_files(folder)
+        files.clear()
 
 
 if __name__ == "__main__":

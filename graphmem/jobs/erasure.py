@@ -1,4 +1,4 @@
-"""Forgetting: the removal of everything the job store holds of a user, of one memory, or of what is old."""
+"""Erasing jobs: those of a user, what they recorded of a memory, and old ones."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from graphmem.jobs.store import FINISHED, JOB_WORKFLOW, TICK_WORKFLOW, UNFINISHE
 
 
 class JobEraser:
-    """Removes jobs; every method blocks."""
+    """Erases jobs from the job store. Every method blocks."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
 
     def cancel(self, partition: str) -> set[str]:
-        """Keep the partition's unfinished jobs from being started or resumed; answers all of its jobs' ids."""
+        """Cancel the unfinished jobs of a partition, so that no worker runs them; return the ids of all its jobs."""
         jobs = self._store.list_statuses(user=partition)
         unfinished = [job.workflow_id for job in jobs if job.status in UNFINISHED]
         if unfinished:
@@ -38,11 +38,11 @@ class JobEraser:
             or self._system_jobs_containing(partition)
             or self._has_rows_of(jobs)
         ):
-            raise JobStoreUnavailable("Jobs of this user came in while it was being forgotten; forget it again.")
+            raise JobStoreUnavailable("Jobs of this user were queued while it was erased: forget the user again.")
         return len(jobs)
 
     def erase_step_results(self, partition_prefix: str, texts: Sequence[str]) -> None:
-        """Remove what the steps of finished jobs recorded where a job holds one of some texts.
+        """Erase the step results of finished jobs that contain one of the texts.
 
         Only jobs whose partition starts with `partition_prefix` are affected. The jobs and their results stay; a failed
         job runs all its steps again when it is retried.
@@ -59,7 +59,7 @@ class JobEraser:
         self._compact()
 
     def prune(self, before: datetime) -> int:
-        """Remove what was finished before that time."""
+        """Delete the jobs and ticks that finished before a time; return the number of jobs."""
         old = self._store.list_statuses(
             name=[JOB_WORKFLOW, TICK_WORKFLOW], status=FINISHED, completed_before=before.isoformat()
         )
@@ -72,7 +72,7 @@ class JobEraser:
                 self._store.client.delete_workflows(batch)
 
     def _system_jobs_containing(self, partition: str) -> set[str]:
-        # Jobs of schedules belong to nobody, but may have recorded for whom they called for work.
+        # The jobs of schedules belong to no user, but may have recorded for which users they queued jobs.
         system = {
             status.workflow_id
             for status in self._store.list_statuses(name=[JOB_WORKFLOW, TICK_WORKFLOW], status=FINISHED)
@@ -89,10 +89,10 @@ class JobEraser:
             return self._store.tables.has_text_of(connection, ids)
 
     def _compact(self) -> None:
-        # SQLite zeroes what is deleted, yet copies remain where pages were split and in the log of what was written:
-        # rewriting the file and emptying the log leaves none.
+        # SQLite overwrites deleted rows with zeros, but copies remain in split pages and in the write-ahead log.
+        # VACUUM rewrites the file, and the checkpoint empties the log.
         if self._store.is_sqlite:
             with self._store.translate_errors(), self._store.engine.connect() as connection:
-                alone = connection.execution_options(isolation_level="AUTOCOMMIT")
-                alone.execute(sa.text("VACUUM"))
-                alone.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))
+                autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
+                autocommit.execute(sa.text("VACUUM"))
+                autocommit.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))

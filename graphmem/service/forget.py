@@ -1,4 +1,4 @@
-"""Erasing a user, and erasing one memory, from every place that holds their data."""
+"""Erasing a user, and erasing one memory, from every place that stores their data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ERASURE_JOB = JobKind("erasure", ErasurePayload)
 
 
 class UserCache(Protocol):
-    """Data of users that this process holds beside the graph and the job store."""
+    """Data of users in the memory of this process."""
 
     async def discard_user(self, owner: Owner) -> None:
         """Remove everything of a user."""
@@ -39,7 +39,7 @@ class UserCache(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UserData:
-    """Every place that holds data of users; a new one is added here."""
+    """Every place that stores data of users; a new one is added here."""
 
     jobs: JobRunner
     """Payloads, step results and outcomes of jobs."""

@@ -25,8 +25,8 @@ from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.service.messages import MessageService
 from graphmem.store.importing import BATCH_SIZE, ImportStore
 
-FUTURE_TIME_REASON = "a time at which it was known lies in the future"
-"""Why a statement is rejected that another memory system claims to have known after now."""
+FUTURE_TIME_REASON = "a known time is in the future"
+"""Why a statement with a later known time than now is rejected."""
 
 
 class ImportService:

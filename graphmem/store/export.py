@@ -21,7 +21,7 @@ from graphmem.domain.identity import Owner
 from graphmem.store.driver import Graph, Row, Transaction
 
 BATCH_SIZE = 500
-"""Records read in one query; they hold vectors, so that all of a large user are not read at once."""
+"""Records read in one query. All records of a large user, with their vectors, would not fit into memory."""
 
 _UNEXPORTED_PROPERTIES = frozenset(
     {"group_id", "group_key", "tenant", "user_id", "write_version", "last_write_at", "pending_job"}
@@ -46,7 +46,7 @@ class ExportStore:
 
 
 class StoredUser:
-    """Everything that the graph holds of one user."""
+    """The data of one user in the graph."""
 
     def __init__(self, transaction: Transaction, owner: Owner) -> None:
         self._transaction = transaction

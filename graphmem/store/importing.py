@@ -47,12 +47,12 @@ class ImportStore:
     ) -> ImportResult:
         """Write an export completely or not at all; what the user has already stays unchanged.
 
-        Raises InvalidInput when a known time lies in the future or Neo4j refuses a value.
+        Raises InvalidInput when a known time is in the future or Neo4j refuses a value.
         """
 
         async def work(transaction: Transaction) -> ImportResult:
             now = await self._facts.lock_user(transaction, owner)
-            refuse_problems("The import holds times that lie in the future.", find_future_times(export, now))
+            refuse_problems("The import has known times in the future.", find_future_times(export, now))
             plan = plan_import(export, await self._load_existing(transaction, owner, export))
             known = [node for node in (*export.entities, *export.records) if not plan.is_new_node(node)]
             progress.add(len(known) + sum(not plan.is_new_version(version) for version in export.memories))
@@ -73,7 +73,7 @@ class ImportStore:
         try:
             return await self._graph.write(work)
         except ClientError as error:
-            raise InvalidInput("The import holds a property that the graph cannot store.") from error
+            raise InvalidInput("The import has a property that Neo4j cannot store.") from error
 
     async def _load_existing(self, transaction: Transaction, owner: Owner, export: UserExport) -> ExistingData:
         group = {"group_id": owner.group_id}
@@ -160,7 +160,7 @@ def _version_row(owner: Owner, version: ExportedVersion, ids: Mapping[str, str])
     if version.properties.active_hash is not None:
         stored["active_hash"] = f"{version.properties.content_hash}:{subject_id}"
     fact = fact_from_row({"fact": stored, "subject_id": subject_id, "object_id": object_id})
-    # What a fact has no field for is kept too: when maintenance and consolidation last looked at the version.
+    # `stored` also has the marks of maintenance and consolidation, for which a fact has no fields.
     properties = stored | fact_to_properties(fact) | {"fact_embedding": version.vector}
     return {"subject_id": subject_id, "object_id": object_id, "properties": properties}
 

@@ -42,10 +42,10 @@ async def test_foreign_export_is_imported_with_its_times(
     assert answer.status_code == 200, answer.text
     done = answer.json()
     assert (done["format"], done["imported"], done["refused"]) == (form, {"memories": 1}, [])
-    [kept] = (await agent.get(MEMORIES)).json()["items"]
-    assert kept["id"] in done["ids"].values()
-    assert (kept["content"], kept["created_at"]) == ("Mara lives in Lisbon", "2025-01-01T00:00:00Z")
-    assert kept["source"]["kind"] == form
+    [memory] = (await agent.get(MEMORIES)).json()["items"]
+    assert memory["id"] in done["ids"].values()
+    assert (memory["content"], memory["created_at"]) == ("Mara lives in Lisbon", "2025-01-01T00:00:00Z")
+    assert memory["source"]["kind"] == form
 
 
 LOG = [{"role": "user", "content": "I live in Lisbon."}, {"role": "assistant", "content": "Noted."}]

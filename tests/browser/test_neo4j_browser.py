@@ -11,11 +11,11 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
-from graphmem import embedded
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
-from graphmem.embedded import EmbeddedNeo4j, ServerInfo
+from graphmem.embedded.home import ServerInfo
+from graphmem.embedded.server import EmbeddedNeo4j, find_server
 from graphmem.resources import cypher_root
 from graphmem.settings import Settings
 from tests.browser.conftest import MEMORIES, Page, Service
@@ -36,7 +36,7 @@ STORED_MEMORIES = [MemoryIn.model_validate(memory) for memory in MEMORIES]
 @pytest.fixture
 async def server(neo4j_folder: Path, service: Service, owner: Owner, tmp_path: Path) -> AsyncIterator[ServerInfo]:
     """An embedded Neo4j with the stored memories: that of the run, or where the run has none, one of this test."""
-    if info := await embedded.status(neo4j_folder):
+    if info := await find_server(neo4j_folder):
         await asyncio.to_thread(service.run_coroutine, service.memory.memories.save(owner, STORED_MEMORIES))
         yield info
         return

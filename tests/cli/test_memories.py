@@ -1,4 +1,4 @@
-"""Memories, keys and transfers on the command line."""
+"""Memories, keys, export, import and forget on the command line."""
 
 from __future__ import annotations
 

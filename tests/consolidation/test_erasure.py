@@ -26,7 +26,7 @@ from tests.jobs.test_jobs_forget import places_containing
 
 
 class EmptyCache:
-    """A cache that holds nothing."""
+    """A cache without entries."""
 
     async def discard_user(self, owner: Owner) -> None:
         pass

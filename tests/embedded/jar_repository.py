@@ -1,4 +1,4 @@
-"""A repository of jars over real HTTP, small and sometimes unreliable."""
+"""A small repository of jars over real HTTP, which can interrupt downloads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphmem.artifacts import Jar
 
 
 class JarRepository:
-    """What is served, what was asked for, and after how many bytes the next answers break off."""
+    """The served jars, the received requests, and after how many bytes the next responses end."""
 
     def __init__(self) -> None:
         self.contents: dict[str, bytes] = {}

@@ -42,7 +42,7 @@ async def fetch(
 
 
 def partial_download(jar: Jar, cache: Path) -> Path:
-    """Return where a jar lies while it is fetched."""
+    """Return the file of a jar during its download."""
     target = jar.path_in(cache / "jars")
     return target.with_name(target.name + ".part")
 

@@ -1,4 +1,4 @@
-"""Which Java runs Neo4j."""
+"""The choice of a Java runtime, and its arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphmem.errors import ConfigurationError
 
 
 def install(folder: Path, version: str, modules: str = "java.base") -> Path:
-    """Lay out what a Java installation shows of itself."""
+    """Create the files of a Java installation that are read."""
     executable = folder / "bin" / "java"
     executable.parent.mkdir(parents=True)
     executable.touch(mode=0o755)
@@ -68,14 +68,16 @@ def test_vector_module_is_enabled_where_available(has_vector_module: bool) -> No
 
 
 @pytest.mark.parametrize(
-    ("told", "ours"),
+    ("options", "is_ours"),
     [("", True), ("-XX:TieredStopAtLevel=1", True), ("-XX:+UseG1GC", False), ("-Xmx2g -XX:+UseZGC", False)],
 )
-def test_garbage_collector_of_the_environment_is_kept(told: str, ours: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JDK_JAVA_OPTIONS", told)
+def test_garbage_collector_of_the_environment_is_kept(
+    options: str, is_ours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", options)
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
     arguments = server_arguments(JavaRuntime(Path("java"), 25, False), Path("home"), [Path("a.jar")])
-    assert any("ParallelGC" in each for each in arguments) is ours
+    assert any("ParallelGC" in argument for argument in arguments) is is_ours
 
 
 def test_an_argument_file_keeps_spaces_quotes_and_backslashes() -> None:

@@ -1,4 +1,4 @@
-"""The life of the embedded server, on the real one."""
+"""Starting, sharing, stopping and recovering the embedded server, with a real one."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from neo4j import AsyncGraphDatabase
 
 import graphmem
-from graphmem.embedded import EmbeddedNeo4j, ServerInfo, status, stop
-from graphmem.embedded.home import Neo4jHome
+from graphmem.embedded.home import Neo4jHome, ServerInfo
+from graphmem.embedded.server import EmbeddedNeo4j, find_server, stop_server
 from graphmem.errors import ConfigurationError
 from graphmem.file_lock import wait_until
 from graphmem.settings import Settings
@@ -52,26 +52,28 @@ async def run(info: ServerInfo, query: str) -> list[list[object]]:
 async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path) -> None:
     users = [await start_user_process(tmp_path) for _ in range(2)]
     pids = [await server_pid(user) for user in users]
-    assert pids[0] == pids[1], "two that start at once share one server"
+    assert pids[0] == pids[1], "two processes that start at once share one server"
 
     server = await EmbeddedNeo4j.start_or_join(tmp_path, CACHE)
     assert server.info.pid == pids[0]
-    assert await status(tmp_path) == server.info
+    assert await find_server(tmp_path) == server.info
     assert stat.S_IMODE(server.info.password_file.stat().st_mode) == 0o600
     assert server.info.password not in repr(server.info)
-    assert await run(server.info, "CREATE (n:Kept {word: 'yes'}) RETURN n.word") == [["yes"]]
+    assert await run(server.info, "CREATE (n:Item {word: 'yes'}) RETURN n.word") == [["yes"]]
 
     for user in users:
         await kill(user)
-    assert await run(server.info, "MATCH (n:Kept) RETURN n.word") == [["yes"]], "it outlives the one that started it"
+    assert await run(server.info, "MATCH (n:Item) RETURN n.word") == [["yes"]], (
+        "the server outlives the process that started it"
+    )
 
     last = await start_user_process(tmp_path)
     assert await server_pid(last) == server.info.pid
     await server.stop()
-    assert await status(tmp_path) is not None, "somebody else still uses it"
+    assert await find_server(tmp_path) is not None, "another process still uses it"
     await kill(last)
-    await wait_until(lambda: Neo4jHome.in_data_dir(tmp_path).server_process() is None)
-    assert await status(tmp_path) is None, "it ends with its last user, even a killed one"
+    await wait_until(lambda: Neo4jHome.in_data_dir(tmp_path).run_files.server_process() is None)
+    assert await find_server(tmp_path) is None, "it stops after its last user, even a killed one"
 
     await check_restart_after_kill(tmp_path)
     await check_detached_restart_and_password(tmp_path)
@@ -79,32 +81,32 @@ async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path) -> 
 
 async def check_restart_after_kill(data_dir: Path) -> None:
     async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE) as server:
-        behind = "OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}}"
-        await run(server.info, f"CREATE FULLTEXT INDEX words FOR (n:Said) ON EACH [n.word] {behind}")
+        eventually_consistent = "OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}}"
+        await run(server.info, f"CREATE FULLTEXT INDEX words FOR (n:Note) ON EACH [n.word] {eventually_consistent}")
         await run(server.info, "CALL db.awaitIndexes(60)")
         for number in range(50):
-            await run(server.info, f"CREATE (:Said {{word: 'echo{number}'}})")
+            await run(server.info, f"CREATE (:Note {{word: 'echo{number}'}})")
         os.kill(server.info.pid, signal.SIGKILL)
-        await wait_until(lambda: Neo4jHome.in_data_dir(data_dir).server_process() is None)
+        await wait_until(lambda: Neo4jHome.in_data_dir(data_dir).run_files.server_process() is None)
     async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE) as server:
         found = await run(server.info, "CALL db.index.fulltext.queryNodes('words', 'echo*') YIELD node RETURN count(*)")
-        assert found == [[50]], "full text that lags behind holds after a crash what was written before it"
+        assert found == [[50]], "after a crash, eventually consistent full text contains what was written before it"
 
 
 async def check_detached_restart_and_password(data_dir: Path) -> None:
     async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE, detached=True) as server:
         info = server.info
-        assert await run(info, "MATCH (n:Kept) RETURN n.word") == [["yes"]], "data and password last"
+        assert await run(info, "MATCH (n:Item) RETURN n.word") == [["yes"]], "data and password are kept"
     assert info.detached
-    assert await status(data_dir) == info, "a detached server needs no user"
+    assert await find_server(data_dir) == info, "a detached server runs without users"
 
-    watcher = Neo4jHome.in_data_dir(data_dir).supervisor_process()
-    assert watcher is not None
-    watcher.send_signal(signal.SIGKILL)
-    await wait_until(lambda: Neo4jHome.in_data_dir(data_dir).supervisor_process() is None)
+    supervisor = Neo4jHome.in_data_dir(data_dir).run_files.supervisor_process()
+    assert supervisor is not None
+    supervisor.send_signal(signal.SIGKILL)
+    await wait_until(lambda: Neo4jHome.in_data_dir(data_dir).run_files.supervisor_process() is None)
     async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE) as server:
-        assert server.info == info, "a server without supervisor is adopted"
-    assert Neo4jHome.in_data_dir(data_dir).supervisor_process() is not None
+        assert server.info == info, "a server without a supervisor is adopted"
+    assert Neo4jHome.in_data_dir(data_dir).run_files.supervisor_process() is not None
 
     password = info.password_file.read_text()
     info.password_file.write_text("another")
@@ -112,9 +114,9 @@ async def check_detached_restart_and_password(data_dir: Path) -> None:
         await EmbeddedNeo4j.start_or_join(data_dir, CACHE)
     info.password_file.write_text(password)
 
-    assert await stop(data_dir)
-    assert await status(data_dir) is None
-    assert not await stop(data_dir)
+    assert await stop_server(data_dir)
+    assert await find_server(data_dir) is None
+    assert not await stop_server(data_dir)
     info.password_file.unlink()
     with pytest.raises(ConfigurationError, match=r"password of the Neo4j data .* is missing"):
         await EmbeddedNeo4j.start_or_join(data_dir, CACHE)
@@ -124,9 +126,9 @@ async def check_detached_restart_and_password(data_dir: Path) -> None:
 async def test_port_in_use_is_reported_with_its_setting(tmp_path: Path, setting: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(ConfigurationError, match=f"Port {port} is taken.* GRAPHMEM_{setting.upper()}"):
+        with pytest.raises(ConfigurationError, match=f"Port {port} is in use.* GRAPHMEM_{setting.upper()}"):
             await EmbeddedNeo4j.start_or_join(tmp_path, CACHE, **{setting: port})
-    assert await status(tmp_path) is None
+    assert await find_server(tmp_path) is None
 
 
 async def test_server_that_fails_to_start_is_reported_with_its_log(tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ async def test_server_that_fails_to_start_is_reported_with_its_log(tmp_path: Pat
     with pytest.raises(ConfigurationError, match=r"FileAlreadyExistsException.*neo4j\.log") as refusal:
         await EmbeddedNeo4j.start_or_join(tmp_path, CACHE)
     assert "\n" not in refusal.value.detail
-    assert await status(tmp_path) is None
+    assert await find_server(tmp_path) is None
 
 
 async def test_unusable_data_dir_is_reported_in_one_line(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Uses the embedded Neo4j of a data folder until it is killed: `use_server.py DATA_DIR CACHE_DIR`."""
+"""Use the embedded Neo4j of a data folder until the process is killed: `use_server.py DATA_DIR CACHE_DIR`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 import sys
 from pathlib import Path
 
-from graphmem.embedded import EmbeddedNeo4j
+from graphmem.embedded.server import EmbeddedNeo4j
 
 
 async def main(data_dir: str, cache_dir: str) -> None:
-    """Start or join, print the server's process id, and stay."""
+    """Start or join the server, print its process id, and wait."""
     server = await EmbeddedNeo4j.start_or_join(Path(data_dir), Path(cache_dir))
     print(server.info.pid, flush=True)
     await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""Forgetting a user leaves nothing of it in the job store."""
+"""Forgetting a user leaves none of their data in the job store."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ async def write_secret(payload: JobInput, steps: Steps) -> JobOutcome:
     async def fail() -> str:
         raise ValueError(payload.text)
 
-    told = await steps.run("repeat", repeat)
+    repeated = await steps.run("repeat", repeat)
     if payload.fails:
         await steps.run("fail", fail)
-    return JobOutcome(actions=[Report(text=told)], reason=payload.text)
+    return JobOutcome(actions=[Report(text=repeated)], reason=payload.text)
 
 
 def places_containing(settings: Settings, word: str) -> list[str]:
-    """Where the job store holds the word: the files of SQLite byte for byte, or the tables of Postgres."""
+    """Return the files of SQLite, or the tables of Postgres, that contain the word."""
     if settings.jobs_url is None:
         files = settings.data_dir.glob("jobs.sqlite*")
         return [path.name for path in files if word.encode() in path.read_bytes()]
@@ -60,7 +60,7 @@ async def test_forget_leaves_no_residue_and_keeps_other_users(open_runner: OpenR
     assert places_containing(settings, SECRET_TEXT) == []
     assert await runner.list("alice") == []
     assert (await get_job(runner, others)).actions == [{"text": "bob knows alice" * 400}]
-    again = await runner.enqueue(kind("write_secret"), JobInput(text="a new start"))
+    again = await runner.enqueue(kind("write_secret"), JobInput(text="a new job"))
     assert (await runner.wait(again, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
 
@@ -112,10 +112,10 @@ async def test_forget_erases_user_data_recorded_by_scheduled_jobs(open_runner: O
     done = asyncio.Event()
 
     async def fan_out(payload: JobInput, steps: Steps) -> JobOutcome:
-        async def whom() -> list[str]:
+        async def list_users() -> list[str]:
             return ["alice:group", "bob:group"]
 
-        await steps.run("whom", whom)
+        await steps.run("list_users", list_users)
         done.set()
         return JobOutcome()
 
@@ -140,21 +140,23 @@ async def test_erase_step_results_of_one_memory_keeps_the_jobs(open_runner: Open
         return JobOutcome(actions=[Report(**await steps.run("apply", apply))])
 
     runner = await open_runner({"extract": extract})
-    told = [
+    inputs = [
         ("t:mara", "one", SECRET_TEXT),
         ("t:mara", "two", "tea"),
         ("other:mara", "one", "rain"),
         ("t:mara", "3", SECRET_TEXT),
     ]
     jobs = [
-        await runner.enqueue(kind("extract"), JobInput(queue=who, user_id="mara", memory_id=memory_id, text=text * 300))
-        for who, memory_id, text in told
+        await runner.enqueue(
+            kind("extract"), JobInput(queue=queue, user_id="mara", memory_id=memory_id, text=text * 300)
+        )
+        for queue, memory_id, text in inputs
     ]
     for job_id in jobs:
         await runner.wait(job_id, TIMEOUT_SECONDS)
     await runner.erase_step_results("t:mara", ["one"])
     await runner.erase_step_results("t:", ["3", SECRET_TEXT])
-    for job_id, (_, memory_id, _) in zip(jobs, told, strict=True):
+    for job_id, (_, memory_id, _) in zip(jobs, inputs, strict=True):
         job = await get_job(runner, job_id)
         assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"memory_id": memory_id}])
     store = JobStore.open(settings)

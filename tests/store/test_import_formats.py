@@ -1,4 +1,4 @@
-"""What comes from other memories: with the times they knew it, through the same guards, once."""
+"""Importing from other memory systems: known times are kept, guards apply, a second import adds nothing."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_import_of_a_known_statement_reinforces_and_keeps_its_times(memory
 
 async def test_import_applies_guards_and_reports_rejected_entries(memory: Services, owner: Owner) -> None:
     records = [
-        {"id": "kept", "memory": "Mara likes tea", "created_at": "2025-01-01T00:00:00Z", "metadata": {"shelf": 3}},
+        {"id": "saved", "memory": "Mara likes tea", "created_at": "2025-01-01T00:00:00Z", "metadata": {"shelf": 3}},
         {"id": "secret", "memory": "Mara's card is 4111 1111 1111 1111", "created_at": "2025-01-01T00:00:00Z"},
         {"id": "hidden", "memory": "Mara pays by card", "metadata": {"card": "4111 1111 1111 1111"}},
         {"id": "ahead", "memory": "Mara likes coffee", "created_at": "2999-01-01T00:00:00Z"},
@@ -102,10 +102,10 @@ async def test_import_applies_guards_and_reports_rejected_entries(memory: Servic
     assert {entry.id: entry.reason.split(":")[0] for entry in result.refused} == {
         "secret": "holds a secret",
         "hidden": "holds a secret",
-        "ahead": "a time at which it was known lies in the future",
+        "ahead": "a known time is in the future",
         "blank": "content",
     }
     assert [entry.loc for entry in result.refused] == [["results", place] for place in (1, 2, 3, 4)]
-    [kept] = (await memory.memories.page(owner, ListFilters())).items
-    assert (kept.id, kept.created_at, kept.metadata) == (result.ids["kept"], at(2025), {"shelf": 3})
+    [saved] = (await memory.memories.page(owner, ListFilters())).items
+    assert (saved.id, saved.created_at, saved.metadata) == (result.ids["saved"], at(2025), {"shelf": 3})
     assert "4111" not in result.model_dump_json()

@@ -1,4 +1,4 @@
-"""The models of an export agree with what is stored, and the plan of an import keeps users apart."""
+"""The models of an export match the stored data, and an import plan references no data of other users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other memories and chat logs look like from outside, read without a database."""
+"""Reading exports of other memory systems and chat logs, without a database."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EDGE = {
     "created_at": "2024-01-05T10:00:00.123456789Z",
 }
 
-SHAPES: list[tuple[Any, ImportFormat]] = [
+STRUCTURES: list[tuple[Any, ImportFormat]] = [
     ({"format": "graphmem-export"}, ImportFormat.GRAPHMEM),
     ({"results": [MEM0_MEMORY]}, ImportFormat.MEM0),
     ([MEM0_MEMORY], ImportFormat.MEM0),
@@ -40,19 +40,19 @@ SHAPES: list[tuple[Any, ImportFormat]] = [
 ]
 
 
-@pytest.mark.parametrize(("document", "expected_format"), SHAPES)
-def test_format_is_detected_by_shape(document: Any, expected_format: ImportFormat) -> None:
+@pytest.mark.parametrize(("document", "expected_format"), STRUCTURES)
+def test_format_is_detected_by_structure(document: Any, expected_format: ImportFormat) -> None:
     assert detect_format(document) is expected_format
 
 
 @pytest.mark.parametrize("document", [None, 1, "text", [], {}, [1], [{"text": "Hi"}]])
-def test_unknown_shape_is_rejected(document: Any) -> None:
+def test_unknown_structure_is_rejected(document: Any) -> None:
     with pytest.raises(InvalidInput, match="no known format"):
         detect_format(document)
 
 
 def test_jsonl_parses_to_a_list_and_json_to_its_value() -> None:
-    lines = "\n".join(json.dumps(each) for each in (HI, {"role": "assistant", "content": "Hello\n{"}))
+    lines = "\n".join(json.dumps(message) for message in (HI, {"role": "assistant", "content": "Hello\n{"}))
     assert parse_structured_text(lines.encode()) == [HI, {"role": "assistant", "content": "Hello\n{"}]
     for text in (json.dumps([HI, HI]), json.dumps([HI, HI], indent=2), "\ufeff" + json.dumps([HI, HI])):
         assert parse_structured_text(text.encode()) == [HI, HI]
@@ -73,9 +73,9 @@ def test_mem0_memory_keeps_times_categories_and_session() -> None:
 def test_mem0_export_of_several_users_yields_only_the_requested_one() -> None:
     several = [{**MEM0_MEMORY, "id": user, "user_id": user} for user in ("mara", "omar")]
     statements = parse_mem0(several, "mara")
-    assert [each.id for each in statements.accepted] == ["mara"]
-    assert [(each.loc, each.id) for each in statements.rejected] == [([1], "omar")]
-    assert [each.id for each in parse_mem0(several[1:], "mara").accepted] == ["omar"]
+    assert [statement.id for statement in statements.accepted] == ["mara"]
+    assert [(entry.loc, entry.id) for entry in statements.rejected] == [([1], "omar")]
+    assert [statement.id for statement in parse_mem0(several[1:], "mara").accepted] == ["omar"]
 
 
 def test_graphiti_fact_keeps_entities_both_times_and_episodes() -> None:
@@ -103,7 +103,7 @@ INVALID_EDGES: list[tuple[dict[str, Any], str]] = [
 def test_invalid_entries_are_rejected_with_location_and_the_rest_accepted(change: dict[str, Any], word: str) -> None:
     edges = [{**EDGE, **change}, {**EDGE, "uuid": "e2"}, {**EDGE, "uuid": "e2"}]
     statements = parse_graphiti({"nodes": [MARA, LUND], "edges": edges})
-    assert [each.id for each in statements.accepted] == ["e2"]
+    assert [statement.id for statement in statements.accepted] == ["e2"]
     first, duplicate = statements.rejected
     assert (first.loc, first.id) == (["edges", 0], "e1")
     assert word in first.reason
@@ -151,12 +151,12 @@ def test_chat_log_yields_texts_and_reports_turns_without_text() -> None:
     ]
     chat_log = parse_chat_log(log)
     [batch] = chat_log.batches
-    assert [(each.role.value, each.content, each.name) for each in batch.messages] == [
+    assert [(message.role.value, message.content, message.name) for message in batch.messages] == [
         ("system", "Be brief.", None),
         ("user", "Look:\na cat", "Mara"),
     ]
     assert batch.messages[1].timestamp == datetime(2025, 1, 1, tzinfo=UTC)
-    assert [each.loc for each in chat_log.rejected] == [[2]]
+    assert [entry.loc for entry in chat_log.rejected] == [[2]]
 
 
 def test_each_conversation_becomes_a_session_with_stable_ids() -> None:

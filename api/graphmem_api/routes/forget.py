@@ -9,7 +9,7 @@ from graphmem_api import route_classes
 from graphmem_api.auth import OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep
 
-router = APIRouter(route_class=route_classes.ForgetRoute, tags=["transfer"])
+router = APIRouter(route_class=route_classes.ForgetRoute, tags=["user data"])
 
 
 @router.delete(USER_PATH, summary="Erase a user")

@@ -13,7 +13,7 @@ from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep
 
-router = APIRouter(route_class=route_classes.ImportRoute, tags=["transfer"])
+router = APIRouter(route_class=route_classes.ImportRoute, tags=["user data"])
 
 IMPORT_BODY = {
     "requestBody": {

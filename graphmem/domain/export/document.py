@@ -1,4 +1,4 @@
-"""The document that holds everything of one user: its sections, and the checks that an import must pass."""
+"""An export as a document: its sections, and the checks that an import must pass."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_REPORTED_PROBLEMS = 20
 
 
 class EmbeddingInfo(ExportModel):
-    """The model whose vectors an export holds."""
+    """The embedding model whose vectors an export contains."""
 
     model: str
     dimension: int
@@ -121,10 +121,10 @@ def _find_problems(export: UserExport) -> Iterator[tuple[JsonPath, str]]:
     nodes = entities | {record.key for record in export.records}
     for index, link in enumerate(export.links):
         if not {link.start, link.end} <= nodes:
-            yield ("links", index), "names a node that the import does not hold"
+            yield ("links", index), "names a node that is not in the import"
     for index, version in enumerate(export.memories):
         if not {version.subject_id, version.object_id} <= entities:
-            yield ("memories", index), "is about an entity that the import does not hold"
+            yield ("memories", index), "is about an entity that is not in the import"
         if not _has_dimension(version.vector, export):
             yield ("memories", index, "vector"), _vector_problem(export)
     for index, entity in enumerate(export.entities):

@@ -79,6 +79,11 @@ class ExportedEntity(_ExportedNode):
     labels: EntityLabels
     properties: EntityProperties
 
+    @model_validator(mode="after")
+    def _check_labels(self) -> Self:
+        self.properties.check_labels(self.labels)
+        return self
+
 
 class _ExportedRecord(_ExportedNode):
     section: ClassVar[Section] = "records"
@@ -176,6 +181,6 @@ ExportedRecord = Annotated[
         custom_error_message=f"must have one label, out of {', '.join(RecordLabel)}",
     ),
 ]
-"""A node beside the entities, told apart by its label."""
+"""A node other than an entity; its label decides the model."""
 
 ExportEntry = ExportedEntity | ExportedVersion | ExportedRecord | ExportedLink

@@ -20,14 +20,13 @@ from pydantic import (
     model_serializer,
 )
 
-from graphmem.domain.entity import parse_entity_type
 from graphmem.domain.json_values import parse_json
 from graphmem.domain.text import StorableText
 from graphmem.domain.times import Instant
 from graphmem.domain.types import Metadata
 
 TIME_MARKER = "$time"
-"""Key of the object that stands for a time."""
+"""The key of an object that represents a time."""
 
 MAX_COUNT = 2**31 - 1
 """Upper bound of counters: adding to one stays within 64 bits."""
@@ -46,35 +45,19 @@ def _wrap_time(value: datetime) -> dict[str, str]:
 
 
 def json_text(content: Any) -> AfterValidator:
-    """Return a validator of text that holds JSON of the type `content`."""
+    """Return a validator of text that is JSON of the type `content`."""
     adapter: TypeAdapter[Any] = TypeAdapter(content)
 
     def check(text: str) -> str:
         try:
             adapter.validate_python(parse_json(text))
         except ValidationError:
-            raise ValueError("holds JSON of another form") from None
+            raise ValueError("is JSON with another structure") from None
         except ValueError:
             raise ValueError("is not JSON that can be stored") from None
         return text
 
     return AfterValidator(check)
-
-
-def check_entity_type(name: str) -> str:
-    """Return an entity type; raise ValueError unless it is in its stored form."""
-    if parse_entity_type(name) != name:
-        raise ValueError("must be an entity type in its stored form, such as Person")
-    return name
-
-
-def _check_labels(labels: list[str]) -> list[str]:
-    if "Entity" not in labels:
-        raise ValueError("must include Entity")
-    for label in labels:
-        if label != "Entity":
-            check_entity_type(label)
-    return labels
 
 
 MarkedTime = Annotated[
@@ -101,14 +84,14 @@ FiniteNumber = Annotated[float, Field(allow_inf_nan=False)]
 FiniteVector = Annotated[list[FiniteNumber], Field(min_length=1)]
 """An embedding; `UserExport` checks its dimension."""
 
-EntityLabels = Annotated[list[StorableText], Field(max_length=8), AfterValidator(_check_labels)]
-"""Labels of an entity node: `Entity` and its type; one whose type was learned later may have kept an earlier type."""
+EntityLabels = Annotated[list[StorableText], Field(min_length=2, max_length=2)]
+"""The labels of an entity node: `Entity` and its type."""
 
 JsonText = Annotated[StorableText, WithJsonSchema({"type": "string", "contentMediaType": "application/json"})]
-"""Text that holds JSON."""
+"""Text that is JSON."""
 
 JsonObject = Annotated[JsonText, json_text(Metadata)]
-"""Text that holds a JSON object of at most 8 levels."""
+"""Text that is a JSON object with the limits of metadata."""
 
 
 class ExportModel(BaseModel):
@@ -148,7 +131,7 @@ class NodeProperties(Properties):
     """The properties of a node that has a key in an export."""
 
     export_key_field: ClassVar[str] = "uuid"
-    """Field that holds the key."""
+    """The field that contains the key."""
 
     @property
     def export_key(self) -> str:

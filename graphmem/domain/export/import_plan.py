@@ -88,12 +88,12 @@ def plan_import(export: UserExport, existing: ExistingData) -> ImportPlan:
 
 
 def find_future_times(export: UserExport, now: datetime) -> Iterator[tuple[JsonPath, str]]:
-    """Yield the known times of an export that lie in the future."""
+    """Yield the known times of an export that are in the future."""
     for index, version in enumerate(export.memories):
         for name in _KNOWN_TIMES:
             time: datetime | None = getattr(version.properties, name)
             if time is not None and time > now + CLOCK_TOLERANCE:
-                yield ("memories", index, "properties", name), "lies in the future"
+                yield ("memories", index, "properties", name), "is in the future"
 
 
 def _plan_node(

@@ -6,12 +6,13 @@ user (`group_id`, `tenant`, `user_id`, `write_version`, `pending_job`, the shado
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from graphmem.domain.behavior_patterns import PatternType
+from graphmem.domain.entity import parse_entity_type
 from graphmem.domain.export.fields import (
     MAX_COUNT,
     Count,
@@ -23,7 +24,6 @@ from graphmem.domain.export.fields import (
     MarkedTime,
     NodeProperties,
     Properties,
-    check_entity_type,
     json_text,
 )
 from graphmem.domain.labels import RecordLabel
@@ -35,6 +35,12 @@ from graphmem.domain.types import EntityName, Id, UnitInterval
 
 MAX_UTC_OFFSET_MINUTES = 24 * 60
 """Upper bound of a speaker's distance from UTC, in minutes."""
+
+
+def _check_entity_type(name: str) -> str:
+    if parse_entity_type(name) != name:
+        raise ValueError("must be an entity type in its stored form, such as Person")
+    return name
 
 
 class UserProperties(Properties):
@@ -52,7 +58,7 @@ class EntityProperties(NodeProperties):
     uuid: Id
     name: EntityName
     name_key: StorableText
-    type: Annotated[StorableText, AfterValidator(check_entity_type)]
+    type: Annotated[StorableText, AfterValidator(_check_entity_type)]
     labels: EntityLabels
     summary: StorableText
     aliases: list[StorableText]
@@ -64,6 +70,16 @@ class EntityProperties(NodeProperties):
     name_embedding: FiniteVector | None = None
     created_at: MarkedTime
     updated_at: MarkedTime
+
+    @model_validator(mode="after")
+    def _check_labels(self) -> Self:
+        self.check_labels(self.labels)
+        return self
+
+    def check_labels(self, labels: Sequence[str]) -> None:
+        """Raise ValueError unless labels are those of an entity of this type."""
+        if {*labels} != {"Entity", self.type}:
+            raise ValueError("has other labels than Entity and its type")
 
 
 class FactProperties(Properties):
@@ -136,7 +152,7 @@ class EpisodicProperties(NodeProperties):
     role: Annotated[MessageRole, Field(strict=False)]
     speaker: StorableText | None = None
     content: Annotated[NonBlankText, Field(max_length=MAX_MESSAGE_LENGTH)]
-    redacted: StorableText | None = Field(None, description="The content without secrets, where it holds any.")
+    redacted: StorableText | None = Field(None, description="The content without secrets; absent when it has none.")
     content_embedding: FiniteVector | None = None
     name: StorableText
     source: StorableText
@@ -255,7 +271,7 @@ class LearnedPreferenceProperties(NodeProperties):
 
 
 class BehaviorPatternProperties(NodeProperties):
-    """Something that the user keeps doing."""
+    """A behaviour that the user repeats."""
 
     export_key_field = "id"
 

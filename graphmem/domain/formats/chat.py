@@ -68,7 +68,7 @@ def parse_chat_log(document: Any) -> ParsedChatLog:
         for start in range(0, len(messages), MAX_BATCH_SIZE):
             parsed.batches.append(MessagesIn(session_id=session, messages=messages[start : start + MAX_BATCH_SIZE]))
     if not parsed.batches and not parsed.rejected:
-        raise InvalidInput("The chat log holds no messages.")
+        raise InvalidInput("The chat log contains no messages.")
     return parsed
 
 

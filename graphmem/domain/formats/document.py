@@ -43,7 +43,7 @@ def parse_structured_text(raw: bytes) -> Any:
         check_json_value(value)
     except UnstorableValue as error:
         raise InvalidInput(
-            "The import holds a value that cannot be stored.", errors=[{"loc": list(error.path), "msg": str(error)}]
+            "The import contains a value that cannot be stored.", errors=[{"loc": list(error.path), "msg": str(error)}]
         ) from None
     except json.JSONDecodeError as error:
         problem = {"loc": [], "msg": f"is not valid JSON at character {error.pos}"}
