@@ -12,24 +12,14 @@ from graphmem.artifacts import DownloadProgress
 from graphmem.bootstrap import Services
 from graphmem.domain import operations
 from graphmem.domain.consolidation_models import ConsolidationRun
-from graphmem.domain.entity import Entity
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
 from graphmem.domain.job import Job
-from graphmem.domain.listing import Page
-from graphmem.domain.memory import Memory
 from graphmem.domain.operations import Request
 from graphmem.domain.requests import (
     ConsolidationIn,
-    EntityGraphQuery,
-    EntityListQuery,
-    EntityMemoriesQuery,
-    PageQuery,
-    RunListQuery,
-    SessionListQuery,
 )
-from graphmem.domain.search_models import EntityGraph, MessageHit, MessageSearchQuery
-from graphmem.domain.session import Message, Session
+from graphmem.domain.search_models import MessageHit, MessageSearchQuery
 from graphmem.settings import Settings
 
 P = ParamSpec("P")
@@ -88,50 +78,6 @@ async def _search_messages(call: Call[MessageSearchQuery]) -> list[MessageHit]:
     return (await call.services.retrieval.search_messages(call.owner, call.parameters)).results
 
 
-async def _list_entities(call: Call[EntityListQuery]) -> Page[Entity]:
-    query = call.parameters
-    return await call.services.entities.page(
-        call.owner, query=query.query, type=query.type, limit=query.limit, cursor=query.cursor
-    )
-
-
-async def _list_entity_memories(call: Call[EntityMemoriesQuery]) -> list[Memory]:
-    query = call.parameters
-    return await call.services.entities.list_memories(
-        call.owner,
-        call.resource_id,
-        valid_as_of=query.valid_as_of,
-        known_as_of=query.known_as_of,
-        include_superseded=query.include_superseded,
-        limit=query.limit,
-    )
-
-
-async def _get_entity_graph(call: Call[EntityGraphQuery]) -> EntityGraph:
-    query = call.parameters
-    return await call.services.entities.get_graph(
-        call.owner,
-        call.resource_id,
-        depth=query.depth,
-        valid_as_of=query.valid_as_of,
-        known_as_of=query.known_as_of,
-    )
-
-
-async def _list_sessions(call: Call[SessionListQuery]) -> Page[Session]:
-    query = call.parameters
-    return await call.services.messages.list_sessions(
-        call.owner, active=query.active, limit=query.limit, cursor=query.cursor
-    )
-
-
-async def _list_session_messages(call: Call[PageQuery]) -> Page[Message]:
-    query = call.parameters
-    return await call.services.messages.list_messages(
-        call.owner, call.resource_id, limit=query.limit, cursor=query.cursor
-    )
-
-
 async def _retry_job(call: Call[None]) -> Job:
     job = await call.services.jobs.get_for_tenant(call.tenant, call.resource_id)
     return await call.services.jobs.retry(job.id)
@@ -141,13 +87,6 @@ async def _consolidate(call: Call[ConsolidationIn]) -> ConsolidationRun | str:
     body = call.parameters
     return await call.services.consolidations.start(
         call.tenant, user_id=body.user_id, dry_run=body.dry_run, wait=body.wait, proposals=body.proposals
-    )
-
-
-async def _list_runs(call: Call[RunListQuery]) -> Page[ConsolidationRun]:
-    query = call.parameters
-    return await call.services.consolidations.page(
-        call.tenant, user_id=query.user_id, limit=query.limit, cursor=query.cursor
     )
 
 
@@ -174,8 +113,8 @@ class GraphMemory:
     ) -> AsyncIterator[GraphMemory]:
         """Open the services of this process for `async with`; with `worker` it also runs background jobs.
 
-        Without `settings` they are read from the environment. `progress` is called with the bytes fetched and the
-        bytes in total while the jars of the embedded Neo4j are downloaded.
+        Without `settings` they are read from the environment. `progress` is called with the bytes downloaded and in
+        total while the embedded Neo4j or the embedding model is downloaded.
         """
         async with Services.open(settings, worker=worker, progress=progress) as services:
             yield cls(services)
@@ -212,10 +151,16 @@ class GraphMemory:
         operations.lookup,
         lambda call: call.services.retrieval.lookup(call.owner, call.parameters.q, call.parameters.limit),
     )
-    entities = Method(operations.entities, _list_entities)
+    entities = Method(operations.entities, lambda call: call.services.entities.page(call.owner, call.parameters))
     entity = Method(operations.entity, lambda call: call.services.entities.get(call.owner, call.resource_id))
-    entity_memories = Method(operations.entity_memories, _list_entity_memories)
-    entity_graph = Method(operations.entity_graph, _get_entity_graph)
+    entity_memories = Method(
+        operations.entity_memories,
+        lambda call: call.services.entities.list_memories(call.owner, call.resource_id, call.parameters),
+    )
+    entity_graph = Method(
+        operations.entity_graph,
+        lambda call: call.services.entities.get_graph(call.owner, call.resource_id, call.parameters),
+    )
     context = Method(operations.context, lambda call: call.services.contexts.build(call.owner, call.parameters))
     preferences = Method(operations.preferences, lambda call: call.services.contexts.list_preferences(call.owner))
     patterns = Method(operations.patterns, lambda call: call.services.contexts.list_patterns(call.owner))
@@ -224,12 +169,17 @@ class GraphMemory:
     )
 
     add_messages = Method(operations.add_messages, lambda call: call.services.messages.add(call.owner, call.parameters))
-    sessions = Method(operations.sessions, _list_sessions)
+    sessions = Method(
+        operations.sessions, lambda call: call.services.messages.list_sessions(call.owner, call.parameters)
+    )
     create_session = Method(
         operations.create_session, lambda call: call.services.messages.open_session(call.owner, call.parameters)
     )
     session = Method(operations.session, lambda call: call.services.messages.get_session(call.owner, call.resource_id))
-    session_messages = Method(operations.session_messages, _list_session_messages)
+    session_messages = Method(
+        operations.session_messages,
+        lambda call: call.services.messages.list_messages(call.owner, call.resource_id, call.parameters),
+    )
     close_session = Method(
         operations.close_session, lambda call: call.services.messages.close(call.owner, call.resource_id)
     )
@@ -253,7 +203,7 @@ class GraphMemory:
     )
 
     consolidate = Method(operations.consolidate, _consolidate)
-    runs = Method(operations.runs, _list_runs)
+    runs = Method(operations.runs, lambda call: call.services.consolidations.page(call.tenant, call.parameters))
     run = Method(operations.run, lambda call: call.services.consolidations.get(call.tenant, call.resource_id))
     rollback = Method(
         operations.rollback,

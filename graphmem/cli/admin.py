@@ -63,13 +63,14 @@ async def runs(
     """List consolidation runs, the latest first, or show one."""
     from graphmem.cli import render
     from graphmem.cli.diff import render_changes
+    from graphmem.domain.requests import RunListQuery
 
     async with open_services(output) as services:
         if run_id is not None:
             run = await services.consolidations.get(tenant, run_id)
             output.show(run, *render.run(run), *render_changes(run.changes))
             return
-        page = await services.consolidations.page(tenant, user_id=user, limit=limit, cursor=None)
+        page = await services.consolidations.page(tenant, RunListQuery(user_id=user, limit=limit))
     output.show(page, render.runs(page.items))
 
 

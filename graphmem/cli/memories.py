@@ -167,10 +167,11 @@ async def sessions(
     """List the user's sessions, the latest first."""
     from graphmem.cli import render
     from graphmem.domain.identity import make_owner
+    from graphmem.domain.requests import SessionListQuery
 
     owner = make_owner(tenant, user)
     async with open_services(output) as services:
-        page = await services.messages.list_sessions(owner, limit=limit)
+        page = await services.messages.list_sessions(owner, SessionListQuery(limit=limit))
     output.show(page, render.sessions(page.items))
 
 

@@ -13,6 +13,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job, JobStatus
 from graphmem.domain.listing import ListFilters, SortOrder
 from graphmem.domain.memory import Memory, MemoryStatus
+from graphmem.domain.requests import PageQuery
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.secrets import find_secrets
 from graphmem.ingestion.job_kinds import EXTRACTION_JOB
@@ -163,7 +164,7 @@ async def known_time_after(services: Services, owner: Owner, session_id: str) ->
     """Return the last moment before anything of the next session was extracted; None when there is none."""
     order = list(dict.fromkeys(message["session_id"] for message in sample.load_messages()))
     for following in order[order.index(session_id) + 1 :]:
-        page = await services.messages.list_messages(owner, following, limit=_PAGE_SIZE)
+        page = await services.messages.list_messages(owner, following, PageQuery(limit=_PAGE_SIZE))
         extracted = [message.extracted_at for message in page.items if message.extracted_at]
         if extracted:
             return min(extracted) - timedelta(microseconds=1)

@@ -30,6 +30,7 @@ from graphmem.domain.consolidation_models import (
 )
 from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.listing import Page, decode_time_cursor, encode_time_cursor
+from graphmem.domain.requests import RunListQuery
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput
 from graphmem.jobs import JobRunner
@@ -104,13 +105,12 @@ class ConsolidationService:
                 yield await self._runs.get(tenant, run_id, with_changes=False)
         yield await self._runs.get(tenant, run_id, with_changes=False)
 
-    async def page(
-        self, tenant: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> Page[ConsolidationRun]:
+    async def page(self, tenant: str, query: RunListQuery) -> Page[ConsolidationRun]:
         """Return a page of runs without their proposals and changes, newest first."""
-        owner = make_owner(tenant, user_id) if user_id is not None else None
-        runs = await self._runs.list_page(tenant, owner, decode_time_cursor(cursor) if cursor else None, limit)
-        next_cursor = encode_time_cursor(runs[-1].created_at, runs[-1].id) if len(runs) == limit else None
+        owner = make_owner(tenant, query.user_id) if query.user_id is not None else None
+        after = decode_time_cursor(query.cursor) if query.cursor else None
+        runs = await self._runs.list_page(tenant, owner, after, query.limit)
+        next_cursor = encode_time_cursor(runs[-1].created_at, runs[-1].id) if len(runs) == query.limit else None
         return Page(items=runs, next_cursor=next_cursor)
 
     async def get(self, tenant: str, run_id: str) -> ConsolidationRun:

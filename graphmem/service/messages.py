@@ -7,6 +7,7 @@ from typing import Literal
 from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.job import Job
 from graphmem.domain.listing import Page, decode_cursor, decode_time_cursor, encode_cursor, encode_time_cursor
+from graphmem.domain.requests import PageQuery, SessionListQuery
 from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, MessagesIn, Session, SessionIn
 from graphmem.ingestion.inbox import Inbox
 from graphmem.jobs import JobRunner
@@ -41,13 +42,11 @@ class MessageService:
             return await self._jobs.wait(accepted.job_id, WAIT_SECONDS)
         return accepted
 
-    async def list_sessions(
-        self, owner: Owner, *, active: bool | None = None, limit: int = 50, cursor: str | None = None
-    ) -> Page[Session]:
+    async def list_sessions(self, owner: Owner, query: SessionListQuery) -> Page[Session]:
         """List sessions, the most recently updated first."""
-        after = decode_time_cursor(cursor) if cursor else None
-        sessions = await self._episodes.list_sessions(owner, active=active, after=after, limit=limit)
-        if len(sessions) < limit:
+        after = decode_time_cursor(query.cursor) if query.cursor else None
+        sessions = await self._episodes.list_sessions(owner, active=query.active, after=after, limit=query.limit)
+        if len(sessions) < query.limit:
             return Page(items=sessions)
         return Page(items=sessions, next_cursor=encode_time_cursor(sessions[-1].updated_at, sessions[-1].session_id))
 
@@ -59,15 +58,13 @@ class MessageService:
         """Create a session before its first message; raise Conflict when its id is taken."""
         return await self._episodes.open_session(owner, session_in)
 
-    async def list_messages(
-        self, owner: Owner, session_id: str, *, limit: int = 50, cursor: str | None = None
-    ) -> Page[Message]:
+    async def list_messages(self, owner: Owner, session_id: str, query: PageQuery) -> Page[Message]:
         """List the messages of a session, oldest first."""
         await self._episodes.get_session(owner, session_id)
-        after = decode_cursor(cursor, (int,))[0] if cursor else 0
+        after = decode_cursor(query.cursor, (int,))[0] if query.cursor else 0
         assert isinstance(after, int)
-        messages = await self._episodes.list_session_messages(owner, session_id, after=after, limit=limit)
-        if len(messages) < limit:
+        messages = await self._episodes.list_session_messages(owner, session_id, after=after, limit=query.limit)
+        if len(messages) < query.limit:
             return Page(items=messages)
         return Page(items=messages, next_cursor=encode_cursor(messages[-1].position))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory
+from graphmem.domain.requests import MAX_LOOKUP_LIMIT
 from graphmem.domain.search_models import (
     LookupResponse,
     MessageSearchQuery,
@@ -16,9 +17,6 @@ from graphmem.metrics import SEMANTIC_SEARCH_LATENCY
 from graphmem.retrieval.hybrid_search import HybridSearch
 from graphmem.retrieval.lookup import EntityLookup
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
-
-MAX_LOOKUP_LIMIT = 200
-"""Most memories for each entity that a lookup may ask for."""
 
 
 class RetrievalService:

@@ -28,7 +28,7 @@ async def save_memories(client: httpx.AsyncClient, *contents: str) -> list[str]:
 
 
 async def current_contents(client: httpx.AsyncClient) -> set[str]:
-    return {each["content"] for each in (await client.get("/v1/users/mara/memories")).json()["items"]}
+    return {memory["content"] for memory in (await client.get("/v1/users/mara/memories")).json()["items"]}
 
 
 async def run_merge(client: httpx.AsyncClient, ids: list[str] | None = None, **options: Any) -> dict[str, Any]:

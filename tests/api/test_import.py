@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from graphmem.service.keys import hash_key
+from tests.api.conftest import BODY_LIMIT
 
 MEMORIES = "/v1/users/mara/memories"
 JSON = {"content-type": "application/json"}
@@ -145,3 +146,11 @@ async def test_an_import_cannot_make_a_key(
         assert (await agent.post("/v1/users/omar/import", json=document)).status_code == 422
     headers = {"Authorization": f"Bearer {secret}"}
     assert (await anonymous.get("/v1/admin/keys", headers=headers)).status_code == 401
+
+
+async def test_imports_may_be_larger_than_other_bodies(agent: httpx.AsyncClient) -> None:
+    turns = [{"role": "user", "content": f"{number}: " + "x" * 50_000} for number in range(5)]
+    imported = await agent.post("/v1/users/mara/import", json=turns)
+    assert len(imported.request.content) > BODY_LIMIT
+    assert imported.json()["imported"] == {"messages": 5}
+    assert (await agent.post("/v1/users/mara/messages", json={"messages": turns})).status_code == 413

@@ -30,6 +30,7 @@ from graphmem.consolidation.discovery import Discovery
 from graphmem.domain.consolidation_models import ConsolidationRun, ProposalVerdict, RunPhase, RunStatus, RunTrigger
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job, JobStatus
+from graphmem.domain.requests import RunListQuery
 from graphmem.errors import Conflict, InvalidInput, NotFound
 from graphmem.jobs import JobHandler, JobRunner
 from graphmem.llm.openai_model import OpenAILanguageModel
@@ -69,7 +70,7 @@ class RunClient:
         return job
 
     async def runs(self) -> list[ConsolidationRun]:
-        page = await self.service.page(self.harness.owner.tenant)
+        page = await self.service.page(self.harness.owner.tenant, RunListQuery())
         return [await self.service.get(self.harness.owner.tenant, run.id) for run in page.items]
 
 
@@ -164,12 +165,12 @@ async def test_runs_are_listed_by_tenant_and_user_page_by_page(run_client: RunCl
     harness = run_client.harness
     for _ in range(3):
         await run_client.start(user_id=harness.owner.user_id)
-    first = await run_client.service.page(harness.owner.tenant, user_id=harness.owner.user_id, limit=2)
+    first = await run_client.service.page(harness.owner.tenant, RunListQuery(user_id=harness.owner.user_id, limit=2))
     rest = await run_client.service.page(
-        harness.owner.tenant, user_id=harness.owner.user_id, limit=2, cursor=first.next_cursor
+        harness.owner.tenant, RunListQuery(user_id=harness.owner.user_id, limit=2, cursor=first.next_cursor)
     )
     assert len({run.id for run in (*first.items, *rest.items)}) == 3
-    assert (await run_client.service.page(harness.owner.tenant, user_id="noor")).items == []
+    assert (await run_client.service.page(harness.owner.tenant, RunListQuery(user_id="noor"))).items == []
     with pytest.raises(NotFound):
         await run_client.service.get("another", first.items[0].id)
 

@@ -9,6 +9,7 @@ import pytest
 from graphmem.domain.job import JobStatus
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
+from graphmem.domain.requests import PageQuery
 from graphmem.embedding import Embedder
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.job_kinds import EXTRACTION_JOB
@@ -228,7 +229,7 @@ async def test_secrets_temporary_states_and_low_confidence_are_rejected_with_rea
     ]
     assert "4242 4242" not in harness.prompts[0]
     assert "[card]" in harness.prompts[0]
-    stored = await harness.conversations.list_messages(harness.owner, "s1")
+    stored = await harness.conversations.list_messages(harness.owner, "s1", PageQuery())
     assert "4242 4242 4242 4242" in stored.items[0].content
     rows = await harness.graph.fetch(
         "facts.fetch_latest", group_ids=[harness.owner.group_id], memory_ids=[(await harness.current_memories())[0].id]

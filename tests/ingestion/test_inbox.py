@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.job import JobStatus
 from graphmem.domain.listing import encode_cursor
+from graphmem.domain.requests import PageQuery, SessionListQuery
 from graphmem.domain.session import MessageIn, MessagesIn, SessionIn
 from graphmem.errors import Conflict, InvalidInput, NotFound
 from graphmem.service.messages import MessageService
@@ -80,7 +81,7 @@ async def test_messages_are_stored_in_order_with_all_their_fields(harness: Inges
     }
     accepted = await harness.send(first, second, extract=False)
     assert accepted.job_id is None
-    page = await harness.conversations.list_messages(harness.owner, "s1")
+    page = await harness.conversations.list_messages(harness.owner, "s1", PageQuery())
     mine, answer = page.items
     assert (mine.id, mine.name, mine.intent, mine.position) == ("m1", "Mara", "spending_analysis", 1)
     assert mine.timestamp.isoformat() == "2026-05-03T21:30:00+00:00"
@@ -201,19 +202,19 @@ async def test_a_session_can_be_opened_once_and_goes_on_after_its_end(harness: I
 async def test_pages_of_sessions_and_messages_go_on_where_they_ended(harness: IngestionHarness) -> None:
     for name in ("s1", "s2", "s3"):
         await harness.send(f"hi from {name}", "and more", session=name, extract=False)
-    first = await harness.conversations.list_sessions(harness.owner, limit=2)
-    rest = await harness.conversations.list_sessions(harness.owner, limit=2, cursor=first.next_cursor)
+    first = await harness.conversations.list_sessions(harness.owner, SessionListQuery(limit=2))
+    rest = await harness.conversations.list_sessions(harness.owner, SessionListQuery(limit=2, cursor=first.next_cursor))
     assert sorted(each.session_id for each in [*first.items, *rest.items]) == ["s1", "s2", "s3"]
     assert rest.next_cursor is None
-    page = await harness.conversations.list_messages(harness.owner, "s1", limit=1)
-    after = await harness.conversations.list_messages(harness.owner, "s1", limit=1, cursor=page.next_cursor)
+    page = await harness.conversations.list_messages(harness.owner, "s1", PageQuery(limit=1))
+    after = await harness.conversations.list_messages(harness.owner, "s1", PageQuery(limit=1, cursor=page.next_cursor))
     assert [each.content for each in [*page.items, *after.items]] == ["hi from s1", "and more"]
 
 
 @pytest.mark.parametrize("position", [("soon", "s1"), ("2026-05-01T12:00:00", "s1"), (1, "s1"), ("s1",)])
 async def test_a_cursor_of_another_list_is_refused(harness: IngestionHarness, position: tuple[object, ...]) -> None:
     with pytest.raises(InvalidInput, match="does not belong to this list"):
-        await harness.conversations.list_sessions(harness.owner, cursor=encode_cursor(*position))
+        await harness.conversations.list_sessions(harness.owner, SessionListQuery(cursor=encode_cursor(*position)))
 
 
 async def test_another_users_session_is_not_found(harness: IngestionHarness) -> None:
@@ -224,4 +225,4 @@ async def test_another_users_session_is_not_found(harness: IngestionHarness) -> 
     with pytest.raises(NotFound):
         await harness.conversations.get_session(other, "s1")
     with pytest.raises(NotFound):
-        await harness.conversations.list_messages(other, "s1")
+        await harness.conversations.list_messages(other, "s1", PageQuery())

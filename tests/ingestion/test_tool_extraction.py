@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from graphmem.domain.job import Job, JobStatus
+from graphmem.domain.requests import PageQuery
 from graphmem.domain.session import SessionKind
 from graphmem.errors import Conflict, NotFound
 from graphmem.ingestion.tool_extraction import find_source_lines
@@ -55,7 +56,7 @@ async def triggered(harness: IngestionHarness) -> Job:
 @pytest.mark.req("CASH-08")
 async def test_each_trigger_runs_in_a_session_of_its_own_and_saves_every_call(harness: IngestionHarness) -> None:
     await chat(harness)
-    before = await harness.conversations.list_messages(harness.owner, "s1")
+    before = await harness.conversations.list_messages(harness.owner, "s1", PageQuery())
     harness.model_answers(
         calls(call("User prefers weekly spending summaries"), call("User runs a small bakery", "FACTUAL_INFO", 0.95))
     )
@@ -72,7 +73,7 @@ async def test_each_trigger_runs_in_a_session_of_its_own_and_saves_every_call(ha
     assert kept["User prefers weekly spending summaries"].source.message_ids == ["m1"]
     assert kept["User runs a small bakery"].source.message_ids == ["m3"]
     assert kept["User runs a small bakery"].confidence == 0.95
-    after = await harness.conversations.list_messages(harness.owner, "s1")
+    after = await harness.conversations.list_messages(harness.owner, "s1", PageQuery())
     assert [each.content for each in after.items] == [each.content for each in before.items]
     harness.model_answers(replies("Nothing worth remembering."))
     again = await harness.conversations.trigger_extraction(harness.owner.tenant, "s1")

@@ -51,9 +51,7 @@ async def page(
     caller: Caller, services: ServicesDep, query: Annotated[RunListQuery, Query()]
 ) -> Page[ConsolidationRun]:
     """List runs, the latest first, without their changes."""
-    return await services.consolidations.page(
-        caller.tenant, user_id=query.user_id, limit=query.limit, cursor=query.cursor
-    )
+    return await services.consolidations.page(caller.tenant, query)
 
 
 @read_router.get(RUN_PATH, summary="Read a consolidation run")

@@ -32,9 +32,7 @@ async def lookup(
 @router.get(ENTITIES_PATH, summary="List entities")
 async def page(owner: OwnerInPath, services: ServicesDep, query: Annotated[EntityListQuery, Query()]) -> Page[Entity]:
     """List entities by name."""
-    return await services.entities.page(
-        owner, query=query.query, type=query.type, limit=query.limit, cursor=query.cursor
-    )
+    return await services.entities.page(owner, query)
 
 
 @router.get(ENTITY_PATH, summary="Read an entity")
@@ -48,15 +46,7 @@ async def memories(
     owner: OwnerInPath, entity_id: str, services: ServicesDep, query: Annotated[EntityMemoriesQuery, Query()]
 ) -> Page[Memory]:
     """List the memories that are about an entity or mention it, the most important first."""
-    items = await services.entities.list_memories(
-        owner,
-        entity_id,
-        limit=query.limit,
-        include_superseded=query.include_superseded,
-        valid_as_of=query.valid_as_of,
-        known_as_of=query.known_as_of,
-    )
-    return Page(items=items)
+    return Page(items=await services.entities.list_memories(owner, entity_id, query))
 
 
 @router.get(ENTITY_PATH + "/graph", summary="Read the graph around an entity")
@@ -64,6 +54,4 @@ async def graph(
     owner: OwnerInPath, entity_id: str, services: ServicesDep, query: Annotated[EntityGraphQuery, Query()]
 ) -> EntityGraph:
     """Read the entities around one and the memories between them, as of both times."""
-    return await services.entities.get_graph(
-        owner, entity_id, depth=query.depth, valid_as_of=query.valid_as_of, known_as_of=query.known_as_of
-    )
+    return await services.entities.get_graph(owner, entity_id, query)

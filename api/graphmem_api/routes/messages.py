@@ -73,7 +73,7 @@ async def sessions(
     owner: OwnerInPath, services: ServicesDep, query: Annotated[SessionListQuery, Query()]
 ) -> Page[Session]:
     """List sessions, the latest first."""
-    return await services.messages.list_sessions(owner, active=query.active, limit=query.limit, cursor=query.cursor)
+    return await services.messages.list_sessions(owner, query)
 
 
 @write_router.post(SESSIONS_PATH, summary="Open a session", status_code=201)
@@ -93,7 +93,7 @@ async def session_messages(
     owner: OwnerInPath, session_id: str, services: ServicesDep, query: Annotated[PageQuery, Query()]
 ) -> Page[Message]:
     """List the messages of a session, oldest first."""
-    return await services.messages.list_messages(owner, session_id, limit=query.limit, cursor=query.cursor)
+    return await services.messages.list_messages(owner, session_id, query)
 
 
 @write_router.post(SESSION_PATH + "/close", summary="Close a session")
