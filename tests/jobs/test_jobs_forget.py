@@ -1,4 +1,4 @@
-"""Forgetting a user leaves nothing of it in the job store."""
+"""Forgetting a user or a memory erases it from the job store."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ async def write_secret(payload: JobInput, steps: Steps) -> JobOutcome:
     async def fail() -> str:
         raise ValueError(payload.text)
 
-    told = await steps.run("repeat", repeat)
+    repeated = await steps.run("repeat", repeat)
     if payload.fails:
         await steps.run("fail", fail)
-    return JobOutcome(actions=[Report(text=told)], reason=payload.text)
+    return JobOutcome(actions=[Report(text=repeated)], reason=payload.text)
 
 
 def places_containing(settings: Settings, word: str) -> list[str]:
@@ -140,7 +140,7 @@ async def test_erase_step_results_of_one_memory_keeps_the_jobs(open_runner: Open
         return JobOutcome(actions=[Report(**await steps.run("apply", apply))])
 
     runner = await open_runner({"extract": extract})
-    told = [
+    inputs = [
         ("t:mara", "one", SECRET_TEXT),
         ("t:mara", "two", "tea"),
         ("other:mara", "one", "rain"),
@@ -148,13 +148,13 @@ async def test_erase_step_results_of_one_memory_keeps_the_jobs(open_runner: Open
     ]
     jobs = [
         await runner.enqueue(kind("extract"), JobInput(queue=who, user_id="mara", memory_id=memory_id, text=text * 300))
-        for who, memory_id, text in told
+        for who, memory_id, text in inputs
     ]
     for job_id in jobs:
         await runner.wait(job_id, TIMEOUT_SECONDS)
     await runner.erase_step_results("t:mara", ["one"])
     await runner.erase_step_results("t:", ["3", SECRET_TEXT])
-    for job_id, (_, memory_id, _) in zip(jobs, told, strict=True):
+    for job_id, (_, memory_id, _) in zip(jobs, inputs, strict=True):
         job = await get_job(runner, job_id)
         assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"memory_id": memory_id}])
     store = JobStore.open(settings)
