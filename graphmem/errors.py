@@ -1,25 +1,25 @@
-"""The error tree of graphmem.
+"""The errors that graphmem raises.
 
     GraphmemError
-    ├── InvalidInput            422  the caller's data cannot be used as it is
-    ├── Unauthenticated         401  no valid key
-    ├── Forbidden               403  the key does not reach that far
-    ├── NotFound                404  no such thing for this user
-    ├── Conflict                409  the state has moved on, or forbids it
-    │   ├── VersionConflict          a stale `If-Match`
+    ├── InvalidInput            422  the caller's data cannot be used
+    ├── Unauthenticated         401  the key is missing, unknown or revoked
+    ├── Forbidden               403  the key does not allow this
+    ├── NotFound                404  the user has no such thing
+    ├── Conflict                409  the stored state forbids the change
+    │   ├── VersionConflict          the version in `If-Match` is not the latest
     │   ├── ImmutableMemory          the memory may not be changed
-    │   ├── MemoryDeleted              the memory was deleted before
-    │   └── IdempotencyConflict      the key was used with another body
-    ├── Gone                    410  past its retention
-    ├── TooLarge                413  over a configured limit
+    │   ├── MemoryDeleted            the memory was deleted before
+    │   └── IdempotencyConflict      the idempotency key was used with another body
+    ├── Gone                    410  the retention period has passed
+    ├── TooLarge                413  the request is over a configured limit
     ├── RateLimited             429  too many requests
-    └── Unavailable             503  a part the service stands on is away
+    └── Unavailable             503  a dependency is unavailable
         ├── DatabaseUnavailable      Neo4j
-        ├── JobStoreUnavailable          the job store
-        ├── ModelUnavailable         the language model, after bounded retries
-        └── ConfigurationError               the installation cannot run: says what to do
+        ├── JobStoreUnavailable      the job store
+        ├── ModelUnavailable         the language model or the embedding model, after bounded retries
+        └── ConfigurationError       the installation must be changed
 
-Every error is one sentence for people that says what is wrong and, where there is one, the next step.
+The detail of an error is one sentence that says what is wrong and, after a colon, what to do about it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ from collections.abc import Mapping, Sequence
 
 
 class GraphmemError(Exception):
-    """Any error graphmem raises on purpose; `status` is its HTTP status, `title` its short name."""
+    """The base of all errors; `status` is the HTTP status, `title` the short name in answers.
+
+    `errors` lists single problems as `{loc, msg}`; `retry_after` is the number of seconds after which the same call may
+    succeed.
+    """
 
     status = 500
     title = "Internal error"
@@ -43,25 +47,25 @@ class GraphmemError(Exception):
 
 
 class InvalidInput(GraphmemError):
-    """The caller's data cannot be used; `errors` lists `{loc, msg}` where known."""
+    """The caller's data cannot be used."""
 
     status, title = 422, "Invalid input"
 
 
 class Unauthenticated(GraphmemError):
-    """No key, or one that is unknown or revoked."""
+    """The key is missing, unknown or revoked."""
 
     status, title = 401, "Unauthenticated"
 
 
 class Forbidden(GraphmemError):
-    """The key's role or users do not reach this."""
+    """The role or the users of the key do not allow this."""
 
     status, title = 403, "Forbidden"
 
 
 class NotFound(GraphmemError):
-    """Nothing of that id belongs to this user."""
+    """The user has nothing of this id."""
 
     status, title = 404, "Not found"
 
@@ -73,31 +77,31 @@ class Conflict(GraphmemError):
 
 
 class VersionConflict(Conflict):
-    """The version given with `If-Match` is no longer the latest."""
+    """The version in `If-Match` is not the latest."""
 
     title = "Version conflict"
 
 
 class ImmutableMemory(Conflict):
-    """The memory is immutable; only hard delete and forget reach it."""
+    """The memory is immutable; it can only be hard-deleted or forgotten."""
 
     title = "Immutable memory"
 
 
 class MemoryDeleted(Conflict):
-    """The memory is no longer believed, so there is nothing to change."""
+    """The memory was deleted before, so that it cannot be changed."""
 
-    title = "Ended memory"
+    title = "Memory deleted"
 
 
 class IdempotencyConflict(Conflict):
-    """The idempotency key was used before with another body."""
+    """The idempotency key was used with another body."""
 
     title = "Idempotency conflict"
 
 
 class Gone(GraphmemError):
-    """What was asked for is past its retention."""
+    """The retention period has passed."""
 
     status, title = 410, "Gone"
 
@@ -109,13 +113,13 @@ class TooLarge(GraphmemError):
 
 
 class RateLimited(GraphmemError):
-    """Too many requests; `retry_after` says when to come back, in seconds."""
+    """Too many requests; `retry_after` is the number of seconds to wait."""
 
     status, title = 429, "Too many requests"
 
 
 class Unavailable(GraphmemError):
-    """A part the service stands on is away; the same call may succeed later."""
+    """A dependency is unavailable; the same call may succeed later, and never where `retry_after` is None."""
 
     status, title = 503, "Unavailable"
 
@@ -132,10 +136,10 @@ class JobStoreUnavailable(Unavailable):
 
 
 class ModelUnavailable(Unavailable):
-    """The language model did not give a usable answer within its bounded retries."""
+    """A language or embedding model did not give a usable answer within its bounded retries."""
 
 
 class ConfigurationError(Unavailable):
-    """The installation cannot run as it is set up; the sentence says what to do."""
+    """The installation cannot run as it is configured; the detail says what to change."""
 
-    title = "Not set up"
+    title = "Configuration error"

@@ -1,4 +1,4 @@
-"""The event loop of every process: libuv's where there is one, which answers a search in a sixth less time."""
+"""The event loop of every process: uvloop where it is available, with which a search takes a sixth less time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end and return its result."""
+    """Run a coroutine to completion and return its result."""
     if sys.platform == "win32":
         return asyncio.run(work)
     import uvloop

@@ -1,4 +1,4 @@
-"""Log lines: one JSON object each (or coloured text on a terminal), with the request they belong to."""
+"""Logging: one JSON object a line, or coloured text on a terminal, with the id of the request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from structlog.types import EventDict, Processor
 
 
 def configure_logs(level: int = logging.INFO) -> None:
-    """Send every log line of the process to standard error; what contextvars bind, such as `request_id`, is on each."""
+    """Send every log line of the process to standard error, with the bound contextvars such as `request_id`."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -38,7 +38,7 @@ def configure_logs(level: int = logging.INFO) -> None:
 
 
 def redact_exception(_: object, __: str, event: EventDict) -> EventDict:
-    """Write an exception as its kind and its frames: its text may quote a message."""
+    """Replace an exception by its class and frames, because its text may quote a message."""
     error = event.pop("exc_info", None)
     if error is True:
         error = sys.exc_info()

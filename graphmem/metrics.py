@@ -1,4 +1,4 @@
-"""What graphmem measures of itself, in Prometheus' words (TRUE-26)."""
+"""Prometheus metrics of the service."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from prometheus_client import Counter, Gauge, Histogram
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10)
 
 MESSAGE_STORAGE_TIME = Histogram(
-    "graphmem_message_storage_time_seconds", "Time to store a batch of messages.", buckets=_SECONDS
+    "graphmem_message_storage_time_seconds", "Seconds to store a batch of messages.", buckets=_SECONDS
 )
 CONTEXT_EXTRACTION_TIME = Histogram(
-    "graphmem_context_extraction_time_seconds", "Time to read what a message mentions.", buckets=_SECONDS
+    "graphmem_context_extraction_time_seconds", "Seconds to extract the mentions of a message.", buckets=_SECONDS
 )
 SEMANTIC_SEARCH_LATENCY = Histogram(
-    "graphmem_semantic_search_latency_seconds", "Time of a search by meaning.", buckets=_SECONDS
+    "graphmem_semantic_search_latency_seconds", "Seconds of a semantic search.", buckets=_SECONDS
 )
 PATTERN_DETECTION_COUNT = Counter("graphmem_pattern_detection_count", "Behaviour patterns detected.", ["pattern_type"])
 PREFERENCE_UPDATES = Counter("graphmem_preference_updates", "Learned preferences written.")
-CACHE_HIT_RATE = Gauge("graphmem_cache_hit_rate", "Share of contexts whose standing part was at hand.")
+CACHE_HIT_RATE = Gauge("graphmem_cache_hit_rate", "Share of contexts whose snapshot was cached.")
 MEMORY_SIZE_BYTES = Gauge("graphmem_memory_size_bytes", "Estimated size of stored messages and memories.")
 COMPRESSION_RATIO = Gauge(
-    "graphmem_compression_ratio", "Characters of the last summary for each character of the messages it stands for."
+    "graphmem_compression_ratio", "Characters of the last summary per character of the messages it summarizes."
 )

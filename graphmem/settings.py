@@ -1,4 +1,4 @@
-"""Every setting of graphmem, read from the environment or `.env`."""
+"""The settings of graphmem, read from the environment or `.env`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class Settings(BaseSettings):
         description="Bolt address of Neo4j; absent: the embedded Neo4j is started in the data folder.",
     )
     neo4j_user: str = Field("neo4j", description="User name at Neo4j.")
-    neo4j_password: SecretStr | None = Field(None, description="Password at Neo4j; the embedded one keeps its own.")
+    neo4j_password: SecretStr | None = Field(
+        None, description="Password at Neo4j; the embedded Neo4j has a generated one."
+    )
     neo4j_database: str = Field("neo4j", description="Database name at Neo4j.")
     data_dir: Path = Field(
         Path(user_data_dir("graphmem")),
@@ -29,7 +31,7 @@ class Settings(BaseSettings):
     )
     cache_dir: Path = Field(
         Path(user_cache_dir("graphmem")),
-        description="Folder of downloaded parts, shared by all data folders.",
+        description="Folder of downloaded files, shared by all data folders.",
     )
     bolt_port: int = Field(0, ge=0, le=65535, description="Bolt port of the embedded Neo4j; 0: a free one.")
     http_port: int = Field(0, ge=0, le=65535, description="Browser port of the embedded Neo4j; 0: a free one.")
@@ -61,8 +63,8 @@ class Settings(BaseSettings):
     llm_gate_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
         None, description="Reasoning effort of the gate-and-extract call; absent: the model's own."
     )
-    llm_timeout: float = Field(15, gt=0, description="Seconds one model call may take.")
-    llm_attempts: int = Field(4, ge=1, le=10, description="How often a model call is tried on 429, 5xx and time-outs.")
+    llm_timeout: float = Field(15, gt=0, description="Seconds of one try of a model call.")
+    llm_attempts: int = Field(4, ge=1, le=10, description="Tries of a model call on 429, 5xx and time-outs.")
 
     # Embedding
     embedder: Literal["local", "sentence-transformers", "openai"] = Field(
@@ -89,9 +91,9 @@ class Settings(BaseSettings):
     cache_url: str | None = Field(None, description="Redis address of the shared cache; absent: in memory.")
     extraction: Literal["auto", "manual"] = Field(
         "auto",
-        description="auto: messages are extracted as they arrive; manual: on the trigger only.",
+        description="auto: memories are extracted from messages as they arrive; manual: on the trigger only.",
     )
-    api_key: SecretStr | None = Field(None, description="A first admin key of tenant `default`.")
+    api_key: SecretStr | None = Field(None, description="A first admin key of the tenant `default`.")
     host: str = Field("127.0.0.1", description="Address the API listens on.")
     port: int = Field(8321, ge=0, le=65535, description="Port the API listens on.")
     rate_limit: str | None = Field(
@@ -102,9 +104,9 @@ class Settings(BaseSettings):
     max_import_entries: int = Field(
         1_000_000,
         ge=1,
-        description="Most entries one import may have: of all sections of an export, else memories or messages.",
+        description="Most entries of one import: of all sections of an export, else memories or messages.",
     )
-    max_memories_per_save: int = Field(500, ge=1, description="Most memories one save may carry.")
+    max_memories_per_save: int = Field(500, ge=1, description="Most memories of one save.")
     allowed_secret_classes: Annotated[list[str], NoDecode] = Field(
         default_factory=list,
         description="Classes of secrets that may be stored, for example `birth_date,email`; "
@@ -118,7 +120,7 @@ class Settings(BaseSettings):
     timezone: str = Field("UTC", description="IANA zone of schedules and of users without their own.")
 
     # Consolidation and maintenance
-    nightly: bool = Field(True, description="Whether workers keep the schedules of consolidation and maintenance.")
+    nightly: bool = Field(True, description="Whether workers schedule consolidation and maintenance.")
     consolidation_discovery: str = Field("0 2 * * *", description="When discovery runs, as cron in `timezone`.")
     consolidation_analysis: str = Field("5 2 * * *", description="When analysis runs, as cron in `timezone`.")
     consolidation_execution: str = Field("30 2 * * *", description="When execution runs, as cron in `timezone`.")
@@ -129,30 +131,34 @@ class Settings(BaseSettings):
         description="Most batches, and so model calls, of one run of one user.",
     )
     consolidation_max_ended: float = Field(
-        0.3, gt=0, le=1, description="Share of a user's current memories that a run may end before it is given up."
+        0.3,
+        gt=0,
+        le=1,
+        description="Share of a user's current memories above which a run that would end them is aborted.",
     )
     consolidation_min_text: float = Field(
-        0.25, ge=0, le=1, description="Share of the text of ended memories that must be left in what replaces them."
+        0.25,
+        ge=0,
+        le=1,
+        description="Share of the text of ended memories that their replacements must contain.",
     )
     consolidation_free_ended: int = Field(
         4,
         ge=0,
-        description="Memories that any run may end, whatever their share, so that a new user's few can be merged.",
+        description="Memories that any run may end, whatever their share, so that few memories can be merged.",
     )
     consolidation_old_days: int = Field(
-        7, ge=1, description="Memories older than so many days and seldom read may be summarised together."
+        7, ge=1, description="Age in days from which seldom read memories may be summarized together."
     )
-    consolidation_seldom: int = Field(3, ge=1, description="A memory read less often than this is seldom read.")
+    consolidation_seldom: int = Field(3, ge=1, description="Number of reads below which a memory is seldom read.")
     maintenance_schedule: str = Field("0 3 * * *", description="When maintenance runs, as cron in `timezone`.")
-    archive_days: int = Field(90, ge=1, description="Sessions without a message for so many days are archived.")
+    archive_days: int = Field(90, ge=1, description="Days without a message after which a session is archived.")
     compress_days: int = Field(
         30,
         ge=1,
-        description="Messages older than so many days may be replaced by a summary of them.",
+        description="Age in days from which messages may be replaced by a summary of them.",
     )
-    compress_messages: int = Field(
-        10, ge=1, description="Only sessions with more old messages than this are compressed."
-    )
+    compress_messages: int = Field(10, ge=1, description="Old messages that a session must exceed to be compressed.")
 
     # Retrieval
     rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion.")
@@ -165,9 +171,9 @@ class Settings(BaseSettings):
     )
 
     # Retention, in days
-    rollback_days: int = Field(30, ge=1, description="How long a consolidation run can be rolled back.")
-    jobs_days: int = Field(30, ge=1, description="How long finished jobs are kept.")
-    idempotency_days: int = Field(30, ge=1, description="How long an idempotency key is remembered.")
+    rollback_days: int = Field(30, ge=1, description="Days for which a consolidation run can be rolled back.")
+    jobs_days: int = Field(30, ge=1, description="Days for which finished jobs are stored.")
+    idempotency_days: int = Field(30, ge=1, description="Days for which an idempotency key is remembered.")
 
     @field_validator("allowed_secret_classes", "profiles", mode="before")
     @classmethod

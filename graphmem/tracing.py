@@ -1,7 +1,6 @@
-"""Spans for OpenTelemetry: what was done, how often and how long it took, never what anybody said.
+"""Spans for OpenTelemetry: operations with their duration and status, without user text.
 
-They are ours alone: the libraries below write queries and invalid input into theirs, so that no provider is set for
-them.
+No global tracer provider is set, because libraries write queries and invalid input into their own spans.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _tracer: Tracer = NoOpTracer()
 
 
 def is_tracing_enabled(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether the standard variables ask for traces: an OTLP endpoint, and nothing that switches them off."""
+    """Return whether the standard variables enable traces: an OTLP endpoint is set, and nothing disables them."""
     off = (
         environment.get("OTEL_SDK_DISABLED", "").lower() == "true" or environment.get("OTEL_TRACES_EXPORTER") == "none"
     )
@@ -29,7 +28,10 @@ def is_tracing_enabled(environment: Mapping[str, str] = os.environ) -> bool:
 
 @contextmanager
 def export_spans() -> Iterator[None]:
-    """Send spans over OTLP while the block lasts, where the standard `OTEL_…` variables ask for it."""
+    """Export spans over OTLP during the block, where the standard `OTEL_…` variables enable it.
+
+    Raises ConfigurationError when they do and the exporter is not installed.
+    """
     global _tracer
     if not is_tracing_enabled():
         yield
@@ -41,7 +43,7 @@ def export_spans() -> Iterator[None]:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise ConfigurationError(
-            "OTEL_EXPORTER_OTLP_ENDPOINT asks for traces: pip install 'graphmem[otel]', or set OTEL_SDK_DISABLED=true."
+            "OTEL_EXPORTER_OTLP_ENDPOINT enables traces: pip install 'graphmem[otel]', or set OTEL_SDK_DISABLED=true."
         ) from error
     provider = TracerProvider(
         resource=Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "graphmem")})
@@ -63,9 +65,9 @@ def span(
     caller: Mapping[str, str] | None = None,
     **attributes: str | int | float,
 ) -> Iterator[Span]:
-    """Time a block as a span; one that fails tells the kind of the error alone, whose text may quote a message.
+    """Record the block as a span; a failed span has the class of the error alone, whose text may quote a message.
 
-    `caller` are the headers of a request, which may name a trace to go on with. An attribute's `__` stands for a dot.
+    `caller` are the headers of a request, which may name a parent span. In attribute names, `__` means a dot.
     """
     context = TraceContextTextMapPropagator().extract(caller) if caller is not None else None
     with _tracer.start_as_current_span(
@@ -84,6 +86,6 @@ def span(
 
 
 def mark_failed(current: Span, why: str) -> None:
-    """Mark a span as failed for a reason that is no text of anybody's."""
+    """Mark a span as failed; `why` must not contain user text."""
     current.set_attribute("error.type", why)
     current.set_status(StatusCode.ERROR)

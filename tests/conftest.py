@@ -1,4 +1,4 @@
-"""One real Neo4j for the whole run, whoever runs tests side by side; tests are kept apart by tenant."""
+"""One real Neo4j for all processes of a test run; each test has a tenant of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.model_server import ModelServer, serving_models
 
 
 class FakeClock:
-    """A clock that stands still until it is advanced."""
+    """A clock that changes only when it is advanced."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
@@ -48,7 +48,7 @@ def _is_docker_running() -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start a container before anybody runs tests, where Docker answers and no database is given."""
+    """Start a Neo4j container where Docker is running and no database is configured."""
     # A run is over before the optimizing compiler pays off; on few cores it takes a sixth of the time.
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
     if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not _is_docker_running():
@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class DirectoryScheduling(LoadScopeScheduling):
-    """Keeps the tests of a room together: they share a worker of jobs, of which a process has one."""
+    """Keeps the tests of a folder together, because they share the one job worker of their process."""
 
     def _split_scope(self, nodeid: str) -> str:
         return nodeid.split("::")[0].rpartition("/")[0]
@@ -82,7 +82,7 @@ class DirectoryScheduling(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> DirectoryScheduling:
-    """Give each process of a run whole rooms."""
+    """Run all tests of a folder in one process."""
     return DirectoryScheduling(config, log)
 
 
@@ -129,8 +129,8 @@ async def embedder(database: Settings) -> AsyncIterator[Embedder]:
 
 @pytest.fixture(scope="session")
 async def _models(embedder: Embedder) -> AsyncIterator[ModelServer]:
-    async with serving_models(embedder) as told:
-        yield told
+    async with serving_models(embedder) as models:
+        yield models
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def owner(tenant: str) -> Owner:
 
 @pytest.fixture
 def clock() -> FakeClock:
-    """A clock that stands at noon on 1 June 2026."""
+    """A clock that starts at noon on 1 June 2026."""
     return FakeClock(datetime(2026, 6, 1, 12, tzinfo=UTC))
 
 

@@ -1,4 +1,4 @@
-"""Jobs as callers see them: what was asked, how it went, what it cost."""
+"""Jobs as callers see them: status, actions and cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class JobStatus(StrEnum):
-    """Where a job stands; the last three are final, and only `failed` can be retried."""
+    """The status of a job; the last three are final, and only a failed job can be retried."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -21,7 +21,7 @@ class JobStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more happens to the job by itself."""
+        """Whether the status stays until somebody retries the job."""
         return self in (JobStatus.SUCCEEDED, JobStatus.SKIPPED, JobStatus.FAILED)
 
 
@@ -73,8 +73,8 @@ class JobOutcome(BaseModel):
 class Job(BaseModel):
     """One job; `attempts` counts its starts and the repeated tries of its steps.
 
-    `user_id` and `session_id` are those its payload named. `partition` is the queue it stands in, one for each user;
-    it is for authorising a caller and is not rendered.
+    `user_id` and `session_id` are those of its payload. `partition` is its queue, one per user; it is used to authorize
+    callers and is not part of the JSON.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -1,1 +1,1 @@
-"""From messages and statements to facts."""
+"""Ingestion: extraction of memories from messages, summaries of sessions, and saving of statements."""

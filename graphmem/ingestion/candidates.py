@@ -59,7 +59,7 @@ USER = "user"
 """The name key of the user in prompts."""
 
 USER_ALIASES = ""
-"""The name of the alias group of the user's own entity, whose real name is the user id."""
+"""The name of the alias group of the user's own entity, which is stored under the user id."""
 
 _SELF_NAMES = frozenset({USER, "the user", "i", "me", "myself"})
 _NON_PREDICATE_CHARACTERS = re.compile(r"[^A-Z0-9]+")

@@ -1,4 +1,4 @@
-"""Dates as a model writes them: local, as precise as they were told. Pure."""
+"""Dates as a model writes them: local, with the precision of the conversation. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _DATE_PATTERN = re.compile(
 
 
 def parse_local_date(text: str | None, zone: tzinfo) -> datetime | None:
-    """Return the first moment of a year, month, day or minute in `zone`; None for what is no date.
+    """Return the first moment of a year, month, day or minute in `zone`, or None for text that is no such date.
 
-    An offset the model adds is not believed: it saw local times only.
+    An offset in the text is ignored, because the model saw local times only.
     """
     match = _DATE_PATTERN.fullmatch((text or "").strip())
     if not match or not 2 <= int(match["year"]) <= 9998:

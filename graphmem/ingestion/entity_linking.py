@@ -20,7 +20,7 @@ from graphmem.store.fulltext import FACT_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.text.lucene import build_lucene_query, query_terms
 
 FACTS_PER_CHANNEL = 24
-"""Facts that each way of finding related ones returns, before the most related are selected."""
+"""Facts that are found by vector, by words and at entities, of each, before the most related are selected."""
 
 
 class CandidateLinker:

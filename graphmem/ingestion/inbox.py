@@ -1,4 +1,4 @@
-"""The way in for messages: stored at once, read in the background, each at most once."""
+"""Incoming messages: stored at once, extracted from in the background, each at most once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ QueueObservation = Callable[[Owner, Sequence[str]], Awaitable[None]]
 
 
 class Inbox:
-    """Takes batches of messages and queues what is to be done with them; `summaries`: also of threads grown long."""
+    """Stores batches of messages and queues their jobs; with `summaries`, also the summary of a session grown long."""
 
     def __init__(
         self,
@@ -64,24 +64,28 @@ class Inbox:
         self._summaries = summaries
 
     async def add(self, owner: Owner, batch: MessagesIn, *, extract: bool) -> MessagesAccepted:
-        """Store what is new and queue one job for what nobody has read; a batch taken before changes nothing."""
+        """Store new messages and queue one extraction of all unread ones; the same batch again changes nothing."""
         redact = make_redactor(self._policy.allowed_classes(owner.tenant))
-        vectors = await self._embedder.embed([embedding_text(each.name, each.content) for each in batch.messages])
-        turns = [
-            PreparedMessage(message, vector, shown if (shown := redact(message.content)) != message.content else None)
+        vectors = await self._embedder.embed(
+            [embedding_text(message.name, message.content) for message in batch.messages]
+        )
+        messages = [
+            PreparedMessage(
+                message, vector, redacted if (redacted := redact(message.content)) != message.content else None
+            )
             for message, vector in zip(batch.messages, vectors, strict=True)
         ]
         # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
         job_id = str(uuid.uuid4()) if extract else None
         with MESSAGE_STORAGE_TIME.time():
             stored = await self._episodes.append_messages(
-                owner, batch.session_id, turns, job_id=job_id, timezone=batch.timezone
+                owner, batch.session_id, messages, job_id=job_id, timezone=batch.timezone
             )
         if stored.new_ids and self._queue_observation:
-            # Before extraction, so that what was mentioned is known while a slow model still reads.
+            # Before extraction, so that mentions are known while a slow model is still working.
             await self._queue_observation(owner, stored.new_ids)
-        for waiting in stored.pending_jobs:
-            await self._ensure_enqueued(owner, waiting)
+        for pending_job in stored.pending_jobs:
+            await self._ensure_enqueued(owner, pending_job)
         if job_id and stored.unextracted_ids:
             await self._enqueue_extraction(
                 owner, await self._episodes.load_messages(owner, stored.unextracted_ids), job_id
@@ -95,7 +99,7 @@ class Inbox:
         )
 
     async def extract_unread(self, owner: Owner, session_id: str) -> str | None:
-        """Queue a job for what nobody has read of a session; return its id, or None when all has been."""
+        """Queue the extraction of the unread messages of a session; return the job's id, or None without any."""
         messages = await self._episodes.list_unextracted(owner, session_id)
         if not messages:
             return None
@@ -104,10 +108,7 @@ class Inbox:
         return await self._enqueue_extraction(owner, messages, job_id)
 
     async def extract_session(self, owner: Owner, source: Session) -> tuple[Session, str]:
-        """Open a session for an extraction run over a whole session, and queue it; return the session and the job's id.
-
-        The source stays as it is.
-        """
+        """Queue the extraction of a whole session by tool calls, in a new session; return it and the job's id."""
         run = await self._episodes.open_session(
             owner, SessionIn(), kind=SessionKind.EXTRACTION, source_session_id=source.session_id
         )
@@ -116,9 +117,9 @@ class Inbox:
         return run, await self._jobs.enqueue(TOOL_EXTRACTION_JOB, payload)
 
     async def summarize(self, owner: Owner, session: Session, *, through: int, task: str | None = None) -> str:
-        """Queue a summary of a session's messages up to a position; return the job's id.
+        """Queue the summary of a session's messages up to the position `through`; return the job's id.
 
-        One `task` is queued once between two summaries; without one, once for each position.
+        Between two summaries a `task` is queued once; without a task, each position is.
         """
         payload = SummaryPayload(
             tenant=owner.tenant, user_id=owner.user_id, session_id=session.session_id, through=through
@@ -126,7 +127,7 @@ class Inbox:
         return await self._jobs.enqueue(SUMMARY_JOB, payload, _session_job_id(session, task or f"summary {through}"))
 
     async def enqueue_closing(self, owner: Owner, session: Session) -> str:
-        """Queue what follows the end of a session; return the job's id."""
+        """Queue the job that follows the end of a session; return its id."""
         unsummarized = session.message_count - session.summarized_through
         payload = ClosingPayload(
             tenant=owner.tenant,
@@ -139,7 +140,7 @@ class Inbox:
         return await self._jobs.enqueue(CLOSING_JOB, payload, job_id)
 
     async def _enqueue_summary_when_long(self, owner: Owner, session_id: str) -> None:
-        """Sum up the older part of a session that has grown long."""
+        """Queue the summary of a session with many unsummarized messages, without the latest ones."""
         session = await self._episodes.get_session(owner, session_id)
         if session.message_count - session.summarized_through <= RECENT_MESSAGES_NOT_SUMMARIZED:
             return
@@ -150,15 +151,15 @@ class Inbox:
             )
 
     async def requeue_unread(self) -> int:
-        """Queue the jobs that a crash kept from being queued; return how many there were."""
-        waiting = sorted(await self._episodes.list_pending(), key=lambda each: (each.owner.group_id, each.job_id))
-        resumed = 0
-        for (owner, job_id), parts in groupby(waiting, key=lambda each: (each.owner, each.job_id)):
+        """Queue the extractions that a crash prevented from being queued; return how many there were."""
+        pending = sorted(await self._episodes.list_pending(), key=lambda part: (part.owner.group_id, part.job_id))
+        requeued = 0
+        for (owner, job_id), parts in groupby(pending, key=lambda part: (part.owner, part.job_id)):
             if await self._jobs.find(job_id) is None:
                 ids = [message_id for part in parts for message_id in part.message_ids]
                 await self._enqueue_extraction(owner, await self._episodes.load_messages(owner, ids), job_id)
-                resumed += 1
-        return resumed
+                requeued += 1
+        return requeued
 
     async def _ensure_enqueued(self, owner: Owner, job_id: str) -> None:
         if await self._jobs.find(job_id) is None:
@@ -180,5 +181,5 @@ def _extraction_payload(owner: Owner, session_id: str, messages: Sequence[Messag
 
 
 def _session_job_id(session: Session, task: str) -> str:
-    """Return the id of a session's job: asking twice for the same is the same job."""
+    """Return the id of a session's job, which is the same for the same task until the next summary."""
     return str(uuid.uuid5(uuid.UUID(session.id), f"{session.summarized_through} {task}"))

@@ -1,6 +1,6 @@
-"""What a language model is asked to answer: candidates for memories, and what they change among the known ones.
+"""The answers that are requested from language models; only their descriptions of fields are sent.
 
-Everything here is a proposal. Numbers stand for messages and memories; what is done decides `ingestion.action_plan`.
+Answers are proposals. Messages and memories are identified by numbers; `ingestion.action_plan` decides what is applied.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from graphmem.domain.memory import MemoryType, parse_memory_type
 
-# Extract
+# The first call
 
 
 class Named(BaseModel):
@@ -23,14 +23,14 @@ class Named(BaseModel):
 
 
 class OtherNames(BaseModel):
-    """Names the conversation uses for one and the same entity."""
+    """Names of one entity in the conversation."""
 
     name: str = Field(description="the fullest proper name")
     others: list[str] = Field(description='nicknames, short forms, or a description such as "Mara\'s sister"')
 
 
 class Candidate(BaseModel):
-    """One statement that may become a memory; times are the speaker's local ones, without an offset."""
+    """One statement that may become a memory; dates are the speaker's local ones, without an offset."""
 
     content: str = Field(description="one self-contained sentence in the third person")
     type: Annotated[MemoryType, BeforeValidator(parse_memory_type)]
@@ -58,11 +58,11 @@ class Extraction(BaseModel):
     candidates: list[Candidate]
 
 
-# Reconcile
+# The second call
 
 
 class ActionKind(StrEnum):
-    """What is to be done with one new statement."""
+    """The action for one new statement."""
 
     INSERT = "insert"
     REINFORCE = "reinforce"
@@ -72,7 +72,7 @@ class ActionKind(StrEnum):
 
 
 class Decision(BaseModel):
-    """What the model decides about one new statement, by the numbers of the new and the known ones."""
+    """The decision on one new statement, with the numbers of the new and the known statements."""
 
     new: int
     action: ActionKind
@@ -82,7 +82,7 @@ class Decision(BaseModel):
 
 
 class SameEntity(BaseModel):
-    """Whether a name means a known entity."""
+    """The known entity that a name means, if any."""
 
     name: int
     known: int | None = Field(description="number of the known entity, null when it is somebody or something else")
@@ -95,11 +95,11 @@ class Reconciliation(BaseModel):
     same_entities: list[SameEntity]
 
 
-# The tool form
+# Tool calls
 
 
 class UpsertMemory(BaseModel):
-    """The arguments of one call of the tool `upsert_memories`."""
+    """The arguments of the tool `upsert_memories`."""
 
     type: Annotated[MemoryType, BeforeValidator(parse_memory_type)]
     content: str
@@ -111,7 +111,7 @@ class UpsertMemory(BaseModel):
 
 
 class Summary(BaseModel):
-    """A session summed up."""
+    """The summary of a session."""
 
     title: str
     summary: str

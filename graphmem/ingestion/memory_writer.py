@@ -1,4 +1,4 @@
-"""The way into the store for every statement: policy first, then vectors, then one transaction."""
+"""Saving of statements: the policy first, then vectors, then one transaction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from graphmem.store.facts import FactStore
 
 
 class MemoryWriter:
-    """Save statements under the policy; what is refused is told by class, never by value."""
+    """Saves statements that the policy allows; the reason of a rejection names classes of secrets, never values."""
 
     def __init__(self, facts: FactStore, embedder: Embedder, policy: SecretPolicy, profiles: TenantProfiles) -> None:
         self._facts = facts
@@ -39,16 +39,17 @@ class MemoryWriter:
         kind: str,
         provenance: Sequence[ImportProvenance] | None = None,
     ) -> list[SaveResult]:
-        """Save what the policy lets through, all of it or nothing; the results are in the order given.
+        """Save the statements that the policy allows, all or none; the results are in the order of `memories`.
 
-        `provenance` says of each when another memory knew it.
+        `kind` is the kind of their source, `provenance` their history in the memory they were imported from.
         """
         reasons = [self.rejection_reason(owner, memory) for memory in memories]
-        kept = [place for place, reason in enumerate(reasons) if reason is None]
-        statements, names = await self.prepare(owner, [memories[place] for place in kept], kind)
+        allowed = [index for index, reason in enumerate(reasons) if reason is None]
+        statements, names = await self._prepare(owner, [memories[index] for index in allowed], kind)
         if provenance is not None:
             statements = [
-                replace(each, provenance=provenance[place]) for each, place in zip(statements, kept, strict=True)
+                replace(statement, provenance=provenance[index])
+                for statement, index in zip(statements, allowed, strict=True)
             ]
         saved = iter(await self._facts.save(owner, statements, names, actor) if statements else [])
         return [
@@ -57,22 +58,20 @@ class MemoryWriter:
         ]
 
     def rejection_reason(self, owner: Owner, memory: MemoryIn) -> str | None:
-        """Return why a statement is not stored, or None."""
+        """Return why the policy rejects a statement, or None."""
         if memory.confidence < MIN_CONFIDENCE:
             return f"confidence below {MIN_CONFIDENCE}"
-        classes = {
-            found for part in _checked_texts(memory) for found in self._policy.refused_classes(part, owner.tenant)
-        }
-        if classes:
-            return f"holds a secret: {', '.join(sorted(classes))}"
+        parts = [memory.content, *_entity_names(memory), memory.tags, memory.metadata, memory.domain or ""]
+        if classes := self._refused_classes(owner, parts):
+            return f"holds a secret: {', '.join(classes)}"
         if self._is_temporary_state(owner, memory.content):
             return "a temporary state"
         return None
 
-    async def prepare(
+    async def _prepare(
         self, owner: Owner, memories: Sequence[MemoryIn], kind: str
-    ) -> tuple[list[NewMemory], dict[str, list[float]]]:
-        """Return statements with their vectors, and the vectors of the entities they name by name key."""
+    ) -> tuple[list[NewMemory], dict[str, Vector]]:
+        """Return statements with their vectors, and the vectors of the names they contain by name key."""
         if not memories:
             return [], {}
         named = {name_key(name): name for memory in memories for name in _entity_names(memory)}
@@ -82,11 +81,12 @@ class MemoryWriter:
         return statements, dict(zip(named, vectors[len(memories) :], strict=True))
 
     async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> tuple[FactAmendments, Vector | None]:
-        """Return a patch as changes of a fact, and the vector of a new content; raise InvalidInput for a secret."""
-        parts: list[Any] = [patch.content, patch.tags, patch.metadata]
-        classes = {found for part in parts if part for found in self._policy.refused_classes(part, owner.tenant)}
-        if classes:
-            raise InvalidInput(f"The change holds a secret ({', '.join(sorted(classes))}), which is not stored.")
+        """Return a patch as changes of a fact, and the vector of a new content.
+
+        Raises InvalidInput for a secret or a temporary state.
+        """
+        if classes := self._refused_classes(owner, [patch.content, patch.tags, patch.metadata]):
+            raise InvalidInput(f"The change holds a secret ({', '.join(classes)}), which is not stored.")
         changes = amendments_from_patch(patch)
         if patch.content is None:
             return changes, None
@@ -94,13 +94,13 @@ class MemoryWriter:
             raise InvalidInput("The change is a temporary state, which is not stored.")
         return changes, (await self._embedder.embed([patch.content]))[0]
 
+    def _refused_classes(self, owner: Owner, parts: Iterable[Any]) -> list[str]:
+        """Return the classes of the secrets in any of the parts that the tenant does not allow."""
+        return sorted({name for part in parts if part for name in self._policy.refused_classes(part, owner.tenant)})
+
     def _is_temporary_state(self, owner: Owner, text: str) -> bool:
         return is_temporary_state(text, self._profiles.for_tenant(owner.tenant).temporary_states)
 
 
 def _entity_names(memory: MemoryIn) -> Iterable[str]:
-    return (each.name for each in (memory.subject, memory.object, *memory.entities) if each)
-
-
-def _checked_texts(memory: MemoryIn) -> list[Any]:
-    return [memory.content, *_entity_names(memory), memory.tags, memory.metadata, memory.domain or ""]
+    return (entity.name for entity in (memory.subject, memory.object, *memory.entities) if entity)

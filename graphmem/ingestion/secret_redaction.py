@@ -1,4 +1,4 @@
-"""Text without the secrets a tenant may not keep. Pure."""
+"""Redaction of secrets in text. Pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Set
 from graphmem.domain.secrets import SecretClass, find_secrets, replace_findings
 
 Redactor = Callable[[str], str]
+"""Return a text without its secrets."""
 
 
 def make_redactor(allowed: Set[SecretClass]) -> Redactor:
-    """Return a function that puts the class in brackets, for example `[card]`, in the place of every other secret."""
+    """Return a function that replaces each secret whose class is not allowed by the class, such as `[card]`."""
 
     def redact(text: str) -> str:
         return replace_findings(text, (finding for finding in find_secrets(text) if finding.cls not in allowed))

@@ -49,7 +49,7 @@ def _load_local_time(value: Any) -> Any:
 
 
 LocalTime = Annotated[datetime, BeforeValidator(_load_local_time), PlainSerializer(_dump_local_time)]
-"""A time whose zone survives JSON, not its offset alone: local dates are read in the zone."""
+"""A time that is stored with the name of its zone, by which other local dates are read, not with its offset alone."""
 
 
 @dataclass(frozen=True, slots=True)

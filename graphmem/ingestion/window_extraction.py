@@ -33,7 +33,7 @@ MakeFirstCall = Callable[[Owner, Sequence[MessagePart], LanguageModel], Awaitabl
 
 
 class WindowVectors:
-    """The vectors of one window's texts, each computed once; `count` says how many were."""
+    """The vectors of one window's texts; each text is embedded once."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -175,7 +175,7 @@ class WindowExtraction:
         return await self._tools.writer.apply(self._owner, window, self._vectors.by_text, actor)
 
     def _texts_of(self, window: ExtractedWindow) -> list[str]:
-        """Return every text whose vector applying may need, but the known contents a model may reinforce."""
+        """Return the texts whose vectors the transaction may need, except the known contents it may reinforce."""
         names = [entity.name for entity in collect_named_entities(window.candidates, window.aliases).values()]
         return [*(candidate.memory.content for candidate in window.candidates), *names, self._owner.user_id]
 

@@ -36,7 +36,7 @@ JOB_WORKFLOW, TICK_WORKFLOW = "graphmem.job", "graphmem.tick"
 """DBOS workflows that run a job and that queue the job of a tick."""
 
 POLL_SECONDS = 0.1
-"""Seconds between two looks of a worker at a queue."""
+"""Seconds between two polls of a queue by a worker."""
 
 UNFINISHED = ["ENQUEUED", "DELAYED", "PENDING"]
 """DBOS statuses of jobs that are queued or running."""

@@ -1,4 +1,4 @@
-"""Who works: a row for each worker process with its heartbeat, and a row for each job a worker has in hand."""
+"""The worker processes with their heartbeats, and the jobs that their handlers run."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class WorkerProcess:
 
     @classmethod
     def current(cls) -> WorkerProcess:
-        """This process, under a name no other has had."""
+        """Return this process under a new id."""
         pid = os.getpid()
         started = psutil.Process(pid).create_time()
         return cls(f"{platform.node()}-{pid}-{uuid.uuid4().hex[:8]}", _host_id(), pid, started)
 
     def has_exited(self) -> bool:
-        """Whether it ran on this machine and no longer does; False where that cannot be told."""
+        """Return whether the process ran on this machine and has ended; False for a process of another machine."""
         if self.host != _host_id():
             return False
         try:
@@ -43,13 +43,13 @@ class WorkerProcess:
 
 
 def _host_id() -> str:
-    # Containers may share a name; their process numbers then belong to another namespace.
+    # Containers may share a host name; their process ids belong to different namespaces.
     namespace = Path("/proc/self/ns/pid")
     return f"{platform.node()}:{namespace.stat().st_ino if namespace.exists() else 0}"
 
 
 class WorkerRegistry:
-    """The two tables, beside DBOS's own in the job store; every method blocks."""
+    """Two tables beside those of DBOS in the job store; every method blocks."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
@@ -71,7 +71,7 @@ class WorkerRegistry:
         )
 
     def create_tables(self) -> None:
-        """Create the tables where they are missing."""
+        """Create missing tables."""
         with self._store.translate_errors():
             for table in (self._workers, self._claims):
                 try:
@@ -84,7 +84,7 @@ class WorkerRegistry:
             connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
 
     def heartbeat(self, worker: WorkerProcess) -> None:
-        """Show that the worker lives."""
+        """Increase the heartbeat of a worker, and register a new one."""
         workers = self._workers
         with self._store.translate_errors(), self._store.engine.begin() as connection:
             updated = connection.execute(
@@ -98,24 +98,24 @@ class WorkerRegistry:
                 )
 
     def list_workers(self) -> list[WorkerProcess]:
-        """Every worker that has not left."""
+        """Return the workers that have not closed."""
         with self._store.translate_errors(), self._store.engine.connect() as connection:
             return [WorkerProcess(**row) for row in connection.execute(sa.select(self._workers)).mappings()]
 
     def remove(self, worker_ids: Collection[str]) -> None:
-        """Strike workers off, with what they had in hand."""
+        """Remove workers and their claims."""
         with self._store.translate_errors(), self._store.engine.begin() as connection:
             connection.execute(self._claims.delete().where(self._claims.c.worker_id.in_(worker_ids)))
             connection.execute(self._workers.delete().where(self._workers.c.id.in_(worker_ids)))
 
     def claim(self, job_id: str, worker_id: str) -> None:
-        """Note that the worker's handler runs this job."""
+        """Record that a worker's handler runs a job."""
         with self._store.translate_errors(), self._store.engine.begin() as connection:
             self._delete_claim(connection, job_id, worker_id)
             connection.execute(self._claims.insert().values(job_id=job_id, worker_id=worker_id))
 
     def release(self, job_id: str, worker_id: str) -> None:
-        """Note that it no longer does."""
+        """Record that it no longer does."""
         with self._store.translate_errors(), self._store.engine.begin() as connection:
             self._delete_claim(connection, job_id, worker_id)
 
@@ -124,7 +124,7 @@ class WorkerRegistry:
         connection.execute(self._claims.delete().where(row.job_id == job_id, row.worker_id == worker_id))
 
     def is_any_claimed(self, job_ids: Iterable[str]) -> bool:
-        """Whether any worker still runs one of these."""
+        """Return whether a worker still runs one of these jobs."""
         jobs = self._claims.c.job_id
         with self._store.translate_errors(), self._store.engine.connect() as connection:
             return bool(connection.scalar(sa.select(sa.exists().where(jobs.in_(list(job_ids))))))

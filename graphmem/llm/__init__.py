@@ -1,1 +1,1 @@
-"""The room that speaks to language models: a client, prompts kept as files, and replay of recorded completions."""
+"""Language models: the interface, the client of OpenAI-compatible servers, prompts, and replay of completions."""

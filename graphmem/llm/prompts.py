@@ -1,7 +1,7 @@
-"""Prompts as files: `prompts/<name>.md`, each with declared placeholders, checked when loaded.
+"""Prompts as files `prompts/<name>.md` with declared placeholders, which are checked when they are loaded.
 
     <!-- prompt: extract(conversation, known_names, today!) -->
-    What it is for, in a sentence or two; not sent.
+    A description, which is not sent.
 
     ## system
     Today is {{today}}. …
@@ -11,8 +11,8 @@
     {{conversation}}
     </conversation>
 
-A placeholder marked `!` is filled by graphmem itself (a date, a number) and may stand anywhere. Every other one holds
-text of others: it stands in the user part, alone between a tag of its own, and cannot close that tag.
+A placeholder marked `!` is trusted: graphmem itself fills it, with a date or a number, and it may be anywhere. Every
+other one is untrusted: it must be in the user part, alone between tags of its own, which its text cannot close.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from graphmem.errors import ConfigurationError
 
 ChatMessage = dict[str, str]
+"""A message of a chat completion request: `role` and `content`."""
 
 PROMPTS_FOLDER = Path(__file__).parent / "prompts"
 """Folder of the prompts that graphmem sends."""
@@ -38,27 +39,27 @@ _PARAMETER = re.compile(r"([a-z][a-z0-9_]*)(!?)")
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 _FENCED = re.compile(r"^<([a-z_]+)>\n\{\{\s*([a-z][a-z0-9_]*)\s*\}\}\n</\1>$", re.MULTILINE)
 _LINE_END = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-# Characters that a reader does not see and that could hide a tag from the pattern.
+# Characters that are invisible to a reader and could hide a tag from the pattern.
 _INVISIBLE = r"[\s\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]*"
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt with everything filled in; an empty system part is not sent."""
+    """A prompt without placeholders; an empty system part is not sent."""
 
     name: str
     system: str
     user: str
 
     def messages(self) -> list[ChatMessage]:
-        """The messages of a chat completion request."""
+        """Return the messages of a chat completion request."""
         head = [{"role": "system", "content": self.system}] if self.system else []
         return [*head, {"role": "user", "content": self.user}]
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
-    """A prompt with placeholders; `untrusted` are those that hold text of others, `fences` the tags they stand in."""
+    """A prompt with placeholders, of which some are `untrusted`; `fences` are the tags around those."""
 
     name: str
     system: str
@@ -68,7 +69,7 @@ class PromptTemplate:
     fences: frozenset[str]
 
     def render(self, **values: str | int) -> Prompt:
-        """Fill in every placeholder; what a value contains is not expanded. Raises TypeError for other names."""
+        """Fill in every placeholder; placeholders in values are not filled. Raises TypeError for other names."""
         if values.keys() != self.parameters:
             raise TypeError(f"prompt {self.name} takes {sorted(self.parameters)}, not {sorted(values)}")
         texts = {name: self._text_of(name, str(value)) for name, value in values.items()}
@@ -79,12 +80,12 @@ class PromptTemplate:
 
 
 def load_prompts(folder: Path = PROMPTS_FOLDER) -> Mapping[str, PromptTemplate]:
-    """Every prompt of a folder by name. Raises ConfigurationError that names the file and what is wrong in it."""
+    """Return the prompts of a folder by name; raise ConfigurationError that says what is wrong in which file."""
     return {path.stem: _load_template(path) for path in sorted(folder.glob("*.md"))}
 
 
 def escape_tags(text: str, tags: Iterable[str]) -> str:
-    """The text with `<` written `&lt;` wherever it would open or close one of the tags; all else stays as it is."""
+    """Return a text with `&lt;` for each `<` that would open or close one of the tags."""
     names = "|".join(re.escape(tag) for tag in sorted(tags))
     if not names:
         return text
@@ -92,7 +93,7 @@ def escape_tags(text: str, tags: Iterable[str]) -> str:
 
 
 def indent_continuations(text: str) -> str:
-    """Text for one entry of a list of lines: its further lines are indented, so that none can pass for an entry."""
+    """Return the text of an entry of a list, with all lines but the first indented so that none looks like an entry."""
     return _LINE_END.sub("\n    ", text.strip())
 
 
@@ -118,7 +119,7 @@ def _load_template(path: Path) -> PromptTemplate:
 
 
 def _parse_parameters(path: Path, text: str) -> dict[str, bool]:
-    """Declared placeholders, with whether graphmem itself fills them."""
+    """Return the declared placeholders, with whether they are trusted."""
     declared: dict[str, bool] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         match = _PARAMETER.fullmatch(item)
@@ -136,12 +137,12 @@ def _check_placeholders(path: Path, declared: Mapping[str, bool], system: str, u
         raise _prompt_error(path, f"it declares {sorted(unused)} and does not use them")
     fenced = _FENCED.findall(user)
     if len({tag for tag, _ in fenced}) < len(fenced):
-        raise _prompt_error(path, "two placeholders stand in the same tag; each needs its own")
+        raise _prompt_error(path, "two placeholders are in the same tag; each needs its own")
     bare = _PLACEHOLDER.findall(system) + _PLACEHOLDER.findall(_FENCED.sub("", user))
     if unsafe := {name for name in bare if not declared[name]}:
         raise _prompt_error(
             path,
-            f"{sorted(unsafe)} must stand in the user part, alone between <tag> and </tag> lines, or be marked `!`",
+            f"{sorted(unsafe)} must be in the user part, alone between <tag> and </tag> lines, or be marked `!`",
         )
 
 

@@ -1,7 +1,8 @@
-"""Replay of recorded completions: a server on this machine that answers known prompts, and only those.
+"""Replay of recorded completions: a server on this machine that answers recorded prompts only.
 
-A recording is `{key, request, answer}`: `key` hashes the messages, the response format and the tools of the request,
-not the model's name nor its sampling; `answer` is `{"content": text}` or `{"tool_calls": [{"name", "arguments"}]}`.
+A recording is `{key, request, answer}`. `key` is a hash of the messages, the response format and the tools of the
+request, without the model's name and sampling. `answer` is `{"content": text}` or
+`{"tool_calls": [{"name", "arguments"}]}`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from graphmem.errors import ConfigurationError
+from graphmem.llm.completion import CHARACTERS_PER_TOKEN
 
 Json = dict[str, Any]
 
@@ -24,12 +26,12 @@ _KEY_FIELDS = ("messages", "response_format", "tools", "tool_choice")
 
 def recording_key(request: Mapping[str, Any]) -> str:
     """24 hex digits over what decides the answer to a chat completion request."""
-    kept = {name: request[name] for name in _KEY_FIELDS if name in request}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:24]
+    hashed = {name: request[name] for name in _KEY_FIELDS if name in request}
+    return hashlib.sha256(json.dumps(hashed, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:24]
 
 
 def load_recordings(source: Path) -> dict[str, Json]:
-    """Recordings by key, from a `.jsonl` file or from every `.json` and `.jsonl` file of a folder.
+    """Return recordings by key, from a `.jsonl` file or from every `.json` and `.jsonl` file of a folder.
 
     Raises ConfigurationError for a missing source, an invalid entry, a key that does not match its request, or two
     answers to one key.
@@ -52,7 +54,7 @@ def load_recordings(source: Path) -> dict[str, Json]:
 
 
 def pack_recordings(source: Path, target: Path) -> int:
-    """Write all recordings of `source` as one JSONL file, one recording a line, sorted by key; returns how many."""
+    """Write the recordings of `source` into one JSONL file, one a line, sorted by key; return how many there are."""
     recordings = load_recordings(source)
     lines = (json.dumps(recordings[key], ensure_ascii=False, separators=(",", ":")) for key in sorted(recordings))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -61,10 +63,10 @@ def pack_recordings(source: Path, target: Path) -> int:
 
 
 class ReplayServer:
-    """An OpenAI-compatible server on 127.0.0.1 that answers from recordings while the `with` block lasts.
+    """An OpenAI-compatible server on 127.0.0.1 that answers from recordings during the `with` block.
 
-    A prompt without a recording is refused with 501 and the code `no_recording`. `calls` counts the answered requests
-    by key, `missing` lists the keys asked in vain.
+    A prompt without a recording is answered with status 501 and the code `no_recording`. `calls` counts the answered
+    requests by key; `missing` lists the keys without a recording.
     """
 
     def __init__(self, source: Path) -> None:
@@ -92,7 +94,7 @@ class ReplayServer:
         self._thread.join()
 
     def answer(self, request: Json) -> tuple[int, Json]:
-        """The HTTP status and body for one chat completion request."""
+        """Return the HTTP status and body for one chat completion request."""
         if request.get("stream"):
             return 400, _build_error("recorded completions are not streamed", "unsupported_parameter")
         key = recording_key(request)
@@ -113,7 +115,7 @@ class _ReplayHTTPServer(ThreadingHTTPServer):
         self.replay = replay
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A caller that hangs up is no event."""
+        """Ignore callers that disconnect."""
 
 
 class _ReplayHandler(BaseHTTPRequestHandler):
@@ -121,7 +123,7 @@ class _ReplayHandler(BaseHTTPRequestHandler):
     server: _ReplayHTTPServer
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: requests hold what people said."""
+        """Log nothing, because requests contain user text."""
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -174,7 +176,8 @@ def _build_completion(key: str, request: Json, answer: Json) -> Json:
             }
             for i, call in enumerate(answer["tool_calls"])
         ]
-    asked, told = (len(json.dumps(part, ensure_ascii=False)) // 4 for part in (request.get("messages", []), message))
+    prompt, answered = (json.dumps(part, ensure_ascii=False) for part in (request.get("messages", []), message))
+    prompt_tokens, completion_tokens = len(prompt) // CHARACTERS_PER_TOKEN, len(answered) // CHARACTERS_PER_TOKEN
     return {
         "id": f"chatcmpl-{key}",
         "object": "chat.completion",
@@ -188,7 +191,11 @@ def _build_completion(key: str, request: Json, answer: Json) -> Json:
                 "finish_reason": "tool_calls" if answer.get("tool_calls") else "stop",
             }
         ],
-        "usage": {"prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told},
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
+        },
     }
 
 

@@ -1,4 +1,4 @@
-"""What a server understands of our requests: learnt from its refusals, one optional parameter at a time."""
+"""The optional parameters of requests that a server supports, learned from its refusals."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from graphmem.llm.prompts import ChatMessage
 from graphmem.llm.structured_output import response_format, response_schema
 
 JsonMode = Literal["json_schema", "json_object", "text"]
+"""How a request asks for JSON: by a schema, by `json_object` with the schema in the prompt, or in the prompt alone."""
 
 
 @dataclass(slots=True)
 class ServerCapabilities:
-    """How one model at this server wants to be asked for JSON, and the parameters it must be asked `without`."""
+    """The JSON mode of one model at a server, and the parameters that it refuses."""
 
     json_mode: JsonMode = "json_schema"
     unsupported_parameters: set[str] = field(default_factory=set)
 
-    def learn_from_refusal(self, error: APIStatusError, asked: Mapping[str, Any]) -> bool:
-        """Give up the parameter of `asked` that the server refused; False when there is nothing to give up."""
-        refused = unsupported_parameter(error, asked)
+    def learn_from_refusal(self, error: APIStatusError, request: Mapping[str, Any]) -> bool:
+        """Stop using the parameter of the request that the server refused; return False when it refused none."""
+        refused = unsupported_parameter(error, request)
         if refused is None:
             return False
         if refused != "response_format":
             self.unsupported_parameters.add(refused)
-        elif asked[refused]["type"] == "json_object":
+        elif request[refused]["type"] == "json_object":
             self.json_mode = "text"
         else:
             self.put_schema_into_prompt()
         return True
 
     def put_schema_into_prompt(self) -> None:
-        """From now on the prompt itself carries the schema."""
+        """Send the schema in the prompt from now on."""
         if self.json_mode == "json_schema":
             self.json_mode = "json_object"
 
@@ -46,7 +47,7 @@ class ServerCapabilities:
 def build_structured_request(
     messages: list[ChatMessage], schema: type[BaseModel], json_mode: JsonMode
 ) -> dict[str, Any]:
-    """The part of a chat completion request that asks for an answer in the shape of `schema`."""
+    """Return the part of a chat completion request that asks for an answer in the shape of `schema`."""
     if json_mode == "json_schema":
         return {"messages": messages, "response_format": response_format(schema)}
     request: dict[str, Any] = {"messages": _add_schema_to_system(messages, schema)}
@@ -54,9 +55,9 @@ def build_structured_request(
 
 
 def _add_schema_to_system(messages: list[ChatMessage], schema: type[BaseModel]) -> list[ChatMessage]:
-    """The same messages with the schema in the system message, for servers that take none beside them."""
+    """Return the messages with the schema in the system message, for servers that take no schema."""
     shape = json.dumps(response_schema(schema))
-    told = f"Answer with one JSON object that fits this JSON Schema, and with nothing else:\n{shape}"
+    instruction = f"Answer with one JSON object that fits this JSON Schema, and with nothing else:\n{shape}"
     if messages and messages[0]["role"] == "system":
-        return [{"role": "system", "content": f"{messages[0]['content']}\n\n{told}"}, *messages[1:]]
-    return [{"role": "system", "content": told}, *messages]
+        return [{"role": "system", "content": f"{messages[0]['content']}\n\n{instruction}"}, *messages[1:]]
+    return [{"role": "system", "content": instruction}, *messages]

@@ -1,4 +1,4 @@
-"""Structured answers: the JSON schema a model is asked to fill, and reading what it answered. Pure."""
+"""Structured answers: the JSON schema that is sent to a model, and the parsing of its answer. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from openai import pydantic_function_tool
 from pydantic import BaseModel, ValidationError
 
 JsonNode = Any
+"""A value of a JSON document."""
+
+MAX_DESCRIBED_ERRORS = 3
+"""Errors of an answer that are described; the others are counted."""
+
 T = TypeVar("T", bound=BaseModel)
 
 _UNSUPPORTED_KEYWORDS = {"title", "default", "examples", "discriminator", "minLength", "maxLength", "uniqueItems"}
@@ -21,7 +26,7 @@ _SEPARATORS = re.compile(r"[\s_-]+")
 
 
 class UnusableAnswer(ValueError):
-    """The answer holds no JSON (`found_json` false) or none that fits the schema; the text never quotes the answer."""
+    """The answer contains no JSON (`found_json` is False), or none that fits the schema; the text does not quote it."""
 
     def __init__(self, reason: str, *, found_json: bool) -> None:
         super().__init__(reason)
@@ -30,9 +35,9 @@ class UnusableAnswer(ValueError):
 
 @lru_cache(maxsize=256)
 def response_schema(schema: type[BaseModel]) -> dict[str, JsonNode]:
-    """The strict JSON schema of `schema`: every property required, nothing additional, keywords of strict mode only.
+    """Return the strict JSON schema of a model class: all properties required, no others, keywords of strict mode only.
 
-    Docstrings of classes are left out; descriptions of fields stay, they instruct the model.
+    It has the descriptions of fields, which instruct the model, and not the docstrings of classes.
     """
     plain = schema.model_json_schema()
     docstrings = {node.get("description") for node in (plain, *plain.get("$defs", {}).values())}
@@ -42,15 +47,15 @@ def response_schema(schema: type[BaseModel]) -> dict[str, JsonNode]:
 
 
 def response_format(schema: type[BaseModel]) -> dict[str, JsonNode]:
-    """The `response_format` parameter that asks for an answer in exactly this schema."""
+    """Return the `response_format` parameter that asks for an answer in this schema."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", schema.__name__)[:64]
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": response_schema(schema)}}
 
 
 def read_answer(text: str, schema: type[T]) -> T:
-    """Read an answer leniently: thoughts, code fences and text around the object are ignored, the case of enums too.
+    """Return the object in an answer; thoughts, code fences, other text and the spelling of enum values are ignored.
 
-    Raises UnusableAnswer when no object of the text fits; an object that is cut is never completed by guessing.
+    Raises UnusableAnswer when no object fits; one that is cut is not completed.
     """
     root = schema.model_json_schema()
     failure = UnusableAnswer("it holds no JSON", found_json=False)
@@ -66,14 +71,14 @@ def read_answer(text: str, schema: type[T]) -> T:
 
 
 def _to_strict_schema(node: JsonNode, docstrings: set[str | None]) -> JsonNode:
-    """Drop what strict mode refuses; keys under `properties` and `$defs` are names, not keywords."""
+    """Return a schema without the keywords that strict mode refuses."""
     if isinstance(node, list):
         return [_to_strict_schema(item, docstrings) for item in node]
     if not isinstance(node, Mapping):
         return node
     cleaned: dict[str, JsonNode] = {}
     for key, value in node.items():
-        if key in ("properties", "$defs"):
+        if key in ("properties", "$defs"):  # keys of these are names, not keywords
             cleaned[key] = {name: _to_strict_schema(child, docstrings) for name, child in value.items()}
         elif key == "description" and value in docstrings:
             continue
@@ -83,7 +88,7 @@ def _to_strict_schema(node: JsonNode, docstrings: set[str | None]) -> JsonNode:
 
 
 def _find_json_values(text: str) -> Iterator[JsonNode]:
-    """The outermost JSON objects and lists of objects of the text, in order; a broken one ends the reading."""
+    """Yield the outermost JSON objects and lists of objects in a text; raise UnusableAnswer at a malformed one."""
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     position = 0
     while match := _JSON_START.search(text, position):
@@ -99,7 +104,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _normalize_enum_values(value: JsonNode, node: JsonNode, definitions: Mapping[str, JsonNode]) -> JsonNode:
-    """Give enum values the spelling of the schema, where only case, spaces, `-` and `_` differ."""
+    """Return a value with the enum values spelled as in the schema, where only case, spaces, `-` and `_` differ."""
     branches = list(_schema_branches(node, definitions))
     if isinstance(value, str):
         return _match_enum_value(value, [option for branch in branches for option in _enum_values(branch)])
@@ -139,11 +144,11 @@ def _spelling_key(text: str) -> str:
 
 
 def _describe_errors(error: ValidationError, root: Mapping[str, JsonNode]) -> str:
-    """The first misfits as `place (kind)`; only positions and property names of the schema, nothing of the answer."""
+    """Return the first errors as `path (kind)`, with positions and declared property names only."""
     declared = {name for node in (root, *root.get("$defs", {}).values()) for name in node.get("properties", ())}
-    places = []
-    for detail in error.errors(include_url=False, include_context=False, include_input=False)[:3]:
-        place = ".".join(str(part) for part in detail["loc"] if isinstance(part, int) or part in declared)
-        places.append(f"{place or 'the object'} ({detail['type']})")
-    more = error.error_count() - len(places)
-    return f"it does not fit at {', '.join(places)}" + (f" and {more} more" if more > 0 else "")
+    paths = []
+    for detail in error.errors(include_url=False, include_context=False, include_input=False)[:MAX_DESCRIBED_ERRORS]:
+        path = ".".join(str(part) for part in detail["loc"] if isinstance(part, int) or part in declared)
+        paths.append(f"{path or 'the object'} ({detail['type']})")
+    more = error.error_count() - len(paths)
+    return f"it does not fit at {', '.join(paths)}" + (f" and {more} more" if more > 0 else "")

@@ -1,6 +1,6 @@
-"""A sample: a year of one user's conversations with an assistant, and questions a memory of them should answer.
+"""Sample data: a year of one user's conversations with an assistant, and questions about them.
 
-Mara Lindqvist and everybody around her are invented; the card number in it is a public test number.
+Mara Lindqvist and all other people are invented; the card number is a public test number.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 USER_ID = "mara"
+"""The user of the sample."""
+
 SAMPLE_FOLDER = Path(__file__).parent
+"""Folder of the sample's files."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleQuestion:
-    """A question for the sample, asked by `entity` (lookup) or by `meaning` (search).
+    """A question about the sample, by entity (lookup) or by meaning (search).
 
-    `valid_as_of` asks for what held then; `known_after` names the session after whose extraction, and before the next
-    one's, the knowledge is asked for. The memories found hold every text of `expects` and none of `absent`.
+    `valid_as_of` asks for what was true at that time. `known_after` asks for what was known between the extraction of
+    this session and that of the next. The memories found contain every text of `expects` and none of `absent`.
     """
 
     id: str
@@ -36,11 +39,11 @@ class SampleQuestion:
 
 
 def load_messages() -> list[dict[str, str]]:
-    """The sample conversation, oldest first: `{session_id, id, role, name?, content, timestamp}`."""
+    """Return the messages, oldest first, as `{session_id, id, role, name?, content, timestamp}`."""
     lines = (SAMPLE_FOLDER / "conversation.jsonl").read_text("utf-8").split("\n")
     return [json.loads(line) for line in lines if line]
 
 
 def load_questions() -> list[SampleQuestion]:
-    """The questions, in the order in which they are best asked."""
+    """Return the questions, in the order in which a demonstration asks them."""
     return TypeAdapter(list[SampleQuestion]).validate_json((SAMPLE_FOLDER / "questions.json").read_bytes())

@@ -143,3 +143,11 @@ def test_settings_without_a_server_say_what_to_set(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(ConfigurationError, match="OPENAI_API_KEY or OPENAI_BASE_URL"):
         create_embedder(Settings(_env_file=None, embedder="openai"))
+
+
+async def test_a_long_retry_after_is_passed_to_the_caller(server: EmbeddingsServer, embedder: OpenAIEmbedder) -> None:
+    server.queued_errors = [error_response(429, **{"retry-after": "120"})]
+    with pytest.raises(ModelUnavailable) as caught:
+        await embedder.open()
+    assert caught.value.retry_after == 120
+    assert len(server.requests) == 1

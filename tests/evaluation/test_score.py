@@ -1,4 +1,4 @@
-"""The scores of an evaluation, on results written by hand."""
+"""The scores of an evaluation, for results written by hand."""
 
 from __future__ import annotations
 
@@ -37,18 +37,16 @@ def case(tags: tuple[str, ...] = ("move",), **expected: Any) -> EvaluationCase:
     return EvaluationCase.model_validate({"id": "case-01", "tags": tags, "sessions": sessions, "expected": expected})
 
 
-def kept(content: str, **fields: Any) -> ScoredMemory:
+def saved(content: str, **fields: Any) -> ScoredMemory:
     return ScoredMemory(**{"id": content, "content": content, "type": "fact", "subject": "user", **fields})
 
 
 def ended(content: str, **fields: Any) -> ScoredMemory:
-    return kept(content, current=False, replaced=True, **fields)
+    return saved(content, current=False, replaced=True, **fields)
 
 
-def score_memories(
-    wanted: EvaluationCase, *memories: ScoredMemory, batches: tuple[BatchOutcome, ...] = ()
-) -> CaseScore:
-    return score_case(wanted, CaseResult(memories, batches))
+def score_memories(case: EvaluationCase, *memories: ScoredMemory, batches: tuple[BatchOutcome, ...] = ()) -> CaseScore:
+    return score_case(case, CaseResult(memories, batches))
 
 
 @pytest.mark.parametrize(
@@ -88,105 +86,105 @@ def test_another_date_is_not_taken_for_it(sentence: str) -> None:
 
 
 def test_a_perfect_case_has_full_scores() -> None:
-    wanted = case(keep=[HOME, FORMER], supersedes=LEFT)
-    new = kept("Ida lives in Leipzig", object="Leipzig", valid_at="2025-04-05T00:00")
-    score = score_memories(wanted, new, ended("Ida lives in Hamburg", valid_at="2019-01-01T00:00"))
-    figures = score.metrics
+    example = case(keep=[HOME, FORMER], supersedes=LEFT)
+    new = saved("Ida lives in Leipzig", object="Leipzig", valid_at="2025-04-05T00:00")
+    score = score_memories(example, new, ended("Ida lives in Hamburg", valid_at="2019-01-01T00:00"))
+    metrics = score.metrics
     assert (score.missed, score.wrong) == ([], [])
-    assert figures.precision == figures.recall == Ratio(2, 2)
-    assert (figures.entities, figures.dates, figures.types) == (Ratio(2, 2), Ratio(2, 2), Ratio(1, 1))
-    assert (figures.wrong_supersessions, figures.missed_supersessions) == (Ratio(0, 1), Ratio(0, 1))
+    assert metrics.precision == metrics.recall == Ratio(2, 2)
+    assert (metrics.entities, metrics.dates, metrics.types) == (Ratio(2, 2), Ratio(2, 2), Ratio(1, 1))
+    assert (metrics.wrong_supersessions, metrics.missed_supersessions) == (Ratio(0, 1), Ratio(0, 1))
 
 
-def test_what_is_missing_lowers_recall_only() -> None:
-    figures = score_memories(case(keep=[HOME])).metrics
-    assert (figures.recall, figures.precision, figures.entities) == (Ratio(0, 1), Ratio(), Ratio())
+def test_a_missing_memory_lowers_recall_only() -> None:
+    metrics = score_memories(case(keep=[HOME])).metrics
+    assert (metrics.recall, metrics.precision, metrics.entities) == (Ratio(0, 1), Ratio(), Ratio())
 
 
-def test_what_is_neither_expected_nor_allowed_lowers_precision() -> None:
-    wanted = case(keep=[HOME], allowed=[{"any": ["harbour"]}])
-    figures = score_memories(wanted, kept("Ida likes the harbour"), kept("Ida is a sailor")).metrics
-    assert figures.precision == Ratio(1, 2)
+def test_an_unexpected_memory_lowers_precision() -> None:
+    example = case(keep=[HOME], allowed=[{"any": ["harbour"]}])
+    metrics = score_memories(example, saved("Ida likes the harbour"), saved("Ida is a sailor")).metrics
+    assert metrics.precision == Ratio(1, 2)
 
 
 def test_a_forbidden_memory_counts_as_wrong_even_if_it_matches_an_expected_one() -> None:
-    wanted = case(keep=[{"any": ["dog"]}], drop=[{"any": ["beagle"], "none": ["not"], "why": "corrected"}])
-    score = score_memories(wanted, kept("The dog is a beagle"), kept("The dog is not a beagle"))
+    example = case(keep=[{"any": ["dog"]}], drop=[{"any": ["beagle"], "none": ["not"], "why": "corrected"}])
+    score = score_memories(example, saved("The dog is a beagle"), saved("The dog is not a beagle"))
     assert score.metrics.precision == Ratio(1, 2)
     assert score.wrong == ["must not be kept (corrected): The dog is a beagle"]
 
 
 def test_a_wrong_name_and_a_wrong_date_are_counted_apart() -> None:
-    memory = kept("Ida lives in Leipzig", subject="Tom", object="Leipzig", valid_at="2025-04-07T00:00")
-    figures = score_memories(case(keep=[HOME]), memory).metrics
-    assert (figures.entities, figures.dates, figures.recall) == (Ratio(1, 2), Ratio(0, 1), Ratio(1, 1))
+    memory = saved("Ida lives in Leipzig", subject="Tom", object="Leipzig", valid_at="2025-04-07T00:00")
+    metrics = score_memories(case(keep=[HOME]), memory).metrics
+    assert (metrics.entities, metrics.dates, metrics.recall) == (Ratio(1, 2), Ratio(0, 1), Ratio(1, 1))
 
 
 def test_the_best_matching_memory_counts_for_an_expected_one() -> None:
-    vague = kept("Ida lives in Leipzig now")
-    exact = kept("Ida lives in Leipzig", object="Leipzig", valid_at="2025-04-05T00:00")
+    vague = saved("Ida lives in Leipzig now")
+    exact = saved("Ida lives in Leipzig", object="Leipzig", valid_at="2025-04-05T00:00")
     assert score_memories(case(keep=[HOME]), vague, exact).metrics.dates == Ratio(1, 1)
 
 
-def test_the_day_of_a_plan_may_stand_in_its_sentence() -> None:
-    wanted = case(keep=[{"any": ["dentist"], "on": "2025-06-20"}])
-    assert score_memories(wanted, kept("Ida sees the dentist on 20 June 2025")).metrics.dates == Ratio(1, 1)
-    assert score_memories(wanted, kept("Ida sees the dentist", valid_at="2025-06-20T09:00")).metrics.dates == Ratio(
+def test_the_day_of_a_plan_may_be_in_its_sentence() -> None:
+    example = case(keep=[{"any": ["dentist"], "on": "2025-06-20"}])
+    assert score_memories(example, saved("Ida sees the dentist on 20 June 2025")).metrics.dates == Ratio(1, 1)
+    assert score_memories(example, saved("Ida sees the dentist", valid_at="2025-06-20T09:00")).metrics.dates == Ratio(
         1, 1
     )
-    assert score_memories(wanted, kept("Ida sees the dentist on 21 June 2025")).metrics.dates == Ratio(0, 1)
+    assert score_memories(example, saved("Ida sees the dentist on 21 June 2025")).metrics.dates == Ratio(0, 1)
 
 
 def test_an_old_memory_still_current_is_a_missed_supersession() -> None:
-    wanted = case(keep=[HOME], supersedes=LEFT)
-    figures = score_memories(wanted, kept("Ida lives in Leipzig"), kept("Ida lives in Hamburg")).metrics
-    assert figures.missed_supersessions == Ratio(1, 1)
+    example = case(keep=[HOME], supersedes=LEFT)
+    metrics = score_memories(example, saved("Ida lives in Leipzig"), saved("Ida lives in Hamburg")).metrics
+    assert metrics.missed_supersessions == Ratio(1, 1)
 
 
 def test_a_new_sentence_that_names_the_old_is_no_missed_supersession() -> None:
-    wanted = case(supersedes=[{"old": ["lisbon"], "new": ["cancelled"]}])
-    figures = score_memories(
-        wanted, kept("The trip to Lisbon is cancelled"), ended("A trip to Lisbon is booked")
+    example = case(supersedes=[{"old": ["lisbon"], "new": ["cancelled"]}])
+    metrics = score_memories(
+        example, saved("The trip to Lisbon is cancelled"), ended("A trip to Lisbon is booked")
     ).metrics
-    assert figures.missed_supersessions == Ratio(0, 1)
+    assert metrics.missed_supersessions == Ratio(0, 1)
 
 
 def test_a_memory_never_saved_is_no_missed_supersession() -> None:
-    assert score_memories(case(supersedes=LEFT), kept("Ida lives in Leipzig")).metrics.missed_supersessions == Ratio()
+    assert score_memories(case(supersedes=LEFT), saved("Ida lives in Leipzig")).metrics.missed_supersessions == Ratio()
 
 
 def test_ending_a_true_memory_is_wrong_unless_a_current_one_repeats_it() -> None:
-    wanted = case(keep=[{"any": ["coffee"]}], allowed=[{"any": ["tea"]}])
-    lost = score_memories(wanted, ended("Ida loves coffee"), kept("Ida loves tea")).metrics
+    example = case(keep=[{"any": ["coffee"]}], allowed=[{"any": ["tea"]}])
+    lost = score_memories(example, ended("Ida loves coffee"), saved("Ida loves tea")).metrics
     assert (lost.wrong_supersessions, lost.recall) == (Ratio(1, 1), Ratio(0, 1))
-    restated = score_memories(wanted, ended("Ida loves coffee"), kept("Ida loves black coffee")).metrics
+    restated = score_memories(example, ended("Ida loves coffee"), saved("Ida loves black coffee")).metrics
     assert restated.wrong_supersessions == Ratio(0, 1)
 
 
 def test_a_memory_with_a_stated_end_is_not_superseded() -> None:
-    wanted = case(keep=[{"any": ["rome"], "current": None}])
-    figures = score_memories(wanted, kept("Ida lived in Rome from 2015 to 2019", current=False)).metrics
-    assert (figures.wrong_supersessions, figures.recall) == (Ratio(), Ratio(1, 1))
+    example = case(keep=[{"any": ["rome"], "current": None}])
+    metrics = score_memories(example, saved("Ida lived in Rome from 2015 to 2019", current=False)).metrics
+    assert (metrics.wrong_supersessions, metrics.recall) == (Ratio(), Ratio(1, 1))
 
 
 def test_a_retracted_memory_is_neither_forbidden_nor_required() -> None:
-    wanted = case(keep=[{"any": ["vinyl"], "current": None}], drop=[{"any": ["records"], "why": "taken back"}])
-    score = score_memories(wanted, ended("Ida collects vinyl records", taken_back=True))
+    example = case(keep=[{"any": ["vinyl"], "current": None}], drop=[{"any": ["records"], "why": "taken back"}])
+    score = score_memories(example, ended("Ida collects vinyl records", taken_back=True))
     assert (score.metrics.recall, score.metrics.precision) == (Ratio(0, 1), Ratio(1, 1))
 
 
-def test_a_skip_must_be_that_of_every_batch() -> None:
-    wanted = case(skip=True)
+def test_a_case_is_skipped_when_all_its_batches_are() -> None:
+    example = case(skip=True)
     skipped, read_ = BatchOutcome("skipped", 1), BatchOutcome("succeeded", 2)
-    assert score_memories(wanted, batches=(skipped, skipped)).metrics.skips == Ratio(1, 1)
-    assert score_memories(wanted, batches=(skipped, read_)).metrics.skips == Ratio(0, 1)
+    assert score_memories(example, batches=(skipped, skipped)).metrics.skips == Ratio(1, 1)
+    assert score_memories(example, batches=(skipped, read_)).metrics.skips == Ratio(0, 1)
 
 
-def test_figures_add_up_in_all_and_by_tag() -> None:
-    good = score_memories(case(("move", "dates"), keep=[HOME]), kept("Ida lives in Leipzig"))
+def test_metrics_add_up_in_total_and_by_tag() -> None:
+    good = score_memories(case(("move", "dates"), keep=[HOME]), saved("Ida lives in Leipzig"))
     bad = score_memories(case(("move",), keep=[HOME]))
     assert sum_metrics([good, bad]).recall == Ratio(1, 2)
-    assert {tag: figures.recall for tag, figures in metrics_by_tag([good, bad]).items()} == {
+    assert {tag: metrics.recall for tag, metrics in metrics_by_tag([good, bad]).items()} == {
         "dates": Ratio(1, 1),
         "move": Ratio(1, 2),
     }
@@ -198,15 +196,15 @@ def test_cost_summary_has_most_calls_failures_and_median_overhead() -> None:
         BatchOutcome("succeeded", 2, 30),
         BatchOutcome("failed", 0, None, "no answer"),
     ]
-    told = summarize_costs(batches)
-    assert (told.most_calls, told.most_calls_on_skip, told.failed, told.overhead_p50_ms) == (2, 1, 1, 20)
+    costs = summarize_costs(batches)
+    assert (costs.most_calls, costs.most_calls_on_skip, costs.failed, costs.overhead_p50_ms) == (2, 1, 1, 20)
 
 
 def test_the_conversations_are_many_distinct_and_of_every_kind() -> None:
     cases = load_cases()
     assert len(cases) >= 60
-    assert len({each.id for each in cases}) == len(cases)
-    tags = {tag for each in cases for tag in each.tags}
+    assert len({case.id for case in cases}) == len(cases)
+    tags = {tag for case in cases for tag in case.tags}
     assert tags >= {
         *("move", "job", "negation", "irony", "hypothetical", "correction", "plan-cancelled", "relative", "nickname"),
         *("third-party", "question", "secret", "chit-chat", "injection", "german", "swedish", "spanish", "french"),
@@ -214,10 +212,10 @@ def test_the_conversations_are_many_distinct_and_of_every_kind() -> None:
 
 
 def test_no_conversation_forbids_what_it_expects() -> None:
-    for each in load_cases():
-        wanted = each.expected
-        for keep in wanted.keep:
-            assert any(keep.matches(text) and not any(drop.matches(text) for drop in wanted.drop) for text in keep.any)
-        if wanted.skip:
-            assert not wanted.keep
-            assert not wanted.supersedes
+    for case in load_cases():
+        expected = case.expected
+        for keep in expected.keep:
+            assert any(
+                keep.matches(text) and not any(drop.matches(text) for drop in expected.drop) for text in keep.any
+            ), case.id
+        assert not (expected.skip and (expected.keep or expected.supersedes)), case.id

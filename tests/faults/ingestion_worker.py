@@ -1,4 +1,4 @@
-"""A worker process that is killed at a step: `ingestion_worker.py DATA_DIR [STEP]`; without a step it works on."""
+"""A worker process that kills itself at a step, if one is given: `ingestion_worker.py DATA_DIR [STEP]`."""
 
 from __future__ import annotations
 

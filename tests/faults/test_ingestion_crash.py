@@ -1,4 +1,4 @@
-"""kill -9 at each step in turn: nothing is lost, nothing is done twice, no finished call is repeated."""
+"""A worker killed at each step: nothing is lost or done twice, and no finished model call is repeated."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_a_new_worker_resumes_at_the_step_where_the_first_was_killed(
             with worker(database, models, tmp_path, server.base_url):
                 job = await jobs.wait(accepted.job_id, 110)
     assert job.status is JobStatus.SUCCEEDED, job.error
-    # A call whose answer was recorded is not repeated; the one the kill fell into is.
+    # A call whose answer was recorded is not repeated; the call of the step that was killed is.
     assert (before, len(server.requests)) == {
         "extract 1": (1, 3),
         "reconcile 1": (2, 3),

@@ -1,4 +1,4 @@
-"""The whole way in, on a real Neo4j, a real job store and a real HTTP server that answers what a test scripts."""
+"""Ingestion on a real Neo4j, a real job store and a real HTTP server whose answers the test scripts."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def server() -> Iterator[ScriptedServer]:
 
 @dataclass
 class IngestionHarness:
-    """One user, and everything between a message and a memory."""
+    """One user, and the services between a message and a memory."""
 
     owner: Owner
     server: ScriptedServer
@@ -100,7 +100,7 @@ class IngestionHarness:
     clock: FakeClock
 
     def model_answers(self, *answers: Json | Step) -> None:
-        """The next completions, in order; asking for more than these fails the test."""
+        """Script the next completions, in order."""
         steps = [replies(json.dumps(answer)) if isinstance(answer, dict) else answer for answer in answers]
         self.server.steps.extend(steps)
 
@@ -109,18 +109,16 @@ class IngestionHarness:
         """The user part of every prompt so far."""
         return [request["messages"][-1]["content"] for request in self.server.requests]
 
-    async def send_and_extract(self, *told: Json | str, session: str = "s1", **more: Any) -> Job:
-        """Post messages and wait for the job that reads them."""
-        messages = [{"role": "user", "content": each} if isinstance(each, str) else each for each in told]
-        batch = MessagesIn.model_validate({"session_id": session, "messages": messages, "wait": True, **more})
+    async def send_and_extract(self, *messages: Json | str, session: str = "s1", **fields: Any) -> Job:
+        """Post messages and wait for their extraction."""
+        batch = MessagesIn.model_validate({**_batch(messages, session), "wait": True, **fields})
         job = await self.conversations.add(self.owner, batch)
         assert isinstance(job, Job)
         return job
 
-    async def send(self, *told: Json | str, session: str | None = "s1", **more: Any) -> MessagesAccepted:
+    async def send(self, *messages: Json | str, session: str | None = "s1", **fields: Any) -> MessagesAccepted:
         """Post messages without waiting."""
-        messages = [{"role": "user", "content": each} if isinstance(each, str) else each for each in told]
-        batch = MessagesIn.model_validate({"session_id": session, "messages": messages, **more})
+        batch = MessagesIn.model_validate({**_batch(messages, session), **fields})
         accepted = await self.conversations.add(self.owner, batch)
         assert isinstance(accepted, MessagesAccepted)
         return accepted
@@ -135,12 +133,17 @@ class IngestionHarness:
         return (await self.memories.save(self.owner, [MemoryIn(content=content, **fields)]))[0]
 
     async def current_memories(self, **filters: Any) -> list[Memory]:
-        """What is current, oldest first."""
+        """Return the current memories, oldest first."""
         page = await self.memories.page(self.owner, ListFilters.model_validate({"sort": "created_at", **filters}))
         return page.items
 
     async def current_contents(self, **filters: Any) -> list[str]:
         return [memory.content for memory in await self.current_memories(**filters)]
+
+
+def _batch(messages: Sequence[Json | str], session: str | None) -> Json:
+    turns = [message if isinstance(message, dict) else {"role": "user", "content": message} for message in messages]
+    return {"session_id": session, "messages": turns}
 
 
 @pytest.fixture
@@ -211,7 +214,7 @@ def harness(
 
 
 def candidate(content: str, **fields: Any) -> Json:
-    """A candidate as a model writes it; what a test does not care about is filled in."""
+    """A candidate as a model writes it, with defaults."""
     return {
         "content": content,
         "type": "fact",

@@ -1,4 +1,4 @@
-"""The guard: whatever a model decides, only this is done."""
+"""The plan of a window: what a model's decisions may change, and what is vetoed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES = {
 
 
 def fact(memory_id: str, content: str = "Mara loves coffee", **fields: Any) -> Fact:
-    told = midnight("2026-01-01")
+    created = midnight("2026-01-01")
     known: dict[str, Any] = {
         "uuid": f"u-{memory_id}",
         "memory_id": memory_id,
@@ -46,9 +46,9 @@ def fact(memory_id: str, content: str = "Mara loves coffee", **fields: Any) -> F
         "content_hash": content_hash(content),
         "type": MemoryType.FACT,
         "scope": Scope.PROFILE,
-        "created_at": told,
-        "first_created_at": told,
-        "updated_at": told,
+        "created_at": created,
+        "first_created_at": created,
+        "updated_at": created,
         "decay_rate": 0.01,
         "entity_ids": ("me",),
         **fields,
@@ -56,14 +56,14 @@ def fact(memory_id: str, content: str = "Mara loves coffee", **fields: Any) -> F
     return Fact(**known)
 
 
-def candidate(content: str = "Mara hates coffee", told: str = "2026-05-01", **fields: Any) -> ValidatedCandidate:
+def candidate(content: str = "Mara hates coffee", sent: str = "2026-05-01", **fields: Any) -> ValidatedCandidate:
     is_dated = "valid_at" in fields
     extra: dict[str, Any] = {name: fields.pop(name) for name in ("user_message_ids", "retracts") if name in fields}
     source = MemorySourceIn(session_id="s1", message_ids=["m1"])
     memory = MemoryIn(**{"content": content, "predicate": "LIKES", "source": source, **fields})
     known: dict[str, Any] = {
         "memory": memory,
-        "sent_at": midnight(told),
+        "sent_at": midnight(sent),
         "user_message_ids": ("m1",),
         "retracts": False,
         "is_dated": is_dated,
@@ -73,8 +73,8 @@ def candidate(content: str = "Mara hates coffee", told: str = "2026-05-01", **fi
 
 
 def decide(new: int, action: str, *known: int, **fields: Any) -> Decision:
-    told: dict[str, Any] = {"ended_at": None, "reason": "so", **fields}
-    return Decision(new=new, action=ActionKind(action), known=list(known), **told)
+    values: dict[str, Any] = {"ended_at": None, "reason": "so", **fields}
+    return Decision(new=new, action=ActionKind(action), known=list(known), **values)
 
 
 def plan(
@@ -168,10 +168,10 @@ def test_a_start_inferred_from_the_message_time_does_not_block_supersession() ->
     known = fact("f1", valid_at=midnight("2026-01-06"), source_kind="extraction", metadata={"said_by": "user"})
     made = plan([candidate(valid_at=midnight("2023-01-01"))], [known], decide(1, "supersede", 1))
     assert closed(made) == ["f1"]
-    told = fact(
+    stated = fact(
         "f1", valid_at=midnight("2026-01-06"), source_kind="extraction", metadata={STATED_START_KEY: "2026-01-06"}
     )
-    assert closed(plan([candidate(valid_at=midnight("2023-01-01"))], [told], decide(1, "supersede", 1))) == []
+    assert closed(plan([candidate(valid_at=midnight("2023-01-01"))], [stated], decide(1, "supersede", 1))) == []
 
 
 def test_a_memory_is_superseded_once_and_at_most_the_limit_per_window() -> None:
@@ -239,11 +239,11 @@ def test_an_unclear_name_means_only_one_of_its_options() -> None:
     known = [PossibleEntity(id="bob", name="Bob", type="Person"), PossibleEntity(id="trip", name="trip", type="Event")]
     statement = candidate("Jonas has twins", subject=EntityIn(name="Jonas"))
 
-    def meant(*told: SameEntity) -> dict[str, str]:
+    def meant(*same: SameEntity) -> dict[str, str]:
         found = LinkingResult(
             entities=EntityIds(user="me"), ambiguous_names=jonas, known=known, related=[], related_by_candidate=[[]]
         )
-        answer = Reconciliation(decisions=[], same_entities=list(told))
+        answer = Reconciliation(decisions=[], same_entities=list(same))
         return ActionPlanner([statement], found, {}, NAMES).plan(answer).resolved_names
 
     assert meant(SameEntity(name=1, known=1)) == {"jonas": "bob"}

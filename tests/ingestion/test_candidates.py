@@ -154,7 +154,7 @@ def test_alias_groups_are_split_between_the_user_and_others() -> None:
     ]
 
 
-def test_offsets_keep_midnight_where_the_speaker_is() -> None:
+def test_a_date_starts_at_midnight_in_the_offset_of_its_message() -> None:
     tokyo = timezone(timedelta(hours=9))
     ((validated,), _) = read(
         candidate("x", valid_at="2026-05-04"), lines=[line(1, sent_at=datetime(2026, 5, 4, 5, tzinfo=tokyo))]

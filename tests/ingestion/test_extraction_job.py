@@ -1,4 +1,4 @@
-"""From messages to memories: two calls at most, one on skip, nothing twice."""
+"""Extraction of memories from messages: up to two model calls a window, one on skip, nothing twice."""
 
 from __future__ import annotations
 
@@ -198,9 +198,9 @@ async def test_assistant_turns_yield_recommendations_but_no_facts(harness: Inges
         message_at("2026-05-01", "I've been really into sailing lately. Any good spots near Boston?"),
         message_at("2026-05-01", "Try Marblehead.", role="model"),
     )
-    kept = await harness.current_memories()
-    assert [memory.type.value for memory in kept] == ["preference", "fact", "recommendation"]
-    assert [memory.metadata["said_by"] for memory in kept] == ["user", "user", "assistant"]
+    saved = await harness.current_memories()
+    assert [memory.type.value for memory in saved] == ["preference", "fact", "recommendation"]
+    assert [memory.metadata["said_by"] for memory in saved] == ["user", "user", "assistant"]
     assert {"action": "refuse", "type": "fact", "reason": "said by the assistant only"} in job.actions
 
 
@@ -237,7 +237,7 @@ async def test_secrets_temporary_states_and_low_confidence_are_rejected_with_rea
     assert "4242 4242" not in str(rows)
 
 
-async def test_a_feeling_expires_two_weeks_after_it_was_told(harness: IngestionHarness) -> None:
+async def test_a_feeling_expires_two_weeks_after_its_message(harness: IngestionHarness) -> None:
     harness.model_answers(extraction(candidate("User is worried about the move", type="feeling", predicate="FEELS")))
     await harness.send_and_extract(message_at("2026-05-25", "I'm worried about the move"))
     (feeling,) = await harness.current_memories()
@@ -303,8 +303,7 @@ async def test_the_caller_does_not_wait_for_the_model(harness: IngestionHarness)
     harness.model_answers(hangs(3))
     accepted = await harness.send("I have a cat")
     assert accepted.job_id
-    assert await harness.jobs.find(accepted.job_id)
-    assert harness.server.requests == [] or await harness.current_contents() == []
+    assert not (await harness.jobs.get(accepted.job_id)).status.is_final
     job = await harness.wait_for_job(accepted.job_id)
     assert job.status is JobStatus.FAILED
 
@@ -329,16 +328,16 @@ async def test_the_offset_of_a_message_is_the_speakers_local_time(harness: Inges
     assert "[1] USER, Sun 2026-05-03 23:30: good evening" in harness.prompts[0]
 
 
-async def test_a_long_conversation_is_read_window_by_window_and_nothing_is_dropped(harness: IngestionHarness) -> None:
+async def test_a_long_conversation_is_extracted_window_by_window_without_loss(harness: IngestionHarness) -> None:
     turns = [message_at("2026-05-01", f"fact number {n}. " + "word " * 900) for n in range(12)]
-    told = ("User has a cat", "The Skovby report is due in July", "Elin plays the cello")
-    harness.model_answers(*(extraction(candidate(content)) for content in told))
+    contents = ("User has a cat", "The Skovby report is due in July", "Elin plays the cello")
+    harness.model_answers(*(extraction(candidate(content)) for content in contents))
     job = await harness.send_and_extract(*turns)
     assert job.status is JobStatus.SUCCEEDED, job.error
     assert job.receipt.llm_calls == 3
     read = "".join(prompt.split("<conversation>")[1] for prompt in harness.prompts)
     assert all(f"fact number {n}." in read for n in range(12))
-    assert await harness.current_contents() == list(told)
+    assert await harness.current_contents() == list(contents)
     assert "fact number 4." in harness.prompts[1].split("<earlier>")[1]
     assert await harness.episodes.list_unextracted(harness.owner, "s1") == []
 

@@ -1,4 +1,4 @@
-"""Messages as they arrive: validated, stored once, in order, never lost between the store and the queue."""
+"""Incoming messages: validated, stored once, in order, and not lost between the store and the queue."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ async def test_messages_are_stored_in_order_with_all_their_fields(harness: Inges
     assert chain == [{"a": "m1", "b": answer.id}]
 
 
-async def test_sessions_and_ids_are_made_where_none_are_given(harness: IngestionHarness) -> None:
+async def test_missing_session_and_message_ids_are_generated(harness: IngestionHarness) -> None:
     accepted = await harness.send("hi", session=None, extract=False)
     assert accepted.session_id
     assert len(accepted.message_ids) == 1
     assert (await harness.conversations.get_session(harness.owner, accepted.session_id)).message_count == 1
 
 
-async def test_the_same_batch_from_many_at_once_is_stored_and_read_once(harness: IngestionHarness) -> None:
+async def test_a_batch_sent_five_times_at_once_is_stored_and_extracted_once(harness: IngestionHarness) -> None:
     harness.model_answers(extraction(candidate("User has a cat")))
     message = message_at("2026-05-01", "I have a cat", id="m1")
     answers = await asyncio.gather(*(harness.send(message) for _ in range(5)))
@@ -189,7 +189,7 @@ async def test_closing_a_session_extracts_unread_and_promotes_important_memories
     }
 
 
-async def test_a_session_can_be_opened_once_and_goes_on_after_its_end(harness: IngestionHarness) -> None:
+async def test_a_session_can_be_opened_once_and_is_reopened_by_a_message(harness: IngestionHarness) -> None:
     session = await harness.conversations.open_session(harness.owner, SessionIn(session_id="s1", title="Boats"))
     assert (session.title, session.message_count) == ("Boats", 0)
     with pytest.raises(Conflict):
@@ -199,16 +199,16 @@ async def test_a_session_can_be_opened_once_and_goes_on_after_its_end(harness: I
     assert (await harness.conversations.get_session(harness.owner, "s1")).is_active
 
 
-async def test_pages_of_sessions_and_messages_go_on_where_they_ended(harness: IngestionHarness) -> None:
+async def test_a_page_of_sessions_or_messages_continues_after_the_previous_one(harness: IngestionHarness) -> None:
     for name in ("s1", "s2", "s3"):
         await harness.send(f"hi from {name}", "and more", session=name, extract=False)
     first = await harness.conversations.list_sessions(harness.owner, SessionListQuery(limit=2))
     rest = await harness.conversations.list_sessions(harness.owner, SessionListQuery(limit=2, cursor=first.next_cursor))
-    assert sorted(each.session_id for each in [*first.items, *rest.items]) == ["s1", "s2", "s3"]
+    assert sorted(session.session_id for session in [*first.items, *rest.items]) == ["s1", "s2", "s3"]
     assert rest.next_cursor is None
     page = await harness.conversations.list_messages(harness.owner, "s1", PageQuery(limit=1))
     after = await harness.conversations.list_messages(harness.owner, "s1", PageQuery(limit=1, cursor=page.next_cursor))
-    assert [each.content for each in [*page.items, *after.items]] == ["hi from s1", "and more"]
+    assert [message.content for message in [*page.items, *after.items]] == ["hi from s1", "and more"]
 
 
 @pytest.mark.parametrize("position", [("soon", "s1"), ("2026-05-01T12:00:00", "s1"), (1, "s1"), ("s1",)])

@@ -1,4 +1,4 @@
-"""A model's server that hangs, lies or breaks: the job fails in sight, nothing is half-written, a retry mends it."""
+"""Failures of a model's server: the job fails with a reason, writes nothing, and succeeds when it is retried."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ async def test_a_second_call_that_fails_does_not_repeat_the_first(harness: Inges
     assert len(first) == 1
     harness.server.steps.clear()
     harness.server.requests.clear()
-    told = {"new": 1, "action": "insert", "known": [], "ended_at": None, "reason": ""}
-    harness.model_answers({"decisions": [told], "same_entities": []})
+    insert = {"new": 1, "action": "insert", "known": [], "ended_at": None, "reason": ""}
+    harness.model_answers({"decisions": [insert], "same_entities": []})
     await harness.jobs.retry(job.id)
     assert (await harness.wait_for_job(job.id)).status is JobStatus.SUCCEEDED
     assert len(harness.server.requests) == 1

@@ -1,4 +1,4 @@
-"""When two names mean one entity, and what the names of a window come to mean."""
+"""Matching of names, and the entities that the names of a window mean."""
 
 from __future__ import annotations
 

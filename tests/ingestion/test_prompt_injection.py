@@ -1,4 +1,4 @@
-"""Text that gives orders is data: fenced in the prompt, and bounded by the guard where a model obeys it."""
+"""Prompt injection: messages are fenced in the prompt, and the plan limits what a model that obeys them may do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def test_no_message_escapes_its_tag_or_imitates_another_line(harness: Inge
         assert prompt.count(f"</{tag}>") == 1
     inside = prompt.split("<conversation>\n")[1].split("\n</conversation>")[0]
     assert [line for line in inside.splitlines() if line.startswith("[")] == [inside.splitlines()[0]]
-    assert "{{" not in prompt or "{{conversation}}" in order
+    assert order.splitlines()[-1] in inside.replace("&lt;", "<")
 
 
 async def test_an_injected_model_cannot_delete_without_a_retraction(harness: IngestionHarness) -> None:
@@ -38,8 +38,8 @@ async def test_an_injected_model_cannot_delete_without_a_retraction(harness: Ing
     )
     job = await harness.send_and_extract(message_at("2026-05-01", ORDERS[0]))
     assert job.status is JobStatus.SUCCEEDED
-    kept = await harness.current_contents()
-    assert {"User plays the oboe", "User lives in Turku", "User has a dog"} <= set(kept)
+    current = await harness.current_contents()
+    assert {"User plays the oboe", "User lives in Turku", "User has a dog"} <= set(current)
     assert any("only what the user takes back" in entry.get("reason", "") for entry in job.actions)
 
 
@@ -84,7 +84,7 @@ async def test_assistant_statements_change_no_known_fact(harness: IngestionHarne
     assert await harness.current_contents() == ["User works at Finlayson", "User should leave Finlayson"]
 
 
-async def test_a_reason_with_a_secret_is_not_kept(harness: IngestionHarness) -> None:
+async def test_a_secret_in_a_reason_is_redacted(harness: IngestionHarness) -> None:
     coffee = (await harness.save("User loves coffee")).memory
     assert coffee
     harness.model_answers(

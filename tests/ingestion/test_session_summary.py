@@ -1,4 +1,4 @@
-"""Sessions summed up: on request, and by themselves when they grow long."""
+"""Summaries of sessions: on request, and when a session grows long."""
 
 from __future__ import annotations
 

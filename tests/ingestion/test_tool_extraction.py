@@ -1,4 +1,4 @@
-"""The tool form: a model that saves by itself, through the same guard and store."""
+"""Extraction by tool calls, with the same policy and store."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def call(content: str, type: str = "USER_PREFERENCE", confidence: float = 0.9, *
 
 def calls(*made: dict[str, Any]) -> Step:
     """A completion that calls tools."""
-    told = [
+    tool_calls = [
         {
-            "id": f"c{n}",
+            "id": f"c{number}",
             "type": "function",
-            "function": {"name": each["name"], "arguments": json.dumps(each["arguments"])},
+            "function": {"name": made_call["name"], "arguments": json.dumps(made_call["arguments"])},
         }
-        for n, each in enumerate(made)
+        for number, made_call in enumerate(made)
     ]
-    return replies(None, finish="tool_calls", tool_calls=told)
+    return replies(None, finish="tool_calls", tool_calls=tool_calls)
 
 
 async def chat(harness: IngestionHarness) -> None:
@@ -68,13 +68,13 @@ async def test_each_trigger_runs_in_a_session_of_its_own_and_saves_every_call(ha
     assert run_id != "s1"
     job = await harness.wait_for_job(answer.job_id)
     assert (job.status, job.receipt.llm_calls) == (JobStatus.SUCCEEDED, 1)
-    kept = {memory.content: memory for memory in await harness.current_memories()}
-    assert kept["User prefers weekly spending summaries"].type == "preference"
-    assert kept["User prefers weekly spending summaries"].source.message_ids == ["m1"]
-    assert kept["User runs a small bakery"].source.message_ids == ["m3"]
-    assert kept["User runs a small bakery"].confidence == 0.95
+    saved = {memory.content: memory for memory in await harness.current_memories()}
+    assert saved["User prefers weekly spending summaries"].type == "preference"
+    assert saved["User prefers weekly spending summaries"].source.message_ids == ["m1"]
+    assert saved["User runs a small bakery"].source.message_ids == ["m3"]
+    assert saved["User runs a small bakery"].confidence == 0.95
     after = await harness.conversations.list_messages(harness.owner, "s1", PageQuery())
-    assert [each.content for each in after.items] == [each.content for each in before.items]
+    assert [message.content for message in after.items] == [message.content for message in before.items]
     harness.model_answers(replies("Nothing worth remembering."))
     again = await harness.conversations.trigger_extraction(harness.owner.tenant, "s1")
     assert again.message != answer.message
@@ -133,9 +133,9 @@ async def test_tool_calls_pass_the_same_policy(harness: IngestionHarness) -> Non
         )
     )
     job = await triggered(harness)
-    kept = await harness.current_memories()
-    assert [memory.type.value for memory in kept] == ["behavioral_pattern", "conversation_summary", "open_loop"]
-    assert kept[0].tags == ["CASHFLOW_AND_SPENDING"]
+    saved = await harness.current_memories()
+    assert [memory.type.value for memory in saved] == ["behavioral_pattern", "conversation_summary", "open_loop"]
+    assert saved[0].tags == ["CASHFLOW_AND_SPENDING"]
     assert [entry["reason"] for entry in job.actions if entry["action"] == "refuse"] == [
         "the call does not fit the tool: type",
         "there is no such tool",

@@ -38,7 +38,7 @@ def test_no_part_of_a_conversation_is_dropped_and_no_window_is_too_long(texts: l
     assert list(dict.fromkeys(order)) == [message.id for message in messages]
 
 
-def test_turns_stay_whole_while_they_fit() -> None:
+def test_messages_that_fit_a_window_are_not_split() -> None:
     windows = split_into_windows([message(n, "x" * 40) for n in range(5)], limit=100)
     assert [[(part.message_id, part.start, part.end) for part in window] for window in windows] == [
         [("m0", 0, 40), ("m1", 0, 40)],
@@ -58,7 +58,7 @@ def test_message_text_cannot_imitate_a_transcript_line() -> None:
     assert [text for text in shown.splitlines() if text.startswith("[")] == [shown.splitlines()[0]]
 
 
-def test_secrets_are_hidden_but_for_those_a_tenant_may_keep() -> None:
+def test_secrets_are_redacted_except_the_allowed_classes() -> None:
     text = "card 4242 4242 4242 4242, mail mara@example.org"
     assert make_redactor(frozenset())(text) == "card [card], mail [email]"
     assert make_redactor(frozenset({"email"}))(text) == "card [card], mail mara@example.org"

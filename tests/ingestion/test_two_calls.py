@@ -1,4 +1,4 @@
-"""What the two calls of an extraction come to, from a message in the middle of a chat to the state of the store."""
+"""The results of both calls of an extraction in the store."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ async def test_keywords_of_the_first_call_are_used_to_find_related_facts(
 
     monkeypatch.setattr(Transaction, "fetch_value", noted)
     await harness.save("User loves green tea", type="preference", predicate="LIKES")
-    told = candidate("User gave up the berth")
-    harness.model_answers(extraction(told, keywords=["marina contract", "mooring fee"]))
+    statement = candidate("User gave up the berth")
+    harness.model_answers(extraction(statement, keywords=["marina contract", "mooring fee"]))
     await harness.send_and_extract("Well, that was it with the boat, I let the place in the harbour go")
     (words,) = searched
     assert {"marina", "contract", "mooring", "fee", "berth"} <= set(re.findall(r"\w+", words))
@@ -47,7 +47,7 @@ async def test_facts_of_a_renamed_user_entity_are_compared_with_new_candidates(
 ) -> None:
     await harness.save("User loves green tea", type="preference", predicate="LIKES")
     renamed = "MATCH (e:Entity {group_id: $group_id, is_user: true}) SET e.name = 'another', e.name_key = 'another'"
-    await harness.graph.write(lambda each: each.run_text(renamed, {"group_id": harness.owner.group_id}))
+    await harness.graph.write(lambda transaction: transaction.run_text(renamed, {"group_id": harness.owner.group_id}))
     likes = candidate("User is fond of green tea", type="preference", predicate="LIKES")
     harness.model_answers(extraction(likes), reconciliation(decision(1, "insert")))
     await harness.send_and_extract("I am so fond of green tea")
@@ -56,7 +56,7 @@ async def test_facts_of_a_renamed_user_entity_are_compared_with_new_candidates(
 
 
 @pytest.mark.req("QUINN-06")
-async def test_memories_are_saved_while_the_conversation_goes_on(harness: IngestionHarness) -> None:
+async def test_memories_are_saved_during_the_conversation(harness: IngestionHarness) -> None:
     uses = {"predicate": "USES_OS", "single_valued": True}
     switched = candidate("User runs Ubuntu", object={"name": "Ubuntu", "type": "Product"}, **uses)
     harness.model_answers(extraction(), extraction(switched), extraction())
@@ -82,7 +82,7 @@ async def test_an_insert_ends_nothing_and_a_deletion_adds_nothing(harness: Inges
     harness.model_answers(extraction(back), reconciliation(decision(1, "delete", 1)))
     job = await harness.send_and_extract("Forget that I love green tea")
     assert await harness.current_contents() == ["User loves black tea"]
-    assert [each["action"] for each in job.actions] == ["delete"]
+    assert [action["action"] for action in job.actions] == ["delete"]
 
 
 @pytest.mark.req("GO-11")
@@ -98,7 +98,7 @@ async def test_a_superseded_fact_ends_and_the_new_one_is_stored_with_its_embeddi
     assert now.supersedes == [before.id]
     assert (await harness.memories.get(harness.owner, before.id)).superseded_by == now.id
     rows = await harness.graph.read(
-        lambda inside: inside.run_text(
+        lambda transaction: transaction.run_text(
             "MATCH ()-[r:RELATES_TO {group_id: $g, memory_id: $m}]->() RETURN r.fact_embedding AS vector",
             {"g": harness.owner.group_id, "m": now.id},
         )

@@ -1,4 +1,4 @@
-"""Job stores to test on: SQLite always, Postgres from the machine's own binaries where it has them."""
+"""Job stores under test: SQLite, and Postgres where the machine has its binaries."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def open_runner(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> As
 
 
 class WorkerSubprocess:
-    """A worker in a process of its own, and the journal it writes: one line for each step it does."""
+    """A worker in a separate process, and its journal with one line for each step it does."""
 
     def __init__(self, settings: Settings, folder: Path, name: str = "child") -> None:
         self.journal = folder / "journal"

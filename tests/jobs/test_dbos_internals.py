@@ -38,6 +38,6 @@ def test_the_installed_dbos_recovers_the_jobs_of_named_executors() -> None:
     assert list(signature.parameters) == ["executor_ids"]
 
 
-def test_one_module_names_the_private_tables_and_attributes_of_dbos() -> None:
+def test_only_one_module_uses_private_parts_of_dbos() -> None:
     modules = [path for path in PACKAGE.rglob("*.py") if PRIVATE_NAMES.search(path.read_text("utf-8"))]
     assert [path.relative_to(PACKAGE).as_posix() for path in modules] == ["jobs/dbos_internals.py"]

@@ -1,4 +1,4 @@
-"""Workers that are killed, frozen or cut off: no job is lost and no finished step repeated."""
+"""Workers that are killed, frozen or disconnected: no job is lost and no finished step is repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgetting a user leaves none of their data in the job store."""
+"""Forgetting a user or a memory erases it from the job store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue as its users know it, on SQLite and Postgres."""
+"""The job queue through its public interface, on SQLite and Postgres."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIMEOUT_SECONDS = 20
 
 
 class BlockingHandler:
-    """A handler that notes who enters and leaves, and holds everybody until opened."""
+    """A handler that records its calls and their ends, and blocks until it is opened."""
 
     def __init__(self, *, opened: bool = False) -> None:
         self.events: list[tuple[str, Any]] = []
@@ -134,7 +134,7 @@ async def test_step_is_retried_after_a_transient_error(open_runner: OpenRunner) 
         async def step() -> int:
             tries.append(1)
             if len(tries) < 3:
-                raise DatabaseUnavailable("Neo4j is away.")
+                raise DatabaseUnavailable("Neo4j is unavailable.")
             return len(tries)
 
         return JobOutcome(actions=[Report(tries=await steps.run("step", step))])
@@ -158,7 +158,7 @@ async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
         async def write() -> str:
             calls.append("write")
             if len(calls) < 5:
-                raise DatabaseUnavailable("Neo4j is away.")
+                raise DatabaseUnavailable("Neo4j is unavailable.")
             return "written"
 
         got = [await steps.run("ask", ask), await steps.run_idempotent("write", write)]
@@ -167,7 +167,7 @@ async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
     runner = await open_runner({"extract": extract})
     job_id = await runner.enqueue(kind("extract"), JobInput())
     job = await runner.wait(job_id, TIMEOUT_SECONDS)
-    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "Neo4j is away.", 3)
+    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "Neo4j is unavailable.", 3)
     await runner.retry(job_id)
     job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"got": ["answered", "written"]}])

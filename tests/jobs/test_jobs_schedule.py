@@ -1,4 +1,4 @@
-"""Jobs that come by the clock."""
+"""Jobs of schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker on its own: `worker_process.py <data folder> <jobs url or ""> <folder of journal and signs> <name>`.
+"""A worker process: `worker_process.py <data folder> <jobs url or ""> <folder of journal and signs> <name>`.
 
 Job `three` does the steps one, two and three. Before its step, or after it, the process kills itself once where the
 folder contains a file `kill-in-<step>` or `kill-after-<step>`. Job `blocking_job` waits inside its second step for the

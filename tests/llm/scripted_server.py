@@ -1,4 +1,4 @@
-"""A model's server that follows a script, one step a request, over real HTTP."""
+"""A model's server that follows a script over real HTTP, one step for each request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language model client against real servers that misbehave."""
+"""The client of OpenAI-compatible servers, against real servers that misbehave."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ async def test_a_server_without_any_json_mode_is_asked_in_plain_text() -> None:
     assert '"tone"' in requests[2]["messages"][0]["content"]
 
 
-async def test_two_calls_refused_at_once_give_up_only_one_format() -> None:
+async def test_two_calls_refused_at_the_same_time_drop_one_format_only() -> None:
     both_have_asked = threading.Barrier(2)
 
     def refuses(exchange: Exchange) -> None:

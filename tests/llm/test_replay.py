@@ -45,26 +45,26 @@ CAKE = recording(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for one in (TEA, CAKE):
-        (tmp_path / f"{one['key']}.json").write_text(json.dumps(one, ensure_ascii=False, indent=1), "utf-8")
+    for entry in (TEA, CAKE):
+        (tmp_path / f"{entry['key']}.json").write_text(json.dumps(entry, ensure_ascii=False, indent=1), "utf-8")
     return tmp_path
 
 
 def test_the_key_is_over_messages_format_and_tools_only() -> None:
     request = {"messages": asks("Grüße"), "model": "a", "temperature": 0}
     assert recording_key(request) == recording_key({"messages": asks("Grüße"), "model": "b"})
-    assert recording_key(request) == "5249f73b8fd42c8a917a3bbb", "recordings that were shipped keep their keys"
+    assert recording_key(request) == "5249f73b8fd42c8a917a3bbb", "shipped recordings have these keys"
     assert recording_key(request) != recording_key({**request, "tools": TOOLS})
 
 
 async def test_recorded_prompts_are_answered_as_recorded(folder: Path) -> None:
     with ReplayServer(folder) as replay:
         async with OpenAILanguageModel(base_url=replay.base_url) as model:
-            told = await model.complete_structured(TEA["request"]["messages"], Verdict)
+            completion = await model.complete_structured(TEA["request"]["messages"], Verdict)
             called = await model.call_tools(CAKE["request"]["messages"], TOOLS)
             await model.call_tools(CAKE["request"]["messages"], TOOLS)
-    assert told.value == Verdict(keep=True)
-    assert told.receipt.prompt_tokens == len(json.dumps(TEA["request"]["messages"], ensure_ascii=False)) // 4
+    assert completion.value == Verdict(keep=True)
+    assert completion.receipt.prompt_tokens == len(json.dumps(TEA["request"]["messages"], ensure_ascii=False)) // 4
     assert called.calls == [ToolCall("keep", {"what": "cake"})]
     assert replay.calls == {TEA["key"]: 1, CAKE["key"]: 2}
     assert replay.missing == []
@@ -83,7 +83,7 @@ async def test_a_prompt_without_a_recording_fails_at_once_and_names_its_key(fold
     assert replay.missing == [key]
 
 
-async def test_many_callers_are_answered_side_by_side(folder: Path) -> None:
+async def test_concurrent_requests_are_answered(folder: Path) -> None:
     with ReplayServer(folder) as replay:
         async with OpenAILanguageModel(base_url=replay.base_url) as model:
             await asyncio.gather(*(model.call_tools(CAKE["request"]["messages"], TOOLS) for _ in range(40)))
@@ -100,7 +100,7 @@ async def test_many_callers_are_answered_side_by_side(folder: Path) -> None:
         ("/v1/embeddings", b"{}", 404),
     ],
 )
-async def test_what_cannot_be_replayed_is_refused_in_the_shape_of_the_api(
+async def test_other_requests_are_answered_with_errors_of_the_api(
     folder: Path, path: str, body: bytes, status: int
 ) -> None:
     with ReplayServer(folder) as replay:

@@ -1,4 +1,4 @@
-"""The sample conversation is what quickstart, its recordings and its questions rely on."""
+"""The sample conversation that quickstart uses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def session_text(day: str) -> str:
     return " ".join(message["content"] for message in load_messages() if message["session_id"] == f"mara-{day}")
 
 
-def test_it_is_a_year_of_dated_sessions_small_enough_for_one_extraction_each() -> None:
+def test_the_sample_is_a_year_of_sessions_of_one_window() -> None:
     assert len(load_messages()) >= 48
     assert len(SESSIONS) >= 7
     assert max(SESSIONS.values()) <= 10
@@ -34,7 +34,7 @@ def test_messages_are_unique_in_order_and_dated_with_an_offset() -> None:
         assert message["timestamp"].startswith(message["session_id"].removeprefix("mara-"))
 
 
-def test_user_and_assistant_take_turns() -> None:
+def test_user_and_assistant_alternate() -> None:
     for first, second in zip(load_messages()[::2], load_messages()[1::2], strict=True):
         assert (first["role"], second["role"]) == ("user", "assistant")
         assert first["session_id"] == second["session_id"]
@@ -42,7 +42,7 @@ def test_user_and_assistant_take_turns() -> None:
 
 
 @pytest.mark.req("CASH-11")
-def test_it_holds_one_card_number_that_no_memory_may_keep() -> None:
+def test_the_sample_contains_one_card_number() -> None:
     numbers = [
         re.sub(r"\D", "", text)
         for text in re.findall(r"(?:\d[ -]?){13,19}", " ".join(m["content"] for m in load_messages()))
@@ -56,9 +56,9 @@ def test_relative_dates_fall_on_the_days_they_name() -> None:
     assert {day: f"{datetime.fromisoformat(day):%A}" for day in weekdays} == weekdays
     assert "last Friday" in session_text("2025-04-15")
     assert "on Sundays I cook" in session_text("2026-03-22")
-    moved, told = datetime(2025, 9, 27), datetime(2025, 10, 12)
+    moved, mentioned = datetime(2025, 9, 27), datetime(2025, 10, 12)
     assert "for two weeks now" in session_text("2025-10-12")
-    assert (told - moved).days // 7 == 2
+    assert (mentioned - moved).days // 7 == 2
 
 
 def test_questions_ask_in_every_way_and_about_sessions_that_exist() -> None:
@@ -75,6 +75,6 @@ def test_questions_ask_in_every_way_and_about_sessions_that_exist() -> None:
 @pytest.mark.parametrize(
     "word", ["Copenhagen", "Hamburg", "hazelnut", "15 July 2025", "30 June 2025", "Frederike Holm"]
 )
-def test_what_questions_expect_was_said(word: str) -> None:
+def test_the_conversation_contains_what_questions_expect(word: str) -> None:
     assert any(word in text for question in load_questions() for text in question.expects)
     assert any(word in message["content"] for message in load_messages())

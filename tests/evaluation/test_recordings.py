@@ -1,0 +1,42 @@
+"""The recorded completions of the evaluation."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from evaluation.extraction import RECORDINGS
+from graphmem.domain.memory import MemoryType
+from graphmem.ingestion.llm_schemas import Candidate, Extraction
+from graphmem.llm.replay import load_recordings
+from graphmem.llm.structured_output import read_answer
+
+FIRST_PERSON = re.compile(r"\b(I|I'm|my|me|we|our|ich|mein|meine|wir|jag|min|vi|yo|mi|je|mon|ma|nous)\b")
+DANGLING_SUBJECT = re.compile(r"(He|She|It|They|This|That|There|Er|Sie|Es|Hon|Han|Ella|Il|Elle)\b")
+
+
+def recorded_candidates() -> list[Candidate]:
+    recordings = load_recordings(RECORDINGS).values()
+    answers = [
+        read_answer(recording["answer"]["content"], Extraction)
+        for recording in recordings
+        if recording["request"]["response_format"]["json_schema"]["name"] == Extraction.__name__
+    ]
+    return [candidate for answer in answers for candidate in answer.candidates]
+
+
+@pytest.mark.req("CASH-19")
+@pytest.mark.parametrize(("type", "score"), [(MemoryType.PREFERENCE, 0.9), (MemoryType.FACT, 0.95)])
+def test_recorded_completions_score_stated_preferences_and_facts_as_asked(type: MemoryType, score: float) -> None:
+    confidences = [candidate.confidence for candidate in recorded_candidates() if candidate.type is type]
+    calibrated = [confidence for confidence in confidences if abs(confidence - score) <= 0.0501]
+    assert len(calibrated) >= 0.85 * len(confidences) > 10, "the others are hedged or hearsay"
+
+
+@pytest.mark.req("GO-13")
+def test_recorded_candidates_are_self_contained_sentences_in_the_third_person() -> None:
+    contents = [candidate.content for candidate in recorded_candidates()]
+    assert len(contents) > 100
+    assert [content for content in contents if FIRST_PERSON.search(content)] == []
+    assert [content for content in contents if DANGLING_SUBJECT.match(content)] == []
