@@ -20,7 +20,7 @@ async def test_each_of_five_thousand_memories_is_found_by_some_of_its_words(memo
     made = SyntheticData(uuid.uuid4().int, parts.embedder.dimension).user(owner, MEMORIES)
     await parts.graph.execute("entities.create_entities", entities=made.entities)
     for start in range(0, MEMORIES, BATCH):
-        await parts.graph.execute("facts.create_versions", rows=made.facts[start : start + BATCH])
+        await parts.graph.execute("import.create_versions", rows=made.facts[start : start + BATCH])
     await parts.graph.write(lambda transaction: parts.facts.lock_user(transaction, owner))
     for wanted in (row["properties"] for row in made.facts[:: MEMORIES // 10]):
         words = wanted["fact"].split()
