@@ -78,7 +78,7 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 def _compile_abandoned(words: CueWords) -> list[re.Pattern[str]]:
     breaks, ends = "|".join(words.abandoned_break), "|".join(words.abandoned_end)
-    thing = rf"(?P<thing>[^\W_][\w+#.'&-]*(?: (?!(?:{breaks})\b)[\w+#'&-]+){{0,3}}?)"
+    thing = rf"(?P<thing>[^\W_](?:[\w+#.'&-]*[\w+#])?(?: (?!(?:{breaks})\b)[\w+#'&-]+){{0,3}}?)"
     end = rf"(?=\s*(?:[.,;:!?)]|$|\b(?:{ends})\b))"
     return [re.compile(rf"\b{template.replace('{thing}', thing)}{end}", re.IGNORECASE) for template in words.abandoned]
 
