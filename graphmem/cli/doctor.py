@@ -13,7 +13,7 @@ app = typer.Typer()
 async def doctor(output: Output) -> None:
     """Check every dependency and show how to fix it; exits with 1 when a required one is broken."""
     from graphmem.cli import render
-    from graphmem.cli.checks import CheckStatus, run_checks
+    from graphmem.cli.doctor_checks import CheckStatus, run_checks
 
     checks = [check async for check in run_checks(read_settings())]
     broken = [check for check in checks if check.verdict is CheckStatus.BROKEN]

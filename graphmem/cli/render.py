@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from graphmem.cli.checks import Check
+    from graphmem.cli.doctor_checks import Check
     from graphmem.domain.api_key import ApiKey
     from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
     from graphmem.domain.entity import Entity

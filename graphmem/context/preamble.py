@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from graphmem.domain.tokens import count_tokens, truncate_to_tokens
+from graphmem.domain.token_counts import count_tokens, truncate_to_tokens
 from graphmem.errors import InvalidInput
 
 MEMORIES_HEADING = "## Information about this user from past conversations:"

@@ -9,7 +9,7 @@ from typing import Self
 
 from openai import APIConnectionError, APIStatusError, OpenAIError
 
-from graphmem.domain.tokens import truncate_to_tokens
+from graphmem.domain.token_counts import truncate_to_tokens
 from graphmem.embedding.cache import VectorCache
 from graphmem.errors import ConfigurationError, GraphmemError, ModelUnavailable
 from graphmem.openai_client import DEFAULT_BASE_URL, NO_KEY, api_key_of, create_client

@@ -15,7 +15,7 @@ from graphmem.domain.memory import MemoryIn, MemorySourceIn, MemoryStatus, Memor
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import Message, Session
-from graphmem.domain.tokens import count_tokens
+from graphmem.domain.token_counts import count_tokens
 from graphmem.domain.versioning import Ledger
 from graphmem.ingestion.candidates import validate_tags
 from graphmem.ingestion.extraction_job import NO_MODEL_REASON

@@ -11,7 +11,7 @@ from graphmem.domain.context_models import ContextResponse
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.session import MessageIn
-from graphmem.domain.tokens import count_tokens
+from graphmem.domain.token_counts import count_tokens
 from graphmem.errors import InvalidInput
 from tests.context.conftest import ContextHarness
 

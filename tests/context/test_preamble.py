@@ -14,7 +14,7 @@ from graphmem.context.preamble import (
     ensure_question_fits,
     pack_preamble,
 )
-from graphmem.domain.tokens import count_tokens
+from graphmem.domain.token_counts import count_tokens
 from graphmem.errors import InvalidInput
 
 

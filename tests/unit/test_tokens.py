@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphmem.domain.tokens import count_tokens, truncate_to_tokens
+from graphmem.domain.token_counts import count_tokens, truncate_to_tokens
 
 
 @pytest.mark.req("TRUE-12")
@@ -60,7 +60,7 @@ def refuse(*_):
 socket.socket.connect = socket.getaddrinfo = refuse
 for name in ("sentence_transformers", "transformers", "torch", "tokenizers", "tiktoken"):
     sys.modules[name] = None
-from graphmem.domain.tokens import count_tokens
+from graphmem.domain.token_counts import count_tokens
 print(count_tokens("tiktoken is great!"))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
