@@ -8,17 +8,9 @@ import pytest
 
 from evaluation.cases import EvaluationCase, load_cases, matches_any
 from evaluation.date_mentions import mentions_date
-from evaluation.score import (
-    BatchOutcome,
-    CaseResult,
-    CaseScore,
-    Ratio,
-    ScoredMemory,
-    metrics_by_tag,
-    score_case,
-    sum_metrics,
-    summarize_costs,
-)
+from evaluation.metrics import Ratio
+from evaluation.results import BatchOutcome, CaseResult, ScoredMemory, summarize_costs
+from evaluation.score import CaseScore, metrics_by_tag, score_case, sum_metrics
 
 HOME = {
     "any": ["lives leipzig"],
