@@ -239,10 +239,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = [SuiteScore.of(name, cases, scores) for name, cases in suites.items() if cases]
     print(render_markdown(results, details=False))
     print("\n".join(f"Written: {path}" for path in write_report(results, options.out)))
-    return _exit_status(results)
+    return exit_status(results)
 
 
-def _exit_status(suites: Sequence[SuiteScore]) -> int:
+def exit_status(suites: Sequence[SuiteScore]) -> int:
+    """Return 1 when a batch could not be extracted from or nothing is recorded, and say so on stderr."""
     scores = [score for suite in suites for score in suite.scores]
     missing = sum(len(suite.not_recorded) for suite in suites)
     if missing:
