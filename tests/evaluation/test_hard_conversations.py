@@ -20,8 +20,7 @@ from graphmem.domain.session import MessageRole
 CASES = {case.id: case for case in load_cases(HARD_CONVERSATIONS)}
 
 CAREFUL_ANSWERS = Path(__file__).with_name("careful_answers.jsonl")
-"""For each hard case: what a careful reader saves, what becomes of the stored memories, and single memories that are right
-(`also`) or wrong."""
+"""For each hard case: what a careful reader saves, what becomes of the stored memories, and more right and wrong ones."""
 
 ANSWERS: dict[str, dict[str, Any]] = {
     answer["id"]: answer for answer in map(json.loads, CAREFUL_ANSWERS.read_text("utf-8").splitlines())
