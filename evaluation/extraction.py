@@ -85,13 +85,12 @@ async def run_case(services: Services, owner: Owner, case: EvaluationCase, timer
 
 async def save_stored(services: Services, owner: Owner, case: EvaluationCase) -> list[str]:
     """Save the memories that a case starts with and return their ids, in order."""
-    ids = []
-    for stored in case.stored:
-        [result] = await services.memories.save(owner, [stored.memory])
-        if result.memory is None:
-            raise ConfigurationError(f"A stored memory of {case.id} was refused: {result.reason}")
-        ids.append(result.memory.id)
-    return ids
+    if not case.stored:
+        return []
+    results = await services.memories.save(owner, [stored.memory for stored in case.stored])
+    if refused := [result.reason for result in results if result.memory is None]:
+        raise ConfigurationError(f"A stored memory of {case.id} was refused: {refused[0]}")
+    return [result.memory.id for result in results if result.memory]
 
 
 def case_zone(case: EvaluationCase) -> tzinfo:
