@@ -1,7 +1,8 @@
 """The conversations of the evaluation and what is expected of each.
 
 An expectation names words. A text matches a pattern such as `"moved leipzig"` when each word of the pattern begins a
-word of the text, in any order, whatever case and accents; of several patterns one is enough.
+word of the text, in any order, whatever case and accents; of several patterns one is enough. Chinese and Japanese are
+written without spaces, so that a word in their characters may stand anywhere.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ import re
 import unicodedata
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.memory import MemoryType
+from evaluation.languages import CJK_CHARACTERS, Language
+from graphmem.domain.memory import MemoryIn, MemoryType
 from graphmem.domain.session import MessageIn, TimeZoneName
 
 CONVERSATIONS = Path(__file__).with_name("conversations.jsonl")
-"""The cases, as JSONL."""
+"""The cases with one difficulty each, as JSONL."""
+
+HARD_CONVERSATIONS = Path(__file__).with_name("hard_conversations.jsonl")
+"""The hard cases, as JSONL."""
 
 Patterns = Annotated[list[str], Field(min_length=1)]
 """Patterns of which a text must match one."""
@@ -50,8 +55,10 @@ class RequiredMemory(ExpectedStatement):
     """A statement that must be saved.
 
     `subject`, `object` and `entities` are patterns of names (`|` between alternatives; `user` is the user), `type` the
-    types that are right. `valid_at` and `invalid_at` are the beginnings of local dates; `on` is a date that the
-    sentence may name instead. `current` false: it must have ended; null: either is right.
+    types that are right. `valid_at` and `invalid_at` are the beginnings of local dates; `on` is a date, or an ISO week
+    such as `2025-W48`, that the sentence may name instead; `|` stands between alternatives. `current` false: it must
+    have ended; null: either is right. `domain` is a pattern of its domain, `language` what it must be written in.
+    `referent` tells people of one name apart: statements with one referent are about one entity, with two about two.
     """
 
     subject: str | None = None
@@ -62,6 +69,9 @@ class RequiredMemory(ExpectedStatement):
     invalid_at: str | None = None
     on: str | None = None
     current: bool | None = True
+    domain: str | None = None
+    language: Language | None = None
+    referent: str | None = None
 
 
 class ForbiddenMemory(ExpectedStatement):
@@ -77,22 +87,49 @@ class ExpectedSupersession(_StrictModel):
     new: list[str] = Field(default_factory=list)
 
 
+class StoredMemory(_StrictModel):
+    """A memory that is saved before the first message, and what must become of it.
+
+    `stays`: it holds on. `ends`: it is superseded, taken back or given an end. `reinforced`: it is said again, which
+    must strengthen it and add no second memory. `since` and `until` are its dates afterwards, and `referent` whom it is
+    about, as in `RequiredMemory`. A current memory that matches `restated` says the same or more, and may replace it.
+    """
+
+    memory: MemoryIn
+    then: Literal["stays", "ends", "reinforced"]
+    since: str | None = None
+    until: str | None = None
+    referent: str | None = None
+    restated: list[str] = Field(default_factory=list)
+
+
 class CaseExpectations(_StrictModel):
-    """What a careful reader expects; `allowed` are further true statements, which need not be saved."""
+    """What a careful reader expects.
+
+    `allowed` are further true statements, which need not be saved; `no_entities` patterns of names that nothing may
+    have, such as conditions and phrases.
+    """
 
     keep: list[RequiredMemory] = Field(default_factory=list)
     allowed: list[ExpectedStatement] = Field(default_factory=list)
     drop: list[ForbiddenMemory] = Field(default_factory=list)
     supersedes: list[ExpectedSupersession] = Field(default_factory=list)
+    no_entities: list[str] = Field(default_factory=list)
     skip: bool = False
 
 
 class EvaluationCase(_StrictModel):
-    """One conversation of one user; without `timezone` its dates are in the offset of its messages."""
+    """One conversation of one user; without `timezone` its dates are in the offset of its messages.
+
+    `user_names` are the names of the user's own entity, of which there must be one; without them, those on the user's
+    lines are taken for it.
+    """
 
     id: str
     tags: list[str] = Field(min_length=1)
     timezone: TimeZoneName | None = None
+    user_names: list[str] = Field(default_factory=list)
+    stored: list[StoredMemory] = Field(default_factory=list)
     sessions: list[SessionBatch] = Field(min_length=1)
     expected: CaseExpectations
 
@@ -117,4 +154,6 @@ def matches_any(text: str, patterns: list[str]) -> bool:
 
 
 def _starts_a_word(word: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}", text) is not None
+    if re.match(f"[{CJK_CHARACTERS}]", word):
+        return word in text
+    return re.search(rf"(?<![^\W{CJK_CHARACTERS}]){re.escape(word)}", text) is not None

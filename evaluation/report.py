@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from evaluation.score import METRIC_NAMES, CaseScore, Metrics, Ratio, metrics_by_tag, sum_metrics, summarize_costs
+from evaluation.cases import EvaluationCase
+from evaluation.metrics import METRIC_NAMES, Metrics, Ratio
+from evaluation.results import summarize_costs
+from evaluation.score import CaseScore, metrics_by_tag, sum_metrics
 
 TARGETS = {
     "precision": "≥ 95 %",
@@ -16,19 +19,46 @@ TARGETS = {
     "dates": "≥ 95 %",
     "wrong_supersessions": "≤ 1 %",
     "missed_supersessions": "≤ 5 %",
+    "forbidden": "0 %",
 }
 """The targets of the metrics that have one."""
 
 
-def render_markdown(scores: Sequence[CaseScore], *, details: bool = True) -> str:
-    """Return the tables; with `details` also the cases that differ from what is expected."""
+@dataclass(frozen=True, slots=True)
+class SuiteScore:
+    """The scores of one file of cases, and the ids of those that could not be replayed."""
+
+    name: str
+    scores: Sequence[CaseScore]
+    not_recorded: Sequence[str]
+
+    @classmethod
+    def of(cls, name: str, cases: Sequence[EvaluationCase], scores: Sequence[CaseScore]) -> Self:
+        """Return the suite of some cases, of which the scores are looked up."""
+        by_id = {score.case.id: score for score in scores}
+        found = [by_id[case.id] for case in cases if case.id in by_id]
+        return cls(name, found, [case.id for case in cases if case.id not in by_id])
+
+
+def render_markdown(suites: Sequence[SuiteScore], *, details: bool = True) -> str:
+    """Return the tables of each suite; with `details` also the cases that differ from what is expected."""
+    return "\n".join(["# Extraction", *("\n".join(["", *_suite_lines(suite, details)]) for suite in suites)]) + "\n"
+
+
+def _suite_lines(suite: SuiteScore, details: bool) -> list[str]:
+    scores = suite.scores
     figures = sum_metrics(scores)
     cost = summarize_costs([batch for score in scores for batch in score.result.batches])
     overhead = f"{cost.overhead_p50_ms:.0f} ms" if cost.overhead_p50_ms is not None else "not measured"
     lines = [
-        "# Extraction",
+        f"## {suite.name.capitalize()}",
         "",
-        f"{len(scores)} conversations, {cost.batches} batches, {cost.skipped} skipped, {cost.failed} failed.",
+        f"{len(scores)} cases, {cost.batches} batches, {cost.skipped} skipped, {cost.failed} failed; "
+        f"not recorded: {len(suite.not_recorded)}.",
+    ]
+    if not scores:
+        return lines
+    lines += [
         "",
         "| measure | value | of | target |",
         "|---|---:|---:|---|",
@@ -42,25 +72,32 @@ def render_markdown(scores: Sequence[CaseScore], *, details: bool = True) -> str
         f"| overhead outside model and embedding, p50 a batch | {overhead} | {cost.batches} | ≤ 60 ms |",
     ]
     if details:
-        lines += ["", "## By tag", "", *_tag_table(scores), "", "## Cases that differ", "", *_differing_cases(scores)]
-    return "\n".join(lines) + "\n"
+        lines += ["", "### By tag", "", *_tag_table(scores), "", "### Cases that differ", "", *_differing_cases(scores)]
+        lines += ["", "### Not recorded", "", ", ".join(suite.not_recorded) or "none"]
+    return lines
 
 
-def write_report(scores: Sequence[CaseScore], folder: Path) -> list[Path]:
+def write_report(suites: Sequence[SuiteScore], folder: Path) -> list[Path]:
     """Write `extraction.md` and `extraction.json` into a folder and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / "extraction.md", folder / "extraction.json"]
-    paths[0].write_text(render_markdown(scores), "utf-8")
-    paths[1].write_text(json.dumps(to_json(scores), ensure_ascii=False, indent=1) + "\n", "utf-8")
+    paths[0].write_text(render_markdown(suites), "utf-8")
+    paths[1].write_text(json.dumps(to_json(suites), ensure_ascii=False, indent=1) + "\n", "utf-8")
     return paths
 
 
-def to_json(scores: Sequence[CaseScore]) -> dict[str, Any]:
-    """Return a run as JSON: metrics of all cases and by tag, costs, and each case with its memories."""
+def to_json(suites: Sequence[SuiteScore]) -> dict[str, Any]:
+    """Return a run as JSON, by suite: metrics of all cases and by tag, costs, and each case with its memories."""
+    return {suite.name: _suite_json(suite) for suite in suites}
+
+
+def _suite_json(suite: SuiteScore) -> dict[str, Any]:
+    scores = suite.scores
     return {
         "figures": _metrics_json(sum_metrics(scores)),
         "costs": asdict(summarize_costs([batch for score in scores for batch in score.result.batches])),
         "tags": {tag: _metrics_json(figures) for tag, figures in metrics_by_tag(scores).items()},
+        "not_recorded": list(suite.not_recorded),
         "cases": [
             {
                 "id": score.case.id,

@@ -2,109 +2,31 @@
 
 - precision: saved memories that match `keep` or `allowed` and no `drop`, of all saved ones;
 - recall: `keep` entries that a saved memory matches, of all entries;
-- entities: correct subjects, objects and other names, of those that the matched `keep` entries name;
+- entities: correct subjects, objects and other names, of those that the matched `keep` entries name; no entity with a
+  name of `no_entities`; people of one name told apart; one entity for the user;
 - dates: the same for `valid_at`, `invalid_at` and `on`; types likewise;
 - missed supersessions: expected changes whose old memory was saved and did not end, of those whose old one was saved;
-- wrong supersessions: memories that ended although they are true and no current one says the same, of all that ended.
+- wrong supersessions: memories that ended although they are true and no current one says the same, of all that ended;
+- forbidden: `drop` entries that a saved memory matches, of all entries;
+- reinforcements: stored memories that were strengthened when said again, of those that were;
+- languages and domains: correct ones, of those that the matched `keep` entries name.
+
+Memories that were stored before the first message count for none of precision, recall and forbidden; `stored_fate`
+compares them with what must become of them.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from evaluation.cases import EvaluationCase, ExpectedStatement, ExpectedSupersession, RequiredMemory, matches_any
-from evaluation.date_mentions import mentions_date
-
-USER = "user"
-"""The name of the user's own entity in expectations."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredMemory:
-    """A memory at the end of a case, with the names of its entities and local dates.
-
-    `replaced` marks a memory that another one superseded or the user took back, `taken_back` the latter alone.
-    """
-
-    id: str
-    content: str
-    type: str
-    subject: str
-    object: str | None = None
-    entities: tuple[str, ...] = ()
-    valid_at: str | None = None
-    invalid_at: str | None = None
-    current: bool = True
-    replaced: bool = False
-    taken_back: bool = False
-
-    @property
-    def text(self) -> str:
-        """Content and names."""
-        return " · ".join([self.content, self.subject, self.object or "", *self.entities])
-
-
-@dataclass(frozen=True, slots=True)
-class BatchOutcome:
-    """The cost of one batch; `overhead_ms` is the job's time outside model and embedder, where it was measured."""
-
-    status: str
-    calls: int
-    overhead_ms: float | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CaseResult:
-    """The memories of a case at its end, and its batches."""
-
-    kept: Sequence[ScoredMemory]
-    batches: Sequence[BatchOutcome] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A share; the sum of two is the share of both together."""
-
-    part: int = 0
-    whole: int = 0
-
-    def __add__(self, other: Ratio) -> Ratio:
-        return Ratio(self.part + other.part, self.whole + other.whole)
-
-    @property
-    def value(self) -> float | None:
-        """The quotient; None where `whole` is 0."""
-        return self.part / self.whole if self.whole else None
-
-
-def ratio(checks: Iterable[bool]) -> Ratio:
-    """Return the share of the checks that are true."""
-    results = list(checks)
-    return Ratio(sum(results), len(results))
-
-
-@dataclass(frozen=True, slots=True)
-class Metrics:
-    """The metrics of one case, or of several together."""
-
-    precision: Ratio = field(default_factory=Ratio)
-    recall: Ratio = field(default_factory=Ratio)
-    entities: Ratio = field(default_factory=Ratio)
-    dates: Ratio = field(default_factory=Ratio)
-    types: Ratio = field(default_factory=Ratio)
-    wrong_supersessions: Ratio = field(default_factory=Ratio)
-    missed_supersessions: Ratio = field(default_factory=Ratio)
-    skips: Ratio = field(default_factory=Ratio)
-
-    def __add__(self, other: Metrics) -> Metrics:
-        return Metrics(**{name: getattr(self, name) + getattr(other, name) for name in METRIC_NAMES})
-
-
-METRIC_NAMES = tuple(Metrics.__dataclass_fields__)
-"""Names of the metrics, in the order of a report."""
+from evaluation.date_mentions import falls_on, mentions_date
+from evaluation.identity import check_names, check_referents
+from evaluation.languages import is_written_in
+from evaluation.metrics import Metrics, Ratio, ratio
+from evaluation.results import USER, CaseResult, ScoredMemory
+from evaluation.stored_fate import has_ended, is_lost, is_reinforced
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,38 +42,26 @@ class CaseScore:
 
 def score_case(case: EvaluationCase, result: CaseResult) -> CaseScore:
     """Compare the memories of a case with what is expected."""
-    expected = case.expected
-    missed: list[str] = []
-    wrong: list[str] = []
-    good = [_is_expected(case, memory, wrong) for memory in result.kept]
-    entities, dates, types, met = Ratio(), Ratio(), Ratio(), []
-    for keep in expected.keep:
-        found = _best_match(keep, result.kept)
-        met.append(found is not None)
-        if found is None:
-            missed.append(f"not kept: {keep.any[0]}")
-            continue
-        entities += _record_failures(_entity_checks(keep, found), found, wrong)
-        dates += _record_failures(_date_checks(keep, found), found, wrong)
-        types += _record_failures({"type": found.type in keep.type} if keep.type else {}, found, wrong)
-    ended = [memory for memory in result.kept if memory.replaced]
-    lost = [memory for memory in ended if _is_wrongly_ended(case, memory, result.kept)]
-    wrong += [f"ended although it holds: {memory.content}" for memory in lost]
-    changes = [change for change in expected.supersedes if _matching(change.old, result.kept)]
-    open_changes = [change for change in changes if not _is_superseded(change, result.kept)]
-    missed += [f"not ended: {change.old[0]}" for change in open_changes]
-    skipped = all(batch.status == "skipped" for batch in result.batches)
-    figures = Metrics(
-        precision=ratio(good),
-        recall=ratio(met),
-        entities=entities,
-        dates=dates,
-        types=types,
-        wrong_supersessions=Ratio(len(lost), len(ended)),
-        missed_supersessions=Ratio(len(open_changes), len(changes)),
-        skips=ratio([skipped] if expected.skip else []),
+    notes = _Notes()
+    saved = [memory for memory in result.kept if memory.stored is None]
+    matches = [_best_match(keep, saved) for keep in case.expected.keep]
+    identity_checks = {**check_names(case, result), **check_referents(case, result.kept, matches)}
+    metrics = (
+        _score_saved(case, saved, matches, notes)
+        + _score_endings(case, result.kept, notes)
+        + _score_stored(case, result.kept, notes)
+        + Metrics(entities=_record(identity_checks, "", notes))
     )
-    return CaseScore(case, result, figures, missed, wrong)
+    if case.expected.skip:
+        skipped = all(batch.status == "skipped" for batch in result.batches)
+        metrics += Metrics(skips=ratio([skipped]))
+    return CaseScore(case, result, metrics, notes.missed, notes.wrong)
+
+
+@dataclass(frozen=True, slots=True)
+class _Notes:
+    missed: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
 
 
 def sum_metrics(scores: Iterable[CaseScore]) -> Metrics:
@@ -165,49 +75,47 @@ def metrics_by_tag(scores: Sequence[CaseScore]) -> dict[str, Metrics]:
     return {tag: sum_metrics(score for score in scores if tag in score.case.tags) for tag in tags}
 
 
-@dataclass(frozen=True, slots=True)
-class CostSummary:
-    """Calls and overhead over all batches; times in milliseconds."""
-
-    batches: int
-    skipped: int
-    failed: int
-    most_calls: int
-    most_calls_on_skip: int
-    mean_calls: float
-    overhead_p50_ms: float | None
+# What was saved
 
 
-def summarize_costs(batches: Sequence[BatchOutcome]) -> CostSummary:
-    """Return the costs of all batches together."""
-    overheads = [batch.overhead_ms for batch in batches if batch.overhead_ms is not None]
-    skipped = [batch for batch in batches if batch.status == "skipped"]
-    return CostSummary(
-        batches=len(batches),
-        skipped=len(skipped),
-        failed=sum(batch.error is not None for batch in batches),
-        most_calls=max((batch.calls for batch in batches), default=0),
-        most_calls_on_skip=max((batch.calls for batch in skipped), default=0),
-        mean_calls=statistics.fmean([batch.calls for batch in batches]) if batches else 0.0,
-        overhead_p50_ms=statistics.median(overheads) if overheads else None,
+def _score_saved(
+    case: EvaluationCase, saved: Sequence[ScoredMemory], matches: Sequence[ScoredMemory | None], notes: _Notes
+) -> Metrics:
+    drops = case.expected.drop
+    violated = [any(not memory.taken_back and drop.matches(memory.text) for memory in saved) for drop in drops]
+    metrics = Metrics(
+        precision=ratio([_is_expected(case, memory, notes) for memory in saved]), forbidden=ratio(violated)
     )
+    for keep, found in zip(case.expected.keep, matches, strict=True):
+        metrics += Metrics(recall=ratio([found is not None]))
+        if found is None:
+            notes.missed.append(f"not kept: {keep.any[0]}")
+            continue
+        described = f": {_describe(found)}"
+        metrics += Metrics(
+            entities=_record(_entity_checks(keep, found), described, notes),
+            dates=_record(_date_checks(keep, found), described, notes),
+            types=_record({"type": found.type in keep.type} if keep.type else {}, described, notes),
+            languages=_record(_language_check(keep, found), described, notes),
+            domains=_record(_domain_check(keep, found), described, notes),
+        )
+    return metrics
 
 
-# One memory
-
-
-def _is_expected(case: EvaluationCase, memory: ScoredMemory, wrong: list[str]) -> bool:
+def _is_expected(case: EvaluationCase, memory: ScoredMemory, notes: _Notes) -> bool:
     expected = case.expected
     for drop in expected.drop:
         if not memory.taken_back and drop.matches(memory.text):
-            wrong.append(f"must not be kept ({drop.why}): {memory.content}")
+            notes.wrong.append(f"must not be kept ({drop.why}): {memory.content}")
             return False
     statements: list[ExpectedStatement] = [*expected.keep, *expected.allowed]
+    restated = [pattern for stored in case.stored for pattern in stored.restated]
     if any(statement.matches(memory.text) for statement in statements) or any(
-        matches_any(memory.text, [*change.old, *change.new]) for change in expected.supersedes
+        matches_any(memory.text, patterns)
+        for patterns in (restated, *([*change.old, *change.new] for change in expected.supersedes))
     ):
         return True
-    wrong.append(f"not expected: {memory.content}")
+    notes.wrong.append(f"not expected: {memory.content}")
     return False
 
 
@@ -220,7 +128,12 @@ def _best_match(keep: RequiredMemory, kept: Sequence[ScoredMemory]) -> ScoredMem
     ]
 
     def passed(memory: ScoredMemory) -> int:
-        checks = {**_entity_checks(keep, memory), **_date_checks(keep, memory)}
+        checks = {
+            **_entity_checks(keep, memory),
+            **_date_checks(keep, memory),
+            **_language_check(keep, memory),
+            **_domain_check(keep, memory),
+        }
         return sum(checks.values()) + (not keep.type or memory.type in keep.type)
 
     return max(matching, key=passed, default=None)
@@ -239,25 +152,33 @@ def _entity_checks(keep: RequiredMemory, memory: ScoredMemory) -> dict[str, bool
 
 
 def _is_called(name: str, pattern: str) -> bool:
-    if USER in (name, pattern):
-        return name == pattern
-    return matches_any(name, pattern.split("|"))
+    alternatives = pattern.split("|")
+    if name == USER:
+        return USER in alternatives
+    return matches_any(name, [alternative for alternative in alternatives if alternative != USER])
 
 
 def _date_checks(keep: RequiredMemory, memory: ScoredMemory) -> dict[str, bool]:
     checks: dict[str, bool] = {}
     if keep.valid_at:
-        checks[f"since {keep.valid_at}"] = (memory.valid_at or "").startswith(keep.valid_at)
+        checks[f"since {keep.valid_at}"] = falls_on(memory.valid_at, keep.valid_at)
     if keep.invalid_at:
-        checks[f"until {keep.invalid_at}"] = (memory.invalid_at or "").startswith(keep.invalid_at)
+        checks[f"until {keep.invalid_at}"] = falls_on(memory.invalid_at, keep.invalid_at)
     if keep.on:
-        starts = (memory.valid_at or "").startswith(keep.on)
-        checks[f"on {keep.on}"] = starts or mentions_date(memory.content, keep.on)
+        checks[f"on {keep.on}"] = falls_on(memory.valid_at, keep.on) or mentions_date(memory.content, keep.on)
     return checks
 
 
-def _record_failures(checks: dict[str, bool], memory: ScoredMemory, wrong: list[str]) -> Ratio:
-    wrong += [f"not {check}: {_describe(memory)}" for check, passed in checks.items() if not passed]
+def _language_check(keep: RequiredMemory, memory: ScoredMemory) -> dict[str, bool]:
+    return {f"in {keep.language}": is_written_in(memory.content, keep.language)} if keep.language else {}
+
+
+def _domain_check(keep: RequiredMemory, memory: ScoredMemory) -> dict[str, bool]:
+    return {f"domain {keep.domain}": _is_called(memory.domain or "", keep.domain)} if keep.domain else {}
+
+
+def _record(checks: dict[str, bool], described: str, notes: _Notes) -> Ratio:
+    notes.wrong.extend(f"not {check}{described}" for check, passed in checks.items() if not passed)
     return ratio(checks.values())
 
 
@@ -267,6 +188,50 @@ def _describe(memory: ScoredMemory) -> str:
 
 
 # What ended
+
+
+def _score_endings(case: EvaluationCase, kept: Sequence[ScoredMemory], notes: _Notes) -> Metrics:
+    """Score the supersessions that are expected by their words."""
+    ended = [memory for memory in kept if memory.replaced and memory.stored is None]
+    lost = [memory for memory in ended if _is_wrongly_ended(case, memory, kept)]
+    notes.wrong.extend(f"ended although it holds: {memory.content}" for memory in lost)
+    changes = [change for change in case.expected.supersedes if _matching(change.old, kept)]
+    open_changes = [change for change in changes if not _is_superseded(change, kept)]
+    notes.missed.extend(f"not ended: {change.old[0]}" for change in open_changes)
+    return Metrics(
+        wrong_supersessions=Ratio(len(lost), len(ended)), missed_supersessions=Ratio(len(open_changes), len(changes))
+    )
+
+
+def _score_stored(case: EvaluationCase, kept: Sequence[ScoredMemory], notes: _Notes) -> Metrics:
+    """Score what became of the memories that were stored before the first message."""
+    metrics = Metrics()
+    for memory in kept:
+        if memory.stored is None:
+            continue
+        stored = case.stored[memory.stored]
+        ended = has_ended(stored, memory)
+        dates = {
+            f"{word} {date}": falls_on(moment, date)
+            for word, date, moment in (
+                ("since", stored.since, memory.valid_at),
+                ("until", stored.until, memory.invalid_at),
+            )
+            if date
+        }
+        metrics += Metrics(dates=_record(dates, f": {_describe(memory)}", notes))
+        if stored.then == "ends":
+            metrics += Metrics(missed_supersessions=ratio([not ended]), wrong_supersessions=Ratio(0, int(ended)))
+            notes.missed.extend([] if ended else [f"not ended: {memory.content}"])
+            continue
+        lost = is_lost(stored, memory, kept)
+        metrics += Metrics(wrong_supersessions=Ratio(int(lost), int(ended)))
+        notes.wrong.extend([f"ended although it holds: {memory.content}"] if lost else [])
+        if stored.then == "reinforced":
+            reinforced = is_reinforced(stored, memory, kept)
+            metrics += Metrics(reinforcements=ratio([reinforced]))
+            notes.missed.extend([] if reinforced else [f"not reinforced: {memory.content}"])
+    return metrics
 
 
 def _matching(patterns: list[str], kept: Sequence[ScoredMemory]) -> list[ScoredMemory]:

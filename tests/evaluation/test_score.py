@@ -7,18 +7,10 @@ from typing import Any
 import pytest
 
 from evaluation.cases import EvaluationCase, load_cases, matches_any
-from evaluation.date_mentions import mentions_date
-from evaluation.score import (
-    BatchOutcome,
-    CaseResult,
-    CaseScore,
-    Ratio,
-    ScoredMemory,
-    metrics_by_tag,
-    score_case,
-    sum_metrics,
-    summarize_costs,
-)
+from evaluation.date_mentions import falls_on, mentions_date
+from evaluation.metrics import Ratio
+from evaluation.results import BatchOutcome, CaseResult, ScoredMemory, summarize_costs
+from evaluation.score import CaseScore, metrics_by_tag, score_case, sum_metrics
 
 HOME = {
     "any": ["lives leipzig"],
@@ -31,10 +23,13 @@ FORMER = {"any": ["lives hamburg"], "valid_at": "2019", "current": False}
 LEFT = [{"old": ["lives hamburg"], "new": ["leipzig"]}]
 
 
-def case(tags: tuple[str, ...] = ("move",), **expected: Any) -> EvaluationCase:
+def case(
+    tags: tuple[str, ...] = ("move",), *, stored: Any = (), user_names: Any = (), **expected: Any
+) -> EvaluationCase:
     message = {"role": "user", "content": "Hello"}
     sessions = [{"session_id": "s1", "messages": [message]}]
-    return EvaluationCase.model_validate({"id": "case-01", "tags": tags, "sessions": sessions, "expected": expected})
+    given = {"stored": stored, "user_names": user_names, "sessions": sessions, "expected": expected}
+    return EvaluationCase.model_validate({"id": "case-01", "tags": tags, **given})
 
 
 def saved(content: str, **fields: Any) -> ScoredMemory:
@@ -57,6 +52,9 @@ def score_memories(case: EvaluationCase, *memories: ScoredMemory, batches: tuple
         ("Ida is a person", "son", False),
         ("Ida is a vegan", "vegan cook", False),
         ("Ida does not smoke", "not smok", True),
+        ("健太は京都に住んでいる。", "京都 住", True),
+        ("志远住在Leipzig附近", "leipzig 住", True),
+        ("健太は大阪に住んでいる。", "京都", False),
     ],
 )
 def test_a_pattern_matches_word_prefixes_in_any_order(text: str, pattern: str, met: bool) -> None:
@@ -74,10 +72,29 @@ def test_a_pattern_matches_word_prefixes_in_any_order(text: str, pattern: str, m
         ("on 2025-06-20 at noon", "2025-06-20"),
         ("in juillet 2025", "2025-07"),
         ("since 2019", "2019"),
+        ("from 14 to 20 June 2025", "2025-06-14"),
+        ("vom 14. bis 20. Juni 2025", "2025-06-14"),
+        ("June 14–20, 2025", "2025-06-20"),
+        ("em 4 de agosto de 2025", "2025-08-04"),
+        ("2025年6月20日に", "2025-06-20"),
+        ("12月20号", "2025-12-20"),
+        ("2025年7月から", "2025-07"),
+        ("in calendar week 48 of 2025", "2025-W48"),
+        ("in KW 48", "2025-W48"),
+        ("第48周", "2025-W48"),
+        ("on 26 November 2025", "2025-W48"),
+        ("on 1 July 2025", "2025-06-30|2025-07-01"),
     ],
 )
 def test_a_date_is_found_as_people_write_it(sentence: str, date: str) -> None:
     assert mentions_date(sentence, date)
+
+
+def test_a_week_has_seven_days() -> None:
+    days = [f"2025-11-{day}T09:00" for day in range(23, 31)]
+    assert [falls_on(day, "2025-W48") for day in days] == [False] + 7 * [True]
+    assert not falls_on(None, "2025-W48")
+    assert not mentions_date("on 1 December 2025, in week 4", "2025-W48")
 
 
 @pytest.mark.parametrize("sentence", ["due on 12 June 2025", "due on 2 May 2025", "due on 20 July 2025", "room 2"])
@@ -171,6 +188,75 @@ def test_a_retracted_memory_is_neither_forbidden_nor_required() -> None:
     example = case(keep=[{"any": ["vinyl"], "current": None}], drop=[{"any": ["records"], "why": "taken back"}])
     score = score_memories(example, ended("Ida collects vinyl records", taken_back=True))
     assert (score.metrics.recall, score.metrics.precision) == (Ratio(0, 1), Ratio(1, 1))
+
+
+STAY = {"memory": {"content": "Ida plays chess"}, "then": "stays", "restated": ["chess"]}
+AGAIN = {**STAY, "then": "reinforced"}
+OVER = {"memory": {"content": "Ida lives in Rome"}, "then": "ends", "until": "2025-05-01"}
+
+
+def test_stored_memories_are_scored_by_what_must_become_of_them() -> None:
+    example = case(stored=[OVER, STAY])
+    rome, chess = saved("Ida lives in Rome", stored=0), saved("Ida plays chess", stored=1)
+    idle = score_memories(example, rome, chess).metrics
+    assert (idle.missed_supersessions, idle.wrong_supersessions) == (Ratio(1, 1), Ratio())
+    left = ended("Ida lives in Rome", stored=0, invalid_at="2025-05-01T00:00")
+    done = score_memories(example, left, chess).metrics
+    assert (done.missed_supersessions, done.wrong_supersessions, done.dates) == (Ratio(0, 1), Ratio(0, 1), Ratio(1, 1))
+    lost = score_memories(example, left, ended("Ida plays chess", stored=1)).metrics
+    assert lost.wrong_supersessions == Ratio(1, 2)
+    assert done.precision == done.recall == Ratio(), "what was there before was not saved from the conversation"
+
+
+def test_a_stored_memory_may_be_replaced_by_one_that_says_more() -> None:
+    example = case(stored=[STAY])
+    better = score_memories(example, ended("Ida plays chess", stored=0), saved("Ida plays chess at a club"))
+    assert (better.metrics.wrong_supersessions, better.metrics.precision) == (Ratio(0, 1), Ratio(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("memories", "reinforced"),
+    [
+        ([saved("Ida plays chess", stored=0, reinforced=True)], 1),
+        ([saved("Ida plays chess", stored=0)], 0),
+        ([saved("Ida plays chess", stored=0, reinforced=True), saved("Ida is a chess player")], 0),
+        ([ended("Ida plays chess", stored=0), saved("Ida plays chess at a club")], 1),
+    ],
+)
+def test_what_is_said_again_is_strengthened_and_not_doubled(memories: list[ScoredMemory], reinforced: int) -> None:
+    metrics = score_memories(case(stored=[AGAIN]), *memories).metrics
+    assert metrics.reinforcements == Ratio(reinforced, 1)
+
+
+def test_people_of_one_name_are_told_apart() -> None:
+    sister = {"any": ["sister"], "referent": "sister"}
+    colleague = {"any": ["colleague"], "referent": "colleague"}
+    example = case(keep=[sister, colleague])
+    texts = ("Ida's sister Anna sings", "Ida's colleague Anna cooks")
+    apart = [saved(text, subject="Anna", subject_id=text) for text in texts]
+    merged = [saved(text, subject="Anna", subject_id="anna") for text in texts]
+    assert score_memories(example, *apart).metrics.entities == Ratio(3, 3)
+    assert score_memories(example, *merged).wrong == ["not sister apart from colleague"]
+
+
+def test_a_condition_is_no_entity_and_the_user_is_one() -> None:
+    example = case(no_entities=["rain"], user_names=["Ida"])
+    result = CaseResult([saved("Ida takes the bus if it rains", entities=("if it rains",))], user_entities=2)
+    assert score_case(example, result).metrics.entities == Ratio(0, 2)
+
+
+def test_language_and_domain_are_counted_apart() -> None:
+    example = case(keep=[{"any": ["roux"], "language": "en", "domain": "cook|food"}])
+    good = score_memories(example, saved("Ida starts every sauce with a roux", domain="cooking")).metrics
+    assert (good.languages, good.domains) == (Ratio(1, 1), Ratio(1, 1))
+    bad = score_memories(example, saved("Ida beginnt jede Sauce mit einer Roux", domain="software")).metrics
+    assert (bad.recall, bad.languages, bad.domains) == (Ratio(1, 1), Ratio(0, 1), Ratio(0, 1))
+
+
+def test_forbidden_statements_are_counted_by_entry() -> None:
+    example = case(drop=[{"any": ["pin"], "why": "a secret"}, {"any": ["card"], "why": "a secret"}])
+    metrics = score_memories(example, saved("Ida's card is blue"), saved("Ida's card is new")).metrics
+    assert (metrics.forbidden, metrics.precision) == (Ratio(1, 2), Ratio(0, 2))
 
 
 def test_a_case_is_skipped_when_all_its_batches_are() -> None:

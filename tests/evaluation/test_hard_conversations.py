@@ -1,0 +1,144 @@
+"""The hard conversations: complete, free of contradictions, and fair to careful answers in other words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from evaluation.cases import CONVERSATIONS, HARD_CONVERSATIONS, EvaluationCase, StoredMemory, load_cases
+from evaluation.extraction import MemoryReader, case_zone, save_stored
+from evaluation.results import USER, BatchOutcome, CaseResult, ScoredMemory
+from evaluation.score import CaseScore, score_case
+from graphmem.bootstrap import Services
+from graphmem.domain.identity import Owner
+from graphmem.domain.session import MessageRole
+
+CASES = {case.id: case for case in load_cases(HARD_CONVERSATIONS)}
+
+CAREFUL_ANSWERS = Path(__file__).with_name("careful_answers.jsonl")
+"""For each hard case: what a careful reader saves, what becomes of stored memories, and more right and wrong ones."""
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    answer["id"]: answer for answer in map(json.loads, CAREFUL_ANSWERS.read_text("utf-8").splitlines())
+}
+ALSO = [(id, right) for id, answer in ANSWERS.items() for right in answer.get("also", [])]
+WRONG = [(id, wrong) for id, answer in ANSWERS.items() for wrong in answer.get("wrong", [])]
+THEMES = {
+    *("namesakes", "organisation", "dates", "week", "midnight", "cancellation", "negation", "advice", "correction"),
+    *("speakers", "other-subject", "thing-to-plan", "stated-end", "partial", "condition", "self-name", "job"),
+    *("mixed-language", "settled-future", "secret", "injection", "pasted", "small-talk", "hypothetical", "hearsay"),
+    *("quantities", "list", "assistant-action", "domain", "programming", "cooking"),
+}
+
+
+def saved_memory(number: int, memory: dict[str, Any]) -> ScoredMemory:
+    fields = {"type": "fact", "subject": USER, **memory, "entities": tuple(memory.get("entities", ()))}
+    ended = not fields.get("current", True) and not fields.get("invalid_at")
+    return ScoredMemory(id=str(number), **{"subject_id": fields["subject"], "replaced": ended, **fields})
+
+
+def stored_memory(case: EvaluationCase, number: int, stored: StoredMemory, answer: dict[str, Any]) -> ScoredMemory:
+    memory, key = stored.memory, str(number)
+    ended = number in answer.get("ended", [])
+    since = memory.valid_at.astimezone(ZoneInfo(case.timezone or "UTC")) if memory.valid_at else None
+    subject = memory.subject.name if memory.subject else USER
+    return ScoredMemory(
+        id=f"stored {number}",
+        content=memory.content,
+        type=memory.type.value,
+        subject=subject,
+        subject_id=subject,
+        valid_at=since.strftime("%Y-%m-%dT%H:%M") if since else None,
+        invalid_at=answer.get("until", {}).get(key, "2025-06-01T00:00" if ended else None),
+        current=not ended,
+        replaced=ended,
+        stored=number,
+        reinforced=number in answer.get("reinforced", []),
+    )
+
+
+def score_answer(case: EvaluationCase, *more: ScoredMemory) -> CaseScore:
+    answer = ANSWERS[case.id]
+    kept = [saved_memory(number, memory) for number, memory in enumerate(answer["saved"])]
+    kept += [stored_memory(case, number, stored, answer) for number, stored in enumerate(case.stored)]
+    batch = BatchOutcome("skipped" if case.expected.skip else "succeeded", 1)
+    return score_case(case, CaseResult([*kept, *more], [batch]))
+
+
+def test_the_hard_conversations_are_many_distinct_and_of_every_theme() -> None:
+    assert len(CASES) == len(load_cases(HARD_CONVERSATIONS)) >= 50
+    assert not CASES.keys() & {case.id for case in load_cases(CONVERSATIONS)}
+    tags = {tag for case in CASES.values() for tag in case.tags}
+    assert tags >= THEMES
+    assert tags >= {"english", "german", "spanish", "french", "italian", "portuguese", "japanese", "chinese"}
+    texts = [message.content for case in CASES.values() for batch in case.sessions for message in batch.messages]
+    spoken = [text for text in texts if len(text) > 60]
+    assert len(set(spoken)) == len(spoken)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.id)
+def test_a_hard_conversation_has_times_in_order_and_expects_something(case: EvaluationCase) -> None:
+    messages = [message for batch in case.sessions for message in batch.messages]
+    times = [message.timestamp for message in messages if message.timestamp]
+    assert len(times) == len(messages)
+    assert times == sorted(times)
+    assert messages[0].role is MessageRole.USER
+    expected = case.expected
+    assert expected.keep or expected.skip
+    assert not (expected.skip and (expected.keep or expected.supersedes))
+    assert all(drop.matches(text) for drop in expected.drop for text in drop.any[:1])
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.id)
+def test_a_careful_answer_gets_full_marks(case: EvaluationCase) -> None:
+    score = score_answer(case)
+    assert (score.missed, score.wrong) == ([], [])
+
+
+@pytest.mark.parametrize(("id", "right"), ALSO, ids=[right["content"] for _, right in ALSO])
+def test_a_right_memory_in_other_words_counts(id: str, right: dict[str, Any]) -> None:
+    assert score_case(CASES[id], CaseResult([saved_memory(99, right)])).metrics.precision.value == 1
+
+
+@pytest.mark.parametrize(("id", "wrong"), WRONG, ids=[wrong["content"] for _, wrong in WRONG])
+def test_a_wrong_memory_does_not_count(id: str, wrong: dict[str, Any]) -> None:
+    careful, careless = score_answer(CASES[id]), score_answer(CASES[id], saved_memory(99, wrong))
+    assert careless.metrics.precision.part == careful.metrics.precision.part
+    assert careless.wrong
+
+
+@pytest.mark.parametrize("case", [case for case in CASES.values() if case.stored], ids=lambda case: case.id)
+def test_doing_nothing_is_noticed_where_stored_memories_must_end_or_be_strengthened(case: EvaluationCase) -> None:
+    idle = [stored_memory(case, number, stored, {}) for number, stored in enumerate(case.stored)]
+    metrics = score_case(case, CaseResult(idle)).metrics
+    fates = [stored.then for stored in case.stored]
+    assert metrics.missed_supersessions.part == fates.count("ends")
+    assert metrics.reinforcements.whole - metrics.reinforcements.part == fates.count("reinforced")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES.values() if case.stored], ids=lambda case: case.id)
+def test_ending_every_stored_memory_is_noticed_where_one_holds_on(case: EvaluationCase) -> None:
+    everything = {"ended": list(range(len(case.stored)))}
+    ended = [stored_memory(case, number, stored, everything) for number, stored in enumerate(case.stored)]
+    metrics = score_case(case, CaseResult(ended)).metrics
+    assert metrics.wrong_supersessions.part == sum(stored.then != "ends" for stored in case.stored)
+
+
+async def test_the_stored_memories_can_be_saved_and_are_recognised(memory: Services, tenant: str) -> None:
+    case = CASES["hard-38"]
+    owner = Owner(tenant, case.id)
+    ids = await save_stored(memory, owner, case)
+    reader = MemoryReader(case, ids, reinforced=set())
+    [saved] = [reader.to_scored_memory(await memory.memories.get(owner, id)) for id in ids]
+    assert (saved.stored, saved.subject, saved.valid_at, saved.current) == (0, USER, "2022-02-01T00:00", True)
+    assert case_zone(case) == ZoneInfo("America/Denver")
+
+
+async def test_no_stored_memory_is_refused(memory: Services, owner: Owner) -> None:
+    stored = [stored.memory for case in CASES.values() for stored in case.stored]
+    results = await memory.memories.save(owner, stored)
+    assert [result.reason for result in results if result.memory is None] == []
