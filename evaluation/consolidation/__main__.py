@@ -23,7 +23,7 @@ from pydantic import SecretStr
 from evaluation.consolidation.cases import CASES, NIGHT, ConsolidationCase, load_cases
 from evaluation.consolidation.night import DAY, CaseClock, StoredCase, finish_case, run_night, store_case
 from evaluation.consolidation.report import render_markdown, write_report
-from evaluation.consolidation.score import CaseScore, score_case
+from evaluation.consolidation.score import NightScore, score_case
 from evaluation.extraction import settings_for
 from graphmem import eventloop
 from graphmem.bootstrap import Services
@@ -39,7 +39,7 @@ LIVE_CONCURRENCY = 12
 """Users whose nights a live model analyses at the same time."""
 
 
-async def run(cases: Sequence[ConsolidationCase], settings: Settings, *, concurrency: int = 1) -> list[CaseScore]:
+async def run(cases: Sequence[ConsolidationCase], settings: Settings, *, concurrency: int = 1) -> list[NightScore]:
     """Store all cases, run their nights, and score them, in order; each user has a tenant of its own."""
     clock = CaseClock(NIGHT)
     run_id = uuid.uuid4().hex[:8]
@@ -63,7 +63,7 @@ async def _run_nights(stored: Sequence[StoredCase], concurrency: int) -> None:
     await asyncio.gather(*map(run_one, stored))
 
 
-def _print_progress(score: CaseScore) -> CaseScore:
+def _print_progress(score: NightScore) -> NightScore:
     outcome = "failed" if score.outcome.error else "differs" if score.findings.all else "as expected"
     print(f"{score.case.id}: {outcome}", flush=True)
     return score
@@ -121,7 +121,7 @@ def _report_check(cases: Sequence[ConsolidationCase], problems: Sequence[str]) -
     return 1 if problems else 0
 
 
-def _exit_status(scores: Sequence[CaseScore], replay: ReplayServer | None) -> int:
+def _exit_status(scores: Sequence[NightScore], replay: ReplayServer | None) -> int:
     missing = sorted(set(replay.missing)) if replay else []
     if missing:
         print(f"{len(missing)} completions are not recorded: record them with --live.", file=sys.stderr)

@@ -138,7 +138,7 @@ class ExpectedRead(_StrictModel):
         return self
 
 
-class CaseExpectations(_StrictModel):
+class NightExpectations(_StrictModel):
     """What is right for the user; see README.md for how each field is judged."""
 
     merges: list[ExpectedMerge] = Field(default_factory=list)
@@ -166,7 +166,7 @@ class ConsolidationCase(_StrictModel):
     nights: Literal[1, 2] = 1
     entities: dict[str, SeedEntity] = Field(default_factory=dict)
     memories: dict[str, SeedMemory] = Field(min_length=1)
-    expected: CaseExpectations
+    expected: NightExpectations
 
     @property
     def language(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evaluation.consolidation.outcome import CaseOutcome, StoredMemory
+from evaluation.consolidation.outcome import NightOutcome, StoredMemory
 from graphmem.domain.text import name_key
 
 
@@ -16,7 +16,7 @@ class MergedGroup:
     result: StoredMemory | None
 
 
-def find_merged_groups(outcome: CaseOutcome) -> list[MergedGroup]:
+def find_merged_groups(outcome: NightOutcome) -> list[MergedGroup]:
     """Return the sets of memories that the night made one.
 
     Memories are one when a run executed a merge of them, or when one of them names the other as what replaced it.
@@ -47,7 +47,7 @@ def find_merged_groups(outcome: CaseOutcome) -> list[MergedGroup]:
     return sorted(groups, key=lambda group: sorted(group.keys))
 
 
-def find_linked_groups(outcome: CaseOutcome) -> list[frozenset[str]]:
+def find_linked_groups(outcome: NightOutcome) -> list[frozenset[str]]:
     """Return the sets of entities of the case that are one after the night."""
     by_id: dict[str, set[str]] = {}
     for key in outcome.entity_ids:
@@ -56,7 +56,7 @@ def find_linked_groups(outcome: CaseOutcome) -> list[frozenset[str]]:
     return [frozenset(keys) for keys in by_id.values() if len(keys) > 1]
 
 
-def find_entity(key: str, outcome: CaseOutcome) -> str | None:
+def find_entity(key: str, outcome: NightOutcome) -> str | None:
     """Return the id of the entity that stands for another after the night: itself, or the one that has its name."""
     entity_id = outcome.entity_ids[key]
     if entity_id in outcome.entities_after:

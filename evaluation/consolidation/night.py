@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from evaluation.consolidation.cases import NIGHT, USER, ConsolidationCase, SeedEntity, SeedMemory
-from evaluation.consolidation.outcome import CaseOutcome, StoredEntity, StoredMemory
+from evaluation.consolidation.outcome import NightOutcome, StoredEntity, StoredMemory
 from evaluation.consolidation.run_record import (
     describe_refusals,
     executed_merges,
@@ -98,16 +98,16 @@ async def run_night(stored: StoredCase) -> None:
         stored.error = f"the night failed: {run.reason}"
 
 
-async def finish_case(stored: StoredCase) -> CaseOutcome:
+async def finish_case(stored: StoredCase) -> NightOutcome:
     """Read what the nights left, roll them back, and return both."""
     if stored.error is not None:
-        return CaseOutcome(error=stored.error)
+        return NightOutcome(error=stored.error)
     merges = [merge for run in stored.runs for merge in executed_merges(run)]
     after = await _fetch_memories(stored, [merge.result_id for merge in merges])
     entities_after = await _fetch_entities(stored)
     reads_after = await _run_reads(stored)
     known_after = await _read_known_before_night(stored)
-    return CaseOutcome(
+    return NightOutcome(
         memory_ids=stored.memory_ids,
         entity_ids=stored.entity_ids,
         before=stored.before,

@@ -36,7 +36,7 @@ class ExecutedMerge:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseOutcome:
+class NightOutcome:
     """The state before and after the night, and what the rollback left.
 
     - `memory_ids`, `entity_ids`: the ids of what the case stored, by key

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.consolidation.cases import ConsolidationCase
-from evaluation.consolidation.score import METRIC_NAMES, CaseScore, Metrics, metrics_by, sum_metrics
+from evaluation.consolidation.score import METRIC_NAMES, ConsolidationMetrics, NightScore, metrics_by, sum_metrics
 from evaluation.score import Ratio
 
 
-def render_markdown(scores: Sequence[CaseScore], *, details: bool = True) -> str:
+def render_markdown(scores: Sequence[NightScore], *, details: bool = True) -> str:
     """Return the tables; with `details` also the cases that differ from what is right."""
     failed = sum(score.outcome.error is not None for score in scores)
     memories = sum(len(score.case.memories) for score in scores)
@@ -37,7 +37,7 @@ def render_markdown(scores: Sequence[CaseScore], *, details: bool = True) -> str
     return "\n".join(lines) + "\n"
 
 
-def write_report(scores: Sequence[CaseScore], folder: Path) -> list[Path]:
+def write_report(scores: Sequence[NightScore], folder: Path) -> list[Path]:
     """Write `consolidation.md` and `consolidation.json` into a folder and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / "consolidation.md", folder / "consolidation.json"]
@@ -46,7 +46,7 @@ def write_report(scores: Sequence[CaseScore], folder: Path) -> list[Path]:
     return paths
 
 
-def to_json(scores: Sequence[CaseScore]) -> dict[str, Any]:
+def to_json(scores: Sequence[NightScore]) -> dict[str, Any]:
     """Return a run as JSON: metrics of all cases, by language and by theme, and each case with what differs."""
     return {
         "figures": _metrics_json(sum_metrics(scores)),
@@ -70,11 +70,11 @@ def _themes(case: ConsolidationCase) -> list[str]:
     return case.themes
 
 
-def _by_label(metrics: dict[str, Metrics]) -> dict[str, Any]:
+def _by_label(metrics: dict[str, ConsolidationMetrics]) -> dict[str, Any]:
     return {label: _metrics_json(figures) for label, figures in metrics.items()}
 
 
-def _metrics_json(metrics: Metrics) -> dict[str, Any]:
+def _metrics_json(metrics: ConsolidationMetrics) -> dict[str, Any]:
     values: dict[str, Ratio | int] = {name: getattr(metrics, name) for name in METRIC_NAMES}
     return {
         name: {**asdict(value), "value": value.value} if isinstance(value, Ratio) else value
@@ -82,7 +82,7 @@ def _metrics_json(metrics: Metrics) -> dict[str, Any]:
     }
 
 
-def _table(label: str, rows: dict[str, Metrics]) -> list[str]:
+def _table(label: str, rows: dict[str, ConsolidationMetrics]) -> list[str]:
     head = [
         f"| {label} | " + " | ".join(name.replace("_", " ") for name in METRIC_NAMES) + " |",
         "|---|" + "---:|" * len(METRIC_NAMES),
@@ -93,7 +93,7 @@ def _table(label: str, rows: dict[str, Metrics]) -> list[str]:
     ]
 
 
-def _differing_cases(scores: Sequence[CaseScore]) -> list[str]:
+def _differing_cases(scores: Sequence[NightScore]) -> list[str]:
     lines: list[str] = []
     for score in scores:
         errors = [f"failed: {score.outcome.error}"] if score.outcome.error else []

@@ -18,13 +18,13 @@ from datetime import datetime
 
 from evaluation.consolidation.cases import ANY_TIME, ConsolidationCase, ExpectedMerge, ExpectedRead, matches
 from evaluation.consolidation.groups import MergedGroup, find_entity, find_linked_groups, find_merged_groups
-from evaluation.consolidation.outcome import CaseOutcome
+from evaluation.consolidation.outcome import NightOutcome
 from evaluation.score import Ratio, ratio
 from graphmem.domain.text import name_key
 
 
 @dataclass(frozen=True, slots=True)
-class Metrics:
+class ConsolidationMetrics:
     """The metrics of one case, or of several together."""
 
     merge_recall: Ratio = field(default_factory=Ratio)
@@ -38,11 +38,11 @@ class Metrics:
     violations: int = 0
     losses: int = 0
 
-    def __add__(self, other: Metrics) -> Metrics:
-        return Metrics(**{name: getattr(self, name) + getattr(other, name) for name in METRIC_NAMES})
+    def __add__(self, other: ConsolidationMetrics) -> ConsolidationMetrics:
+        return ConsolidationMetrics(**{name: getattr(self, name) + getattr(other, name) for name in METRIC_NAMES})
 
 
-METRIC_NAMES = tuple(Metrics.__dataclass_fields__)
+METRIC_NAMES = tuple(ConsolidationMetrics.__dataclass_fields__)
 """Names of the metrics, in the order of a report."""
 
 
@@ -63,20 +63,20 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseScore:
+class NightScore:
     """The metrics of one case and what differs."""
 
     case: ConsolidationCase
-    outcome: CaseOutcome
-    metrics: Metrics
+    outcome: NightOutcome
+    metrics: ConsolidationMetrics
     findings: Findings
 
 
-def score_case(case: ConsolidationCase, outcome: CaseOutcome) -> CaseScore:
+def score_case(case: ConsolidationCase, outcome: NightOutcome) -> NightScore:
     """Compare what a night did with what is right; a night that failed has done nothing."""
     findings = Findings()
     if outcome.error is not None:
-        return CaseScore(case, outcome, _metrics_of_failure(case), findings)
+        return NightScore(case, outcome, _metrics_of_failure(case), findings)
     groups = find_merged_groups(outcome)
     linked = find_linked_groups(outcome)
     merge_recall = ratio([_is_merged(case, expected, groups, findings) for expected in case.expected.merges])
@@ -90,10 +90,10 @@ def score_case(case: ConsolidationCase, outcome: CaseOutcome) -> CaseScore:
     findings.wrong += [f"not rolled back: {difference}" for difference in outcome.rollback_differences]
     findings.violations += _find_violations(case, outcome, groups, linked)
     findings.losses += _find_losses(case, outcome, groups)
-    return CaseScore(
+    return NightScore(
         case,
         outcome,
-        Metrics(
+        ConsolidationMetrics(
             merge_recall=merge_recall,
             merge_precision=merge_precision,
             link_recall=link_recall,
@@ -109,12 +109,14 @@ def score_case(case: ConsolidationCase, outcome: CaseOutcome) -> CaseScore:
     )
 
 
-def sum_metrics(scores: Iterable[CaseScore]) -> Metrics:
+def sum_metrics(scores: Iterable[NightScore]) -> ConsolidationMetrics:
     """Return the metrics of all cases together."""
-    return sum((score.metrics for score in scores), Metrics())
+    return sum((score.metrics for score in scores), ConsolidationMetrics())
 
 
-def metrics_by(scores: Sequence[CaseScore], labels: Callable[[ConsolidationCase], Iterable[str]]) -> dict[str, Metrics]:
+def metrics_by(
+    scores: Sequence[NightScore], labels: Callable[[ConsolidationCase], Iterable[str]]
+) -> dict[str, ConsolidationMetrics]:
     """Return the metrics of the cases of each label, such as the language or a theme."""
     names = sorted({label for score in scores for label in labels(score.case)})
     return {name: sum_metrics(score for score in scores if name in labels(score.case)) for name in names}
@@ -196,7 +198,7 @@ def _is_right_link(case: ConsolidationCase, keys: frozenset[str], findings: Find
 # Names, reports, quiet nights
 
 
-def _check_names(case: ConsolidationCase, outcome: CaseOutcome, findings: Findings) -> Iterable[bool]:
+def _check_names(case: ConsolidationCase, outcome: NightOutcome, findings: Findings) -> Iterable[bool]:
     for key, names in case.expected.names.items():
         has_now = _names_after(key, outcome)
         for name in names:
@@ -205,12 +207,12 @@ def _check_names(case: ConsolidationCase, outcome: CaseOutcome, findings: Findin
             yield name_key(name) in has_now
 
 
-def _names_after(key: str, outcome: CaseOutcome) -> set[str]:
+def _names_after(key: str, outcome: NightOutcome) -> set[str]:
     entity_id = find_entity(key, outcome)
     return {name_key(name) for name in outcome.entities_after[entity_id].names} if entity_id else set()
 
 
-def _check_reports(case: ConsolidationCase, outcome: CaseOutcome, findings: Findings) -> Iterable[bool]:
+def _check_reports(case: ConsolidationCase, outcome: NightOutcome, findings: Findings) -> Iterable[bool]:
     for keys in case.expected.contradictions:
         ids = {outcome.memory_ids[key] for key in keys}
         is_reported = any(ids <= reported for reported in outcome.reported)
@@ -219,7 +221,7 @@ def _check_reports(case: ConsolidationCase, outcome: CaseOutcome, findings: Find
         yield is_reported
 
 
-def _check_quiet_nights(case: ConsolidationCase, outcome: CaseOutcome, findings: Findings) -> Iterable[bool]:
+def _check_quiet_nights(case: ConsolidationCase, outcome: NightOutcome, findings: Findings) -> Iterable[bool]:
     quiet = ([0] if case.expected.unchanged else []) + ([1] if case.nights > 1 else [])
     for index in quiet:
         changes = outcome.change_counts[index]
@@ -232,7 +234,7 @@ def _check_quiet_nights(case: ConsolidationCase, outcome: CaseOutcome, findings:
 
 
 def _find_violations(
-    case: ConsolidationCase, outcome: CaseOutcome, groups: Sequence[MergedGroup], linked: Sequence[frozenset[str]]
+    case: ConsolidationCase, outcome: NightOutcome, groups: Sequence[MergedGroup], linked: Sequence[frozenset[str]]
 ) -> Iterable[str]:
     expected = case.expected
     for forbidden in expected.must_not_merge:
@@ -258,7 +260,7 @@ def _find_violations(
                 yield from _check_merged(case, merge, group)[1]
 
 
-def _find_losses(case: ConsolidationCase, outcome: CaseOutcome, groups: Sequence[MergedGroup]) -> Iterable[str]:
+def _find_losses(case: ConsolidationCase, outcome: NightOutcome, groups: Sequence[MergedGroup]) -> Iterable[str]:
     for merge in case.expected.merges:
         for group in groups:
             if frozenset(merge.memories) <= group.keys:
@@ -274,15 +276,15 @@ def _find_losses(case: ConsolidationCase, outcome: CaseOutcome, groups: Sequence
     yield from (f"rewritten in history: {text}" for text in outcome.rewritten)
 
 
-def _has_changed(key: str, outcome: CaseOutcome) -> bool:
+def _has_changed(key: str, outcome: NightOutcome) -> bool:
     """Return whether a memory has another content, another validity or another status after the night."""
     memory_id = outcome.memory_ids[key]
     return outcome.after.get(memory_id) != outcome.before[memory_id]
 
 
-def _metrics_of_failure(case: ConsolidationCase) -> Metrics:
+def _metrics_of_failure(case: ConsolidationCase) -> ConsolidationMetrics:
     expected = case.expected
-    return Metrics(
+    return ConsolidationMetrics(
         merge_recall=Ratio(0, len(expected.merges)),
         link_recall=Ratio(0, len(expected.links)),
         names=Ratio(0, sum(map(len, expected.names.values()))),

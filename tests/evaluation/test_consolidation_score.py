@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evaluation.consolidation.cases import ConsolidationCase
-from evaluation.consolidation.outcome import CaseOutcome, ExecutedMerge, StoredEntity, StoredMemory
+from evaluation.consolidation.outcome import ExecutedMerge, NightOutcome, StoredEntity, StoredMemory
 from evaluation.consolidation.report import render_markdown
 from evaluation.consolidation.run_record import (
     describe_refusals,
@@ -18,7 +18,7 @@ from evaluation.consolidation.run_record import (
     find_differences,
     reported_contradictions,
 )
-from evaluation.consolidation.score import CaseScore, metrics_by, score_case, sum_metrics
+from evaluation.consolidation.score import NightScore, metrics_by, score_case, sum_metrics
 from evaluation.score import Ratio
 from graphmem.domain.consolidation_models import ConsolidationRun
 
@@ -44,7 +44,7 @@ def case(entities: Mapping[str, str] | None = None, **expected: Any) -> Consolid
     )
 
 
-def quiet(example: ConsolidationCase) -> CaseOutcome:
+def quiet(example: ConsolidationCase) -> NightOutcome:
     """Return the outcome of a night that did nothing."""
     memories = {
         f"m-{key}": StoredMemory(f"m-{key}", memory.text, True, START) for key, memory in example.memories.items()
@@ -52,7 +52,7 @@ def quiet(example: ConsolidationCase) -> CaseOutcome:
     names = {"user": example.user, **{key: entity.name for key, entity in example.entities.items()}}
     entities = {f"e-{key}": StoredEntity(f"e-{key}", (name,)) for key, name in names.items()}
     reads = [[memory.content for memory in memories.values()]] * len(example.expected.reads)
-    return CaseOutcome(
+    return NightOutcome(
         memory_ids={key: f"m-{key}" for key in example.memories},
         entity_ids={key: f"e-{key}" for key in names},
         before=memories,
@@ -65,7 +65,7 @@ def quiet(example: ConsolidationCase) -> CaseOutcome:
     )
 
 
-def merged(outcome: CaseOutcome, keys: Sequence[str], text: str, **fields: Any) -> CaseOutcome:
+def merged(outcome: NightOutcome, keys: Sequence[str], text: str, **fields: Any) -> NightOutcome:
     """Return an outcome in which memories also became one."""
     result = StoredMemory(**{"id": f"r-{'-'.join(keys)}", "content": text, "valid_at": START, **fields})
     ids = tuple(outcome.memory_ids[key] for key in keys)
@@ -78,7 +78,7 @@ def merged(outcome: CaseOutcome, keys: Sequence[str], text: str, **fields: Any) 
     )
 
 
-def linked(outcome: CaseOutcome, keep: str, merge: str) -> CaseOutcome:
+def linked(outcome: NightOutcome, keep: str, merge: str) -> NightOutcome:
     """Return an outcome in which one entity also became part of another."""
     entities = dict(outcome.entities_after)
     gone = entities.pop(outcome.entity_ids[merge])
@@ -259,7 +259,7 @@ def test_a_rollback_that_leaves_a_difference_is_not_exact() -> None:
 
 def test_a_failed_night_has_found_nothing_and_is_reported() -> None:
     example = case(merges=[ROWING], contradictions=[["rows", "bakes"]])
-    score = score_case(example, CaseOutcome(error="no completion is recorded"))
+    score = score_case(example, NightOutcome(error="no completion is recorded"))
     assert (score.metrics.merge_recall, score.metrics.reports) == (Ratio(0, 1), Ratio(0, 1))
     assert (score.metrics.merge_precision, score.metrics.rollbacks) == (Ratio(), Ratio())
     assert "failed: no completion is recorded" in render_markdown([score])
@@ -267,7 +267,7 @@ def test_a_failed_night_has_found_nothing_and_is_reported() -> None:
 
 def test_metrics_add_up_in_total_and_by_label() -> None:
     example = case(merges=[ROWING])
-    scores: list[CaseScore] = [
+    scores: list[NightScore] = [
         score_case(example, quiet(example)),
         score_case(example, merged(quiet(example), ["rows", "club"], "Ida rows in the club Elbe 1890.")),
     ]
