@@ -41,8 +41,8 @@ db.checkpoint.interval.time=5m
 """
 """The server's configuration: no other address than `_HOST`, no telemetry, a fast shutdown, and small transaction logs.
 
-The logs hold what was erased until they are rotated and a checkpoint removes them. The Community edition cannot be asked
-for a checkpoint.
+The logs hold what was erased until they are rotated and a checkpoint removes them. The Community edition cannot be
+asked for a checkpoint.
 """
 
 
