@@ -112,9 +112,8 @@ async def measure(components: Components, owner: Owner, size: int) -> None:
         counts = {name: verdicts.count(name) for name in sorted(set(verdicts))}
         print(json.dumps({**sizes, **counts, **seconds}))
     finally:
-        users = ForgetStore(graph, facts)
-        await graph.write(lambda inside: runs.erase_user(inside, owner))
-        await graph.write(lambda inside: users.erase_user(inside, owner))
+        erasure = await ForgetStore(graph, utc_now).begin(owner)
+        await erasure.end()
 
 
 if __name__ == "__main__":

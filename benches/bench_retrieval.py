@@ -108,8 +108,8 @@ async def run(conversations: Sequence[Conversation], with_baseline: bool) -> tup
 
 async def erase(components: Components, owner: Owner) -> None:
     """Erase a user of the benchmark."""
-    store = ForgetStore(components.graph, components.facts)
-    await components.graph.write(lambda transaction: store.erase_user(transaction, owner))
+    erasure = await ForgetStore(components.graph, components.clock).begin(owner)
+    await erasure.end()
 
 
 def table(results: dict[str, Measurements], categories: dict[int, str], embedding: float) -> str:

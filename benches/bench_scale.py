@@ -129,7 +129,7 @@ async def load(components: Components, data: SyntheticData, owner: Owner, count:
         await components.graph.execute("entities.create_entities", entities=made.entities[start : start + BATCH])
     for start in range(0, len(made.facts), BATCH):
         await components.graph.execute("import.create_versions", rows=made.facts[start : start + BATCH])
-    await components.graph.write(lambda transaction: components.facts.lock_user(transaction, owner))
+    await components.graph.write(lambda transaction: components.facts.lock_or_create_user(transaction, owner))
 
 
 async def timed(step: ScaleResult, name: str, work: Awaitable[Any]) -> None:

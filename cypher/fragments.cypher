@@ -120,3 +120,45 @@ SET e.mentioned_in = coalesce(e.mentioned_in, []) + [id IN row.memory_ids WHERE 
 // A node `n` of the user that an export lists under `records`: the labels of `RecordLabel`.
 (n:ArchivedEpisode|BehaviorPattern|ContextItem|Episodic|InterestCandidate|LearnedIntent|LearnedPreference|Session|SessionArchive)
 WHERE n.group_id = $group_id
+
+// fragment: write_version
+// The write version of the users of `$group_ids`: the life and the write counter of each. No two lives of a user share one.
+MATCH (u:User) WHERE u.group_id IN $group_ids
+WITH u ORDER BY u.group_id
+RETURN reduce(version = '', user IN collect(u) |
+  version + coalesce(user.life, user.group_id) + ':' + toString(user.write_version) + ';') AS write_version
+
+// fragment: elements_of_user
+// Every fact and node of a user but the user's own node: copies first, and messages before what many of them link to.
+MATCH (n:IdempotentRequest) WHERE n.owner_group = $group_id RETURN n AS element, 'IdempotentRequest' AS kind
+UNION ALL
+MATCH (n:IdempotentRequest) WHERE n.owner_group = $shared_group AND n.status IS NOT NULL AND n.contains_user_text
+RETURN n AS element, 'IdempotentRequest' AS kind
+UNION ALL
+MATCH (n:Change {group_id: $group_id}) RETURN n AS element, 'Change' AS kind
+UNION ALL
+MATCH (n:ConsolidationRun {group_id: $group_id}) RETURN n AS element, 'ConsolidationRun' AS kind
+UNION ALL
+MATCH (n:Extraction {group_id: $group_id}) RETURN n AS element, 'Extraction' AS kind
+UNION ALL
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() RETURN r AS element, 'Fact' AS kind
+UNION ALL
+MATCH (n:ContextItem {group_id: $group_id}) RETURN n AS element, 'ContextItem' AS kind
+UNION ALL
+MATCH (n:Episodic {group_id: $group_id}) RETURN n AS element, 'Episodic' AS kind
+UNION ALL
+MATCH (n:ArchivedEpisode {group_id: $group_id}) RETURN n AS element, 'ArchivedEpisode' AS kind
+UNION ALL
+MATCH (n:SessionArchive {group_id: $group_id}) RETURN n AS element, 'SessionArchive' AS kind
+UNION ALL
+MATCH (n:Session {group_id: $group_id}) RETURN n AS element, 'Session' AS kind
+UNION ALL
+MATCH (n:Entity {group_id: $group_id}) RETURN n AS element, 'Entity' AS kind
+UNION ALL
+MATCH (n:InterestCandidate {group_id: $group_id}) RETURN n AS element, 'InterestCandidate' AS kind
+UNION ALL
+MATCH (n:LearnedPreference {group_id: $group_id}) RETURN n AS element, 'LearnedPreference' AS kind
+UNION ALL
+MATCH (n:LearnedIntent {group_id: $group_id}) RETURN n AS element, 'LearnedIntent' AS kind
+UNION ALL
+MATCH (n:BehaviorPattern {group_id: $group_id}) RETURN n AS element, 'BehaviorPattern' AS kind

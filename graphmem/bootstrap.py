@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs import JobHandler, JobRunner
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import load_prompts
+from graphmem.receipt_key import load_receipt_key
 from graphmem.service.consolidations import ConsolidationService, schedule_nightly_consolidation
 from graphmem.service.context import ContextService
 from graphmem.service.entities import EntityService
@@ -147,7 +149,7 @@ class Services:
             graph,
             UserData(
                 jobs=jobs,
-                graph=ForgetStore(graph, facts),
+                graph=ForgetStore(graph, clock),
                 facts=facts,
                 runs=runs,
                 idempotency=self.idempotency,
@@ -156,6 +158,8 @@ class Services:
                 lookup=retrieval.lookup,
                 context_snapshots=self.contexts,
             ),
+            clock,
+            partial(load_receipt_key, settings),
         )
         self.keys = KeyService(KeyStore(graph), clock, settings.api_key)
         self.readiness = ReadinessCheck(graph, jobs)
@@ -185,15 +189,20 @@ class Services:
         ):
             consolidation = ConsolidationComponents.build(components)
             services = cls(components, jobs, consolidation)
+            resuming: asyncio.Task[None] | None = None
             try:
                 if worker:
                     await jobs.start_worker(_build_job_handlers(services, jobs, consolidation))
+                    resuming = asyncio.create_task(services.forgetting.resume_continually())
                 await services.inbox.requeue_unread()
                 if worker:
                     await schedule_nightly_consolidation(jobs, settings)
                     await schedule_maintenance(jobs, settings)
                 yield services
             finally:
+                if resuming is not None:
+                    resuming.cancel()
+                    await asyncio.gather(resuming, return_exceptions=True)
                 await services.retrieval.close()
 
 

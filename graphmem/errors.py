@@ -9,6 +9,7 @@
     │   ├── VersionConflict          the version in `If-Match` is not the latest
     │   ├── ImmutableMemory          the memory may not be changed
     │   ├── MemoryDeleted            the memory was deleted before
+    │   ├── UserBeingForgotten       the erasure of the user has begun and not ended
     │   └── IdempotencyConflict      the idempotency key was used with another body
     ├── Gone                    410  the retention period has passed
     ├── TooLarge                413  the request is over a configured limit
@@ -92,6 +93,12 @@ class MemoryDeleted(Conflict):
     """The memory was deleted before, so that it cannot be changed."""
 
     title = "Memory deleted"
+
+
+class UserBeingForgotten(Conflict):
+    """The erasure of the user has begun and not ended; until then nothing is stored for them."""
+
+    title = "User being forgotten"
 
 
 class IdempotencyConflict(Conflict):

@@ -170,6 +170,12 @@ class Settings(BaseSettings):
         description="Languages of questions, for the times and stop words in them; words are stemmed in the first one.",
     )
 
+    # Erasure
+    receipt_key: SecretStr | None = Field(
+        None,
+        description="Key that signs receipts of erasures; absent: a random one, in `receipt.key` of the data folder.",
+    )
+
     # Retention, in days
     rollback_days: int = Field(30, ge=1, description="Days for which a consolidation run can be rolled back.")
     jobs_days: int = Field(30, ge=1, description="Days for which finished jobs are stored.")

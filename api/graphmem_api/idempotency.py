@@ -32,7 +32,7 @@ _MAX_POLL_SECONDS = 0.5
 
 _KEY_PATTERN = re.compile(headers.IDEMPOTENCY_KEY_PATTERN)
 _UNSTORED_STATUSES = frozenset({401, 429})
-"""Client errors that are not stored, because the same request may succeed later."""
+"""Client errors that are not stored, beside those with `Retry-After`, because the same request may succeed later."""
 
 
 def read_idempotency_key(request: Request) -> str | None:
@@ -100,7 +100,8 @@ class IdempotentResponder:
             raise
         finally:
             heartbeat.cancel()
-        if response.status_code >= 500 or response.status_code in _UNSTORED_STATUSES:
+        may_pass = response.status_code >= 500 or "Retry-After" in response.headers
+        if may_pass or response.status_code in _UNSTORED_STATUSES:
             await self._ignore_store_errors(self._store.release(request, claim.token))
         else:
             await self._ignore_store_errors(

@@ -14,8 +14,8 @@ Responses = dict[int | str, dict[str, Any]]
 """Responses of a route by status, as FastAPI takes them."""
 
 UNAVAILABLE_DESCRIPTION = "A dependency is unavailable."
-RETRYABLE_STATUSES = (429, 503)
-"""Statuses of responses with a `Retry-After` header."""
+RETRYABLE_STATUSES = (409, 429, 503)
+"""Statuses of responses that may have a `Retry-After` header."""
 
 _COMMON_PROBLEMS = {
     401: "No valid key.",
@@ -63,7 +63,10 @@ def add_common_docs(path: str, options: dict[str, Any], *, is_write: bool) -> di
         problems[404] = "The user has nothing with that id."
     if is_write:
         problems[404] = "The request names something that the user does not have."
-        problems[409] = "The current state, or the first use of the idempotency key, forbids it."
+        problems[409] = (
+            "The current state, or the first use of the idempotency key, forbids it; with `Retry-After`, the user is "
+            "being forgotten."
+        )
         problems[410] = "Past its retention, or erased."
     responses = {status: openapi_problem(status, text) for status, text in problems.items()}
     extra = dict(options.get("openapi_extra") or {})

@@ -2,17 +2,14 @@
 
 // name: load_snapshot(group_id, group_ids, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, core_importance, message_limit)
 // Fetch the part of a context that does not depend on the question, unless its version is still `cached_version`.
-// The version is made of the write versions of the user and of the tenant's global group.
+// The version is the write version of the user and of the tenant's global group.
 // A composite index is used only where every property of it is bounded, hence `m.position >= 0`, and its order only
 // where every property is in ORDER BY, hence the properties that are equal in every row.
 CALL () {
-  MATCH (u:User) WHERE u.group_id IN $group_ids
-  WITH u ORDER BY u.group_id
-  RETURN reduce(stamp = '', user IN collect(u) |
-    stamp + user.group_id + ' ' + coalesce(toString(user.created_at), '') + ' ' + toString(user.write_version) + ';') AS version
+  {{write_version}}
 }
-CALL (version) {
-  UNWIND CASE WHEN version = $cached_version THEN [] ELSE [1] END AS changed
+CALL (write_version) {
+  UNWIND CASE WHEN write_version = $cached_version THEN [] ELSE [1] END AS changed
   CALL () {
     MATCH ()-[r:RELATES_TO]->()
     WHERE r.group_id = $group_id AND r.scope = 'profile' AND r.known_to = $max_time AND r.importance >= 0.0
@@ -81,7 +78,7 @@ CALL (version) {
   RETURN {profile: profile, session: session, statistics: statistics, messages: messages, items: items,
           preferences: preferences, patterns: patterns, sessions: sessions, user_entity_name: user_entity_name, speaker: speaker} AS found
 }
-RETURN version, found
+RETURN write_version AS version, found
 
 // name: fetch_message_times(group_ids, message_ids)
 // Fetch the times at which messages were said.

@@ -73,3 +73,16 @@ RETURN {{fact_version}}
 // name: list_ids(group_id)
 // List the ids of a user's entities.
 MATCH (e:Entity {group_id: $group_id}) RETURN e.uuid AS id ORDER BY id
+
+// name: erase_unreferenced(group_id, ids)
+// Erase entities that no version of a memory refers to, with what links messages to them; return their ids. The entity of
+// the user stays.
+UNWIND $ids AS id
+MATCH (e:Entity {uuid: id}) WHERE e.group_id = $group_id AND NOT coalesce(e.is_user, false)
+  AND NOT EXISTS { (e)-[:RELATES_TO]-() }
+  AND NOT EXISTS {
+    UNWIND coalesce(e.mentioned_in, []) AS memory_id
+    MATCH ()-[r:RELATES_TO {group_id: $group_id, memory_id: memory_id}]->() RETURN r
+  }
+DETACH DELETE e
+RETURN id

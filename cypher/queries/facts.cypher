@@ -1,20 +1,8 @@
 // Facts: the versions of memories, on RELATES_TO edges. Every query is limited to the groups it is given.
 
-// name: lock_user(group_id, tenant, user_id, now, count)
-// Lock a user for this transaction, add to their write counter and return the time of their latest write.
-MERGE (u:User {group_id: $group_id})
-ON CREATE SET u.tenant = $tenant, u.user_id = $user_id, u.created_at = $now, u.write_version = 0
-SET u.write_version = u.write_version + $count
-RETURN u.last_write_at AS last_write_at
-
 // name: set_last_write_time(group_id, at)
 // Store the time of a user's latest write.
 MATCH (u:User {group_id: $group_id}) SET u.last_write_at = $at
-
-// name: get_write_version(group_ids)
-// Return the sum of the users' write counters; caches include it in their keys.
-MATCH (u:User) WHERE u.group_id IN $group_ids
-RETURN sum(u.write_version) AS write_version
 
 // name: fetch_for_write(group_id, hashes, memory_ids, pairs)
 // Fetch the believed versions that a write may change: same statement, given id, same subject and predicate.
@@ -117,11 +105,12 @@ SET r.access_count = r.access_count + hit.times,
     r.last_accessed_at = datetime({epochSeconds: hit.at[0], microsecond: hit.at[1]})
 
 // name: erase_memory(group_ids, memory_id)
-// Delete every version of one memory and return their ids.
-MATCH ()-[r:RELATES_TO {memory_id: $memory_id}]->() WHERE r.group_id IN $group_ids
-WITH collect(r) AS rows, collect(r.uuid) AS uuids
+// Delete every version of one memory; return their ids and those of the entities that they referred to.
+MATCH (s)-[r:RELATES_TO {memory_id: $memory_id}]->(o) WHERE r.group_id IN $group_ids
+WITH collect(r) AS rows, collect(r.uuid) AS uuids,
+     reduce(all = [], ids IN collect([s.uuid, o.uuid] + coalesce(r.entity_ids, [])) | all + ids) AS entity_ids
 FOREACH (row IN rows | DELETE row)
-RETURN size(uuids) AS erased, uuids
+RETURN size(uuids) AS erased, uuids, entity_ids
 
 // name: erase_references(group_id, memory_id, uuids)
 // Remove the ids of an erased memory and of its versions from facts, entities and messages.

@@ -31,12 +31,6 @@ DELETE i
 MATCH (i:IdempotentRequest) WHERE i.created_at < $oldest
 DELETE i RETURN count(*) AS erased
 
-// name: erase_user(tenant, owner_group, shared_group)
-// Delete the requests of a user and the tenant-wide responses that may contain the user's text.
-MATCH (i:IdempotentRequest {tenant: $tenant})
-WHERE i.owner_group = $owner_group OR (i.owner_group = $shared_group AND i.status IS NOT NULL AND i.contains_user_text)
-DELETE i RETURN count(*) AS erased
-
 // name: clear_responses(tenant, owner_groups, needle)
 // Remove the responses that contain an id; the requests stay, so that they are not executed again.
 MATCH (i:IdempotentRequest {tenant: $tenant}) WHERE i.owner_group IN $owner_groups AND i.body CONTAINS $needle

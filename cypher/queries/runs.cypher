@@ -48,9 +48,10 @@ RETURN r.id AS id, r.tenant AS tenant, r.group_id AS group_id ORDER BY r.created
 MATCH (r:ConsolidationRun {group_id: $group_id, status: 'rolled_back'}) WHERE r.proposals IS NOT NULL
 RETURN r.proposals AS proposals
 
-// name: find_mentioning(group_id, memory_id)
-// Find the runs whose proposals, batches or preview contain the id of a memory.
-MATCH (r:ConsolidationRun {group_id: $group_id}) WHERE r.proposals CONTAINS $memory_id OR r.batch_ids CONTAINS $memory_id OR r.preview CONTAINS $memory_id
+// name: find_mentioning(group_id, ids)
+// Find the runs whose proposals, batches or preview contain one of some ids.
+MATCH (r:ConsolidationRun {group_id: $group_id})
+WHERE any(id IN $ids WHERE r.proposals CONTAINS id OR r.batch_ids CONTAINS id OR r.preview CONTAINS id)
 RETURN r.id AS id, r.proposals AS proposals, r.batch_ids AS batch_ids
 
 // name: clear_expired_texts(before)
@@ -58,8 +59,3 @@ RETURN r.id AS id, r.proposals AS proposals, r.batch_ids AS batch_ids
 MATCH (r:ConsolidationRun) WHERE r.finished_at < $before AND r.proposals <> '[]'
 SET r.proposals = '[]', r.batch_ids = null, r.preview = null
 RETURN count(*) AS blanked
-
-// name: erase_user(group_id)
-// Erase the runs of a user.
-MATCH (r:ConsolidationRun {group_id: $group_id}) DETACH DELETE r
-RETURN count(*) AS erased

@@ -36,7 +36,7 @@ WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY sc
 RETURN collect({{fact_candidate}}) AS found
 
 // name: find_facts_by_text(words, named_entity_ids, max_degree, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
-// Find facts by full text (`words` holds no query or one) and around entities, and return the user's write counter.
+// Find facts by full text (`words` holds no query or one) and around entities, and return the user's write version.
 // All full-text hits are filtered before the limit, so that past facts cannot displace valid ones. The facts around an
 // entity are those at its edges and one step further; an entity with more than `max_degree` facts is skipped.
 {{await_fulltext}}
@@ -66,8 +66,7 @@ CALL (valid_at, valid_after, known_at) {
   RETURN collect({{fact_candidate}}) AS near_entities
 }
 CALL () {
-  MATCH (u:User) WHERE u.group_id IN $group_ids
-  RETURN sum(u.write_version) AS write_version
+  {{write_version}}
 }
 RETURN [write_version, by_words, near_entities] AS found
 

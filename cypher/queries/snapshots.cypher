@@ -171,11 +171,6 @@ WITH row, split(row.id, '>') AS ends
 MATCH (m:Episodic {uuid: ends[0]})-[r:MENTIONS]->(:Entity {uuid: ends[1]}) WHERE m.group_id = $group_id
 SET r += row.properties
 
-// name: erase_user(group_id)
-// Erase every change of a user.
-MATCH (c:Change {group_id: $group_id}) DETACH DELETE c
-RETURN count(*) AS erased
-
 // name: delete_expired(before)
 // Delete the changes recorded before a time.
 MATCH (c:Change) WHERE c.created_at < $before DETACH DELETE c
@@ -185,6 +180,12 @@ RETURN count(*) AS erased
 // Find the changes of a memory and those whose images contain its id.
 MATCH (c:Change {group_id: $group_id})
 WHERE c.memory_id = $memory_id OR c.before CONTAINS $memory_id OR c.after CONTAINS $memory_id
+RETURN c.run_id AS run_id, c.kind AS kind, c.element_id AS id, c.memory_id AS memory_id, c.before AS before, c.after AS after
+
+// name: find_changes_of_entities(group_id, ids)
+// Find the changes of entities and of their mentions in messages.
+MATCH (c:Change {group_id: $group_id})
+WHERE c.kind = 'entity' AND c.element_id IN $ids OR c.kind = 'mention' AND split(c.element_id, '>')[1] IN $ids
 RETURN c.run_id AS run_id, c.kind AS kind, c.element_id AS id, c.memory_id AS memory_id, c.before AS before, c.after AS after
 
 // name: find_changes_mentioning(group_id, words)

@@ -7,6 +7,7 @@ The steps are the same in every job. A step whose stage is done returns the resu
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from typing import Any, Literal
@@ -26,7 +27,7 @@ from graphmem.domain.consolidation_models import (
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobAction, JobOutcome, JobStatus, Receipt
 from graphmem.domain.times import Clock
-from graphmem.errors import GraphmemError
+from graphmem.errors import GraphmemError, NotFound, UserBeingForgotten
 from graphmem.jobs import SYSTEM_PARTITION, JobKind, JobRunner, ScheduledPayload, Steps, UserJobPayload
 from graphmem.store.driver import Graph
 from graphmem.store.runs import RunStore, RunUpdate
@@ -274,7 +275,8 @@ class ConsolidationJob:
     async def _create_run(self, owner: Owner, at: str) -> None:
         if not any(run.trigger is RunTrigger.NIGHTLY for run in await self._runs.list_unfinished(owner)):
             run_id = str(uuid.uuid5(_NIGHTLY_RUN_NAMESPACE, f"{at}:{owner.group_id}"))
-            await self._runs.create(run_id, owner.tenant, owner, RunTrigger.NIGHTLY, self._clock())
+            with suppress(NotFound, UserBeingForgotten):
+                await self._runs.create(run_id, owner.tenant, owner, RunTrigger.NIGHTLY, self._clock())
 
 
 def _owner_of_group(group_id: str) -> Owner:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from graphmem.consolidation.maintenance_tasks import MaintenanceTasks, OldSessio
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobAction, JobOutcome
 from graphmem.domain.maintenance import MaintenanceTask
+from graphmem.errors import NotFound, UserBeingForgotten
 from graphmem.jobs import SYSTEM_PARTITION, JobKind, JobRunner, ScheduledPayload, Steps, UserJobPayload
 
 MAINTENANCE_SCHEDULE = "maintenance"
@@ -122,7 +124,9 @@ class MaintenanceJob:
         async for owner in self._owners(tenant):
             total.update(await self._tasks.prune(owner))
             for prune in self._prune_user:
-                total.update(await prune(owner))
+                # The user may have been forgotten since the users were listed.
+                with suppress(NotFound, UserBeingForgotten):
+                    total.update(await prune(owner))
         for name, prune_all in self.prune_all.items():
             total[name] += await prune_all()
         return dict(total)

@@ -12,7 +12,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import CORE_IMPORTANCE
 from graphmem.domain.times import Clock
 from graphmem.domain.versioning import Ledger
-from graphmem.errors import Conflict
+from graphmem.errors import Conflict, NotFound, UserBeingForgotten
 from graphmem.metrics import COMPRESSION_RATIO
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.facts import FactStore
@@ -146,7 +146,7 @@ class MaintenanceTasks:
 
         try:
             await self._facts.update_memory(owner, memory_id, act, actor="maintenance")
-        except Conflict:
+        except (NotFound, Conflict):
             return False
         return True
 
@@ -154,8 +154,13 @@ class MaintenanceTasks:
         return self._clock() - self._compress_after
 
     async def _write_locked(self, owner: Owner, query: str, **parameters: object) -> list[Row]:
+        """Run a query under the user's lock; for a user who was forgotten meanwhile, do nothing and return no rows."""
+
         async def work(transaction: Transaction) -> list[Row]:
             await self._facts.lock_user(transaction, owner)
             return await transaction.run(query, group_id=owner.group_id, **parameters)
 
-        return await self._graph.write(work)
+        try:
+            return await self._graph.write(work)
+        except (NotFound, UserBeingForgotten):
+            return []

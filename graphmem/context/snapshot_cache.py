@@ -58,6 +58,10 @@ class SnapshotCache:
         for key in [key for key in self._entries if key[0] == owner.group_id]:
             self._entries.pop(key, None)
 
+    async def count_user(self, owner: Owner) -> int:
+        """Return how many snapshots of a user there are."""
+        return sum(key[0] == owner.group_id for key in self._entries)
+
     def _count_load(self, *, is_hit: bool) -> None:
         self._load_count += 1
         self._hit_count += is_hit

@@ -40,7 +40,7 @@ class TextCandidates(NamedTuple):
     `write_version` is the user's at the time of the query.
     """
 
-    write_version: int
+    write_version: str
     by_words: list[FactCandidate]
     near_entities: list[FactCandidate]
 

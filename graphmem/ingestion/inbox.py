@@ -19,6 +19,7 @@ from graphmem.domain.session import (
     embedding_text,
 )
 from graphmem.embedding import Embedder
+from graphmem.errors import NotFound
 from graphmem.ingestion.job_kinds import (
     CLOSING_JOB,
     EXTRACTION_JOB,
@@ -157,8 +158,10 @@ class Inbox:
         for (owner, job_id), parts in groupby(pending, key=lambda part: (part.owner, part.job_id)):
             if await self._jobs.find(job_id) is None:
                 ids = [message_id for part in parts for message_id in part.message_ids]
-                await self._enqueue_extraction(owner, await self._episodes.load_messages(owner, ids), job_id)
-                requeued += 1
+                # The messages of a user who is being forgotten are hidden.
+                if messages := await self._episodes.load_messages(owner, ids):
+                    await self._enqueue_extraction(owner, messages, job_id)
+                    requeued += 1
         return requeued
 
     async def _ensure_enqueued(self, owner: Owner, job_id: str) -> None:
@@ -166,6 +169,8 @@ class Inbox:
             await self._enqueue_extraction(owner, await self._episodes.list_pending_of_job(owner, job_id), job_id)
 
     async def _enqueue_extraction(self, owner: Owner, messages: Sequence[Message], job_id: str) -> str:
+        if not messages:
+            raise NotFound("The messages were erased while they were being stored.")
         payload = _extraction_payload(owner, messages[0].session_id, messages)
         return await self._jobs.enqueue(EXTRACTION_JOB, payload, job_id)
 

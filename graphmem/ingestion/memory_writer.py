@@ -38,10 +38,12 @@ class MemoryWriter:
         actor: str | None,
         kind: str,
         provenance: Sequence[ImportProvenance] | None = None,
+        creates_user: bool = True,
     ) -> list[SaveResult]:
         """Save the statements that the policy allows, all or none; the results are in the order of `memories`.
 
-        `kind` is the kind of their source, `provenance` their history in the memory they were imported from.
+        `kind` is the kind of their source, `provenance` their history in the memory they were imported from. Raises
+        UserBeingForgotten, and NotFound for a user that does not exist unless `creates_user`.
         """
         reasons = [self.rejection_reason(owner, memory) for memory in memories]
         allowed = [index for index, reason in enumerate(reasons) if reason is None]
@@ -51,7 +53,9 @@ class MemoryWriter:
                 replace(statement, provenance=provenance[index])
                 for statement, index in zip(statements, allowed, strict=True)
             ]
-        saved = iter(await self._facts.save(owner, statements, names, actor) if statements else [])
+        saved = iter(
+            await self._facts.save(owner, statements, names, actor, creates_user=creates_user) if statements else []
+        )
         return [
             next(saved) if reason is None else SaveResult(action=SaveAction.SKIP, memory=None, reason=reason)
             for reason in reasons

@@ -164,7 +164,9 @@ class SummaryJob:
             supersedes=await self._find_earlier_summaries(owner, session_id, summary),
             metadata={"summary_of": session_id, "takeaways": summary.takeaways, **_ticket_metadata(session)},
         )
-        (result,) = await self._memory_writer.save(owner, [memory], actor=f"session:{session_id}", kind="summary")
+        (result,) = await self._memory_writer.save(
+            owner, [memory], actor=f"session:{session_id}", kind="summary", creates_user=False
+        )
         await self._episodes.save_summary(
             owner,
             session_id,

@@ -7,7 +7,6 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from graphmem.errors import JobStoreUnavailable
 from graphmem.jobs.dbos_internals import batches
 from graphmem.jobs.kinds import SYSTEM_PARTITION
 from graphmem.jobs.store import FINISHED, JOB_WORKFLOW, TICK_WORKFLOW, UNFINISHED, JobStore
@@ -28,18 +27,17 @@ class JobEraser:
                 self._store.client.cancel_workflows(unfinished)
         return {job.workflow_id for job in jobs}
 
-    def erase(self, partition: str) -> int:
-        """Delete a partition's jobs and finished system jobs that name it; raise JobStoreUnavailable if any is left."""
+    def erase(self, partition: str) -> tuple[int, bool]:
+        """Delete a partition's jobs and finished system jobs that name it; return their number and if none is left."""
         jobs = {job.workflow_id for job in self._store.list_statuses(user=partition)}
         self._delete(jobs | self._system_jobs_containing(partition))
         self._compact()
-        if (
+        is_any_left = (
             self._store.list_statuses(user=partition)
             or self._system_jobs_containing(partition)
             or self._has_rows_of(jobs)
-        ):
-            raise JobStoreUnavailable("Jobs of this user were queued while it was erased: forget the user again.")
-        return len(jobs)
+        )
+        return len(jobs), not is_any_left
 
     def erase_step_results(self, partition_prefix: str, texts: Sequence[str]) -> None:
         """Erase the step results of finished jobs that contain one of the texts.

@@ -162,16 +162,24 @@ class JobRunner:
     async def forget(self, partition: str) -> int:
         """Erase every job of a partition with its text, and return how many there were.
 
-        Queued jobs never start; running ones, on any worker, are stopped first. Raises JobStoreUnavailable when a job
-        does not stop or new ones arrive meanwhile; the call can then be repeated.
+        Queued jobs never start; running ones, on any worker, are stopped first; those that are queued meanwhile are
+        erased too. Raises JobStoreUnavailable when a job does not stop or new ones keep arriving for a minute; the call
+        can then be repeated.
         """
-        ids = await asyncio.to_thread(self._eraser.cancel, partition)
         deadline = time.monotonic() + FORGET_TIMEOUT_SECONDS
-        while await asyncio.to_thread(self._abort_and_check_running, ids):
+        total = 0
+        while True:
+            ids = await asyncio.to_thread(self._eraser.cancel, partition)
+            while await asyncio.to_thread(self._abort_and_check_running, ids):
+                if time.monotonic() > deadline:
+                    raise JobStoreUnavailable("A job of this user does not stop; forget the user again in a minute.")
+                await asyncio.sleep(0.1)
+            erased, is_done = await asyncio.to_thread(self._eraser.erase, partition)
+            total += erased
+            if is_done:
+                return total
             if time.monotonic() > deadline:
-                raise JobStoreUnavailable("A job of this user does not stop; forget the user again in a minute.")
-            await asyncio.sleep(0.1)
-        return await asyncio.to_thread(self._eraser.erase, partition)
+                raise JobStoreUnavailable("Jobs of this user keep being queued: forget the user again in a minute.")
 
     def _abort_and_check_running(self, ids: set[str]) -> bool:
         if self._worker is not None:

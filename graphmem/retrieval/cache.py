@@ -1,6 +1,7 @@
 """Caches with a time to live: in this process by default, in Redis if several processes share one.
 
-Keys contain the user's write version, so a write makes the entries from before it unreachable.
+Keys contain the user's write version, so a write makes the entries from before it unreachable, and the erasure of the
+user all of them: a later life of the user has other versions.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ class Cache(Protocol[T]):
     async def discard(self, prefix: str) -> None:
         """Remove the values of every key that begins with `prefix`."""
 
+    async def count(self, prefix: str) -> int:
+        """Return how many keys begin with `prefix`."""
+
     async def close(self) -> None:
         """Release connections and entries."""
 
@@ -62,6 +66,10 @@ class LocalCache(Generic[T]):
         """Remove the values of every key that begins with `prefix`."""
         for key in [key for key in self._entries if key.startswith(prefix)]:
             self._entries.pop(key, None)
+
+    async def count(self, prefix: str) -> int:
+        """Return how many keys begin with `prefix`."""
+        return sum(key.startswith(prefix) for key in self._entries)
 
     async def close(self) -> None:
         """Drop all entries."""
@@ -92,7 +100,11 @@ class SharedCache(Generic[T]):
 
     async def discard(self, prefix: str) -> None:
         """Remove the values of every key that begins with `prefix`; a wildcard in it matches itself too."""
-        await self._redis.delete_match(_WILDCARDS.sub("?", self._key(prefix)) + "*")
+        await self._redis.delete_match(self._pattern(prefix))
+
+    async def count(self, prefix: str) -> int:
+        """Return how many keys begin with `prefix`, where a wildcard matches itself too; 0 without Redis."""
+        return sum([1 async for _ in self._redis.scan(self._pattern(prefix))])
 
     async def close(self) -> None:
         """Close the connections."""
@@ -100,6 +112,9 @@ class SharedCache(Generic[T]):
 
     def _key(self, key: str) -> str:
         return f"graphmem:{self._prefix}:{key}"
+
+    def _pattern(self, prefix: str) -> str:
+        return _WILDCARDS.sub("?", self._key(prefix)) + "*"
 
 
 def open_cache(url: str | None, prefix: str, adapter: TypeAdapter[T], clock: Clock, ttl_seconds: float) -> Cache[T]:

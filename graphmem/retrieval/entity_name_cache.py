@@ -25,16 +25,16 @@ class EntityNameCache:
         self._store = store
         self._facts = facts
         self._indexes: LocalCache[NameIndex] = LocalCache(clock, LOOKUP_TTL_SECONDS)
-        self._last_versions: LocalCache[int] = LocalCache(clock, LOOKUP_TTL_SECONDS)
+        self._last_versions: LocalCache[str] = LocalCache(clock, LOOKUP_TTL_SECONDS)
 
-    async def write_version(self, owner: Owner) -> int:
+    async def write_version(self, owner: Owner) -> str:
         """Return the user's write version, which is part of every cache key."""
         version = await self._facts.get_write_version(owner)
         await self._last_versions.set(owner.group_id, version)
         return version
 
-    async def last_seen_version(self, owner: Owner) -> int:
-        """Return the write version that was read last; a later write may have raised it since."""
+    async def last_seen_version(self, owner: Owner) -> str:
+        """Return the write version that was read last; a later write may have changed it since."""
         last_version = await self._last_versions.get(owner.group_id)
         return await self.write_version(owner) if last_version is None else last_version
 
@@ -43,12 +43,16 @@ class EntityNameCache:
         await self._indexes.discard(f"{owner.group_id}@")
         await self._last_versions.discard(owner.group_id)
 
-    async def find(self, owner: Owner, text: str, version: int) -> list[EntityMention]:
+    async def count_user(self, owner: Owner) -> int:
+        """Return how many entries there are of a user."""
+        return await self._indexes.count(f"{owner.group_id}@")
+
+    async def find(self, owner: Owner, text: str, version: str) -> list[EntityMention]:
         """Return the entities that a text names, the surest first."""
         index = await self._load_index(owner, version) or await self._search_names(owner, text)
         return index.find(text)
 
-    async def _load_index(self, owner: Owner, version: int) -> NameIndex | None:
+    async def _load_index(self, owner: Owner, version: str) -> NameIndex | None:
         key = f"{owner.group_id}@{version}"
         if (cached_index := await self._indexes.get(key)) is not None:
             return cached_index

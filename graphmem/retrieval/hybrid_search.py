@@ -65,7 +65,7 @@ MessagesByChannel = Mapping[str, Sequence[MessageCandidate]]
 class NamedEntities:
     """The entities that a question names, as of a write version of the user."""
 
-    version: int
+    version: str
     mentions: list[EntityMention]
 
     @property

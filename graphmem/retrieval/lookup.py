@@ -93,6 +93,12 @@ class EntityLookup:
         await self._answers.discard(f"{owner.group_id}@")
         await self._core.discard(f"{owner.group_id}@")
 
+    async def count_user(self, owner: Owner) -> int:
+        """Return how many entries there are of a user."""
+        prefix = f"{owner.group_id}@"
+        cached = await self._answers.count(prefix) + await self._core.count(prefix)
+        return cached + await self._name_cache.count_user(owner)
+
     async def close(self) -> None:
         """Close the caches."""
         await self._answers.close()

@@ -60,6 +60,10 @@ class ReinforcementBuffer:
         async with self._writing:
             self._pending.pop(owner, None)
 
+    async def count_user(self, owner: Owner) -> int:
+        """Return of how many memories of a user retrievals have been counted."""
+        return len(self._pending.get(owner, ()))
+
     async def close(self) -> None:
         """Stop the timer and write the remaining retrievals."""
         self._closing.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from graphmem.consolidation.consolidation_job import (
@@ -32,7 +33,7 @@ from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.listing import Page, decode_time_cursor, encode_time_cursor
 from graphmem.domain.requests import RunListQuery
 from graphmem.domain.times import Clock
-from graphmem.errors import InvalidInput
+from graphmem.errors import InvalidInput, NotFound, UserBeingForgotten
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
 from graphmem.store.runs import RunStore, RunUpdate
@@ -163,7 +164,10 @@ class ConsolidationService:
         run_id = str(uuid.uuid4())
         await self._runs.create(run_id, tenant, None, RunTrigger.ON_DEMAND, now, dry_run=dry_run, actor=actor)
         owners = await self._discovery.find_owners(tenant, now)
-        parts = [await self._start_one(owner, dry_run, actor, None, run_id) for owner in owners]
+        parts = []
+        for owner in owners:
+            with suppress(NotFound, UserBeingForgotten):
+                parts.append(await self._start_one(owner, dry_run, actor, None, run_id))
         # The run over all users does nothing itself: readers see the status of its parts.
         await self._runs.update(run_id, RunUpdate(status=RunStatus.SUCCEEDED, phase=RunPhase.DONE, finished_at=now))
         return run_id, parts

@@ -53,6 +53,10 @@ class ContextService:
         """Remove everything cached of a user."""
         await self._snapshots.discard_user(owner)
 
+    async def count_user(self, owner: Owner) -> int:
+        """Return how many cached entries there are of a user."""
+        return await self._snapshots.count_user(owner)
+
     async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
         """Return how the user likes to be answered, the most confident first."""
         return await self._store.list_preferences(owner)

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Protocol
 
-from graphmem.domain.erasure import ErasureResult
+import structlog
+
+from graphmem.domain.erasure import ErasureReceipt, ErasureResult, hash_user
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome
-from graphmem.errors import NotFound
+from graphmem.domain.times import Clock
+from graphmem.errors import GraphmemError, NotFound, Unavailable
 from graphmem.jobs import JobKind, JobRunner, Steps, UserJobPayload
 from graphmem.store.context import ContextStore
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.facts import FactStore
-from graphmem.store.forget import ForgetStore
+from graphmem.store.forget import Erasure, ErasureProgress, ForgetStore
 from graphmem.store.idempotency import IdempotencyStore
 from graphmem.store.runs import RunStore
 from graphmem.text.normalising import normalise
+
+INTERRUPTED_AFTER = timedelta(seconds=15)
+"""Time without progress after which an erasure counts as interrupted."""
+
+RESUME_SECONDS = 10.0
+"""Seconds between two searches for interrupted erasures."""
+
+_log = structlog.get_logger(__name__)
 
 
 class ErasurePayload(UserJobPayload):
@@ -36,6 +49,9 @@ class UserCache(Protocol):
     async def discard_user(self, owner: Owner) -> None:
         """Remove everything of a user."""
 
+    async def count_user(self, owner: Owner) -> int:
+        """Return how many entries there are of a user."""
+
 
 @dataclass(frozen=True, slots=True)
 class UserData:
@@ -45,16 +61,16 @@ class UserData:
     """Payloads, step results and outcomes of jobs."""
 
     graph: ForgetStore
-    """Facts, entities, messages, sessions, context items, learned preferences and patterns, the user node."""
+    """Everything of a user in the graph, as the fragment `elements_of_user` lists it, and the user's own node."""
 
     facts: FactStore
     """The versions of one memory, and the references to it."""
 
     runs: RunStore
-    """Consolidation runs, with their proposals and before-images."""
+    """One memory in consolidation runs, their proposals and before-images."""
 
     idempotency: IdempotencyStore
-    """Stored responses to requests with an Idempotency-Key."""
+    """One memory in stored responses to requests with an Idempotency-Key."""
 
     context: ContextStore
     """Goal patterns, which quote memories."""
@@ -72,31 +88,79 @@ class UserData:
 class ForgetService:
     """Erases users and single memories everywhere."""
 
-    def __init__(self, graph: Graph, data: UserData) -> None:
+    def __init__(self, graph: Graph, data: UserData, clock: Clock, load_receipt_key: Callable[[], bytes]) -> None:
         self._graph = graph
         self._data = data
+        self._clock = clock
+        self._load_receipt_key = load_receipt_key
 
     async def forget(self, owner: Owner) -> ErasureResult:
-        """Erase everything of a user, then count what is left.
+        """Erase everything of a user, then count what is left, and return a signed receipt if that is nothing.
 
-        Raises JobStoreUnavailable, before the graph is changed, when a job of the user does not stop.
+        When another call for the same user ends the erasure, that one has the receipt.
+        From the first moment on, writes are refused and reads find nothing. Raises Unavailable when a dependency fails;
+        the erasure has then begun, and a worker or another call continues it. Raises ConfigurationError, before
+        anything is changed, when there is no key for the receipt.
         """
-        jobs = await self._data.jobs.forget(owner.group_id)
+        receipt_key = self._load_receipt_key()
+        erasure = await self._data.graph.begin(owner)
+        try:
+            progress, residue = await self._erase(owner, erasure)
+        except Unavailable as error:
+            raise Unavailable(
+                f"{error.detail} The user is hidden and refuses writes already: a worker continues the erasure, or ask "
+                "for it again.",
+                retry_after=error.retry_after,
+            ) from error
+        erased = dict(progress.erased)
+        if any(residue.values()) or not progress.has_ended:
+            return ErasureResult(erased=erased, residue=sum(residue.values()))
+        receipt = ErasureReceipt(
+            user_hash=hash_user(owner),
+            begun_at=progress.started_at,
+            ended_at=self._clock(),
+            erased=erased,
+            residue=residue,
+        )
+        return ErasureResult(erased=erased, residue=0, receipt=receipt.signed(receipt_key))
+
+    async def _erase(self, owner: Owner, erasure: Erasure) -> tuple[ErasureProgress, dict[str, int]]:
+        """Erase a marked user; return what was erased, and what is left by place."""
+        caches = (self._data.reinforcement, self._data.lookup, self._data.context_snapshots)
         await self._data.reinforcement.discard_user(owner)
+        await erasure.add_erased("Job", await self._data.jobs.forget(owner.group_id))
+        await erasure.erase()
+        # A request that stored messages before the mark may have queued their job after the jobs were erased.
+        await erasure.add_erased("Job", await self._data.jobs.forget(owner.group_id))
+        progress = await erasure.end()
+        for cache in caches:
+            await cache.discard_user(owner)
+        cached = sum([await cache.count_user(owner) for cache in caches])
+        return progress, {"graph": progress.residue, "jobs": 0, "caches": cached}
 
-        async def work(transaction: Transaction) -> dict[str, int]:
-            return {
-                **await self._data.idempotency.erase_user(transaction, owner),
-                **await self._data.runs.erase_user(transaction, owner),
-                **await self._data.graph.erase_user(transaction, owner),
-            }
+    async def resume_interrupted(self, idle: timedelta = INTERRUPTED_AFTER) -> int:
+        """Continue the erasures that have made no progress for a while; return how many have ended."""
+        ended = 0
+        for owner in await self._data.graph.list_interrupted(idle):
+            try:
+                result = await self.forget(owner)
+            except Unavailable as error:
+                _log.warning("an interrupted erasure is not finished yet", reason=error.detail)
+            else:
+                ended += not result.residue
+        return ended
 
-        erased = await self._graph.write(work)
-        await self._discard_cached(owner)
-        return ErasureResult(erased={**erased, "Job": jobs}, residue=await self._data.graph.count_residue(owner))
+    async def resume_continually(self) -> None:
+        """Look for interrupted erasures now and then, and continue them, until cancelled."""
+        while True:
+            try:
+                await self.resume_interrupted()
+            except GraphmemError as error:
+                _log.warning("interrupted erasures cannot be listed", reason=error.detail)
+            await asyncio.sleep(RESUME_SECONDS)
 
     async def erase_memory(self, owner: Owner, memory_id: str) -> int:
-        """Erase every version of a memory everywhere; return how many there were.
+        """Erase every version of a memory everywhere, with entities that only it named; return how many there were.
 
         Raises NotFound for an unknown memory, and JobStoreUnavailable before the graph is changed.
         """
@@ -108,11 +172,12 @@ class ForgetService:
 
         async def work(transaction: Transaction) -> int:
             erased = await self._data.facts.erase_memory(transaction, owned, memory_id)
-            if not erased:
+            if not erased.versions:
                 raise NotFound("There is no such memory.")
-            await self._data.runs.erase_memory(transaction, owned, memory_id)
+            await self._data.graph.erase_from_extractions(transaction, owned, erased.entity_ids)
+            await self._data.runs.erase_memory(transaction, owned, memory_id, erased.entity_ids)
             await self._data.idempotency.erase_memory(transaction, owned, memory_id)
-            return erased
+            return erased.versions
 
         erased = await self._graph.write(work)
         await self._discard_cached(owned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import UTC, datetime
@@ -45,6 +46,9 @@ CONNECTION_TIMEOUT = 5
 RETRY_TIMEOUT = 15
 """Seconds for which a transaction is retried after transient errors."""
 
+NONE_HIDDEN_SECONDS = 1.0
+"""Seconds for which a process relies on it that no user is being forgotten."""
+
 Row = dict[str, Any]
 """One row of a query result, or of a list that a query receives."""
 T = TypeVar("T")
@@ -74,15 +78,28 @@ def _to_neo4j(value: Any) -> Any:
     return value
 
 
+def _without_hidden(parameters: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
+    """Return parameters that select nothing of the hidden users."""
+    selection: dict[str, Any] = {}
+    if parameters.get("group_id") in hidden:
+        selection["group_id"] = ""
+    if "group_ids" in parameters:
+        selection["group_ids"] = [group_id for group_id in parameters["group_ids"] if group_id not in hidden]
+    return parameters | selection
+
+
 def _query_span(name: str) -> AbstractContextManager[Span]:
     return span(f"neo4j {name}", kind=SpanKind.CLIENT, db__system__name="neo4j", db__operation__name=name)
 
 
 class Transaction:
-    """An open transaction that runs queries of the catalogue by name."""
+    """An open transaction that runs queries of the catalogue by name; it finds nothing of the users in `hidden`."""
 
-    def __init__(self, inner: AsyncManagedTransaction | AsyncTransaction | AsyncSession) -> None:
+    def __init__(
+        self, inner: AsyncManagedTransaction | AsyncTransaction | AsyncSession, hidden: frozenset[str] = frozenset()
+    ) -> None:
         self._inner = inner
+        self._hidden = hidden
 
     async def run(self, name: str, **parameters: Any) -> list[Row]:
         """Run the query `name` and return its rows; raise TypeError when the parameters are not those it declares."""
@@ -108,6 +125,8 @@ class Transaction:
         query = load_queries()[name]
         if parameters.keys() != query.parameters:
             raise TypeError(f"{name} takes {sorted(query.parameters)}, got {sorted(parameters)}")
+        if self._hidden:
+            parameters = _without_hidden(parameters, self._hidden)
         return await self._inner.run(query.text, _to_neo4j(parameters))
 
     async def run_text(self, text: str, parameters: dict[str, Any] | None = None) -> list[Row]:
@@ -139,6 +158,7 @@ async def _map_errors() -> AsyncIterator[None]:
 class Graph:
     """A Neo4j database, with its connections.
 
+    Reads find nothing of users whose erasure has begun, because an interrupted one leaves some of their data behind.
     Every method raises DatabaseUnavailable when the server is unavailable, and ConfigurationError when it refuses the
     user name or the password.
     """
@@ -159,6 +179,7 @@ class Graph:
                 f"The address of Neo4j cannot be used: {error}. Check GRAPHMEM_NEO4J_URI."
             ) from error
         self._database = database
+        self._none_hidden_until = 0.0
 
     async def verify_connectivity(self) -> None:
         """Connect to the server."""
@@ -167,8 +188,9 @@ class Graph:
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one read transaction; after a transient error it runs again."""
+        hidden = await self._find_hidden()
         async with _map_errors(), self._driver.session(database=self._database) as session:
-            return await session.execute_read(lambda inner: work(Transaction(inner)))
+            return await session.execute_read(lambda inner: work(Transaction(inner, hidden)))
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one write transaction; after a transient error it is rolled back and runs again."""
@@ -178,12 +200,13 @@ class Graph:
     @asynccontextmanager
     async def read_transaction(self) -> AsyncIterator[Transaction]:
         """Open a read transaction for results that are streamed; it is not retried."""
+        hidden = await self._find_hidden()
         async with (
             _map_errors(),
             self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
             await session.begin_transaction() as inner,
         ):
-            yield Transaction(inner)
+            yield Transaction(inner, hidden)
 
     async def fetch(self, name: str, **parameters: Any) -> list[Row]:
         """Run one read query and return its rows."""
@@ -198,12 +221,27 @@ class Graph:
 
         After a transient error it runs again in a transaction.
         """
+        hidden = await self._find_hidden()
         async with _map_errors():
             try:
                 async with self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session:
-                    return await run(Transaction(session))
+                    return await run(Transaction(session, hidden))
             except (ServiceUnavailable, SessionExpired, TransientError):
                 return await self.read(run)
+
+    async def _find_hidden(self) -> frozenset[str]:
+        """Return the group ids of the users who are being forgotten; that there are none holds for a second."""
+        if time.monotonic() < self._none_hidden_until:
+            return frozenset()
+        async with _map_errors(), self._driver.session(database=self._database) as session:
+            rows = await session.execute_read(lambda inner: Transaction(inner).run("forget.list_begun"))
+        if not rows:
+            self._none_hidden_until = time.monotonic() + NONE_HIDDEN_SECONDS
+        return frozenset(row["group_id"] for row in rows)
+
+    def hide_users(self) -> None:
+        """Have the next read find out which users are being forgotten: one more is."""
+        self._none_hidden_until = 0.0
 
     async def execute(self, name: str, **parameters: Any) -> list[Row]:
         """Run one write query in its own transaction and return its rows."""

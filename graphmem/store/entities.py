@@ -93,6 +93,11 @@ class EntityStore:
             now=now,
         )
 
+    async def erase_unreferenced(self, transaction: Transaction, owner: Owner, ids: Iterable[str]) -> list[str]:
+        """Erase those of some entities that no memory refers to any more; return their ids. The user's own stays."""
+        rows = await transaction.run("entities.erase_unreferenced", group_id=owner.group_id, ids=sorted(set(ids)))
+        return [row["id"] for row in rows]
+
     async def get_refs(self, transaction: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, EntityRef]:
         """Return entities by id, as memories refer to them; unknown ids are left out."""
         if not ids:

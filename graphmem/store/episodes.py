@@ -21,7 +21,7 @@ from graphmem.store.episode_mapping import (
     new_session_properties,
     session_from_node,
 )
-from graphmem.store.user_lock import lock_user
+from graphmem.store.user_lock import lock_or_create_user, lock_user
 
 
 class EpisodeStore:
@@ -49,7 +49,7 @@ class EpisodeStore:
         """
 
         async def work(transaction: Transaction) -> AppendResult:
-            now = await lock_user(transaction, owner, self._clock())
+            now = await lock_or_create_user(transaction, owner, self._clock())
             if timezone:
                 await transaction.run("episodes.set_timezone", group_id=owner.group_id, timezone=timezone)
             return await self._append_messages(transaction, owner, session_id, messages, job_id, now)
@@ -139,7 +139,9 @@ class EpisodeStore:
         properties = new_session_properties(session_in, kind, source_session_id)
 
         async def work(transaction: Transaction) -> tuple[Row, bool]:
-            return await self._get_or_create_session(transaction, owner, session_id, properties, self._clock())
+            now = self._clock()
+            await lock_or_create_user(transaction, owner, now)
+            return await self._get_or_create_session(transaction, owner, session_id, properties, now)
 
         session, is_new = await self._graph.write(work)
         if not is_new:

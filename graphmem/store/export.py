@@ -24,7 +24,7 @@ BATCH_SIZE = 500
 """Records read in one query. All records of a large user, with their vectors, would not fit into memory."""
 
 _UNEXPORTED_PROPERTIES = frozenset(
-    {"group_id", "group_key", "tenant", "user_id", "write_version", "last_write_at", "pending_job"}
+    {"group_id", "group_key", "tenant", "user_id", "life", "write_version", "last_write_at", "pending_job"}
     | {*SHADOW_PROPERTIES, VECTOR_PROPERTY}
 )
 """Properties that follow from the owner or from other properties, or that describe this database."""

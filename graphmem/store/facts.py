@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.domain import decay
@@ -18,16 +20,24 @@ from graphmem.domain.text import content_hash
 from graphmem.domain.times import Clock, to_epoch_pair
 from graphmem.domain.types import Vector
 from graphmem.domain.versioning import Ledger
-from graphmem.errors import MemoryDeleted, NotFound
+from graphmem.errors import MemoryDeleted, NotFound, UserBeingForgotten
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.fact_mapping import fact_from_row, memory_from_fact, memory_version_from_fact
 from graphmem.store.fact_save import FactSave, entity_ids_of
 from graphmem.store.fact_write import FactLoader, FactWrite
-from graphmem.store.user_lock import lock_user
+from graphmem.store.user_lock import lock_or_create_user, lock_user
 
 PagePosition = tuple[float, str]
 """The sort key and the memory id after which a page continues."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedFacts:
+    """How many versions of a memory were erased, and the ids of the entities that were erased with them."""
+
+    versions: int
+    entity_ids: list[str]
 
 
 class FactStore:
@@ -41,15 +51,25 @@ class FactStore:
     # Writing
 
     async def save(
-        self, owner: Owner, memories: Sequence[NewMemory], name_vectors: Mapping[str, Vector], actor: str | None
+        self,
+        owner: Owner,
+        memories: Sequence[NewMemory],
+        name_vectors: Mapping[str, Vector],
+        actor: str | None,
+        *,
+        creates_user: bool = True,
     ) -> list[SaveResult]:
         """Save all memories or none; global ones are saved for the tenant.
 
-        `name_vectors` holds the vectors of entity names by name key.
+        `name_vectors` holds the vectors of entity names by name key. Raises UserBeingForgotten, and NotFound for a user
+        that does not exist unless `creates_user`.
         """
 
         async def work(transaction: Transaction) -> list[SaveResult]:
-            return await self.save_in_transaction(transaction, owner, memories, name_vectors, actor)
+            locked_at = None if creates_user else await self.lock_user(transaction, owner)
+            return await self.save_in_transaction(
+                transaction, owner, memories, name_vectors, actor, locked_at=locked_at
+            )
 
         return await self._graph.write(work)
 
@@ -67,7 +87,7 @@ class FactStore:
         """Save memories within an open transaction.
 
         `locked_at` is the time that `lock_user` returned for the owner in this transaction, `loader` the owner's
-        loader of this transaction; without them the owner is locked and the facts are loaded here.
+        loader of this transaction; without them the owner is locked or created, and the facts are loaded here.
         """
         indexes_by_owner: dict[Owner, list[int]] = defaultdict(list)
         for index, memory in enumerate(memories):
@@ -76,7 +96,7 @@ class FactStore:
         for target in sorted(indexes_by_owner, key=lambda target: target.group_id):
             indexes = indexes_by_owner[target]
             is_own = target == owner
-            now = locked_at if locked_at and is_own else await self.lock_user(transaction, target)
+            now = locked_at if locked_at and is_own else await self.lock_or_create_user(transaction, target)
             facts = loader if loader and is_own else FactLoader(transaction, target)
             save = FactSave(transaction, target, self._entities, facts, now, actor)
             saved = await save.run([memories[index] for index in indexes], name_vectors)
@@ -123,11 +143,21 @@ class FactStore:
         return await self._graph.write(work)
 
     async def lock_user(self, transaction: Transaction, owner: Owner, count: int = 1) -> datetime:
-        """Lock a user until the transaction ends; return a time later than each of their earlier writes."""
+        """Lock a user until the transaction ends; return a time later than each of their earlier writes.
+
+        Raises NotFound for a user that does not exist, and UserBeingForgotten.
+        """
         return await lock_user(transaction, owner, self._clock(), count)
 
+    async def lock_or_create_user(self, transaction: Transaction, owner: Owner) -> datetime:
+        """Lock a user as `lock_user` does, creating one that does not exist."""
+        return await lock_or_create_user(transaction, owner, self._clock())
+
     async def reinforce(self, owner: Owner, retrievals: Mapping[str, RetrievalCount]) -> None:
-        """Count retrievals of an owner's memories, by memory id, and raise their strength and confidence."""
+        """Count retrievals of an owner's memories, by memory id, and raise their strength and confidence.
+
+        Those of a user who was forgotten meanwhile are dropped.
+        """
         hits = [
             {"memory_id": memory_id, "times": count.times, "at": to_epoch_pair(count.at)}
             for memory_id, count in sorted(retrievals.items())
@@ -145,16 +175,18 @@ class FactStore:
                 max_confidence=decay.MAX_CONFIDENCE,
             )
 
-        await self._graph.write(work)
+        with suppress(NotFound, UserBeingForgotten):
+            await self._graph.write(work)
 
-    async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
-        """Erase every version of an owner's memory and every reference to it; return how many versions there were."""
+    async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> ErasedFacts:
+        """Erase every version of an owner's memory, every reference to it, and entities that only it referred to."""
         await self.lock_user(transaction, owner)
-        rows = await transaction.run("facts.erase_memory", group_ids=[owner.group_id], memory_id=memory_id)
+        (row,) = await transaction.run("facts.erase_memory", group_ids=[owner.group_id], memory_id=memory_id)
         await transaction.run(
-            "facts.erase_references", group_id=owner.group_id, memory_id=memory_id, uuids=rows[0]["uuids"]
+            "facts.erase_references", group_id=owner.group_id, memory_id=memory_id, uuids=row["uuids"]
         )
-        return int(rows[0]["erased"])
+        entity_ids = await self._entities.erase_unreferenced(transaction, owner, row["entity_ids"])
+        return ErasedFacts(row["erased"], entity_ids)
 
     # Reading
 
@@ -237,9 +269,9 @@ class FactStore:
         now = self._clock()
         return [memory_from_fact(fact, refs, now) for fact in facts]
 
-    async def get_write_version(self, owner: Owner) -> int:
-        """Return a number that grows with every write that the user can see."""
-        return int(await self._graph.fetch_value("facts.get_write_version", group_ids=owner.readable_group_ids))
+    async def get_write_version(self, owner: Owner) -> str:
+        """Return a text that every write which the user can see changes, and that no later life of the user shares."""
+        return str(await self._graph.fetch_value("users.get_write_version", group_ids=owner.readable_group_ids))
 
     # Parts
 

@@ -70,16 +70,6 @@ class IdempotencyStore:
         rows = await self._graph.execute("idempotency.delete_expired", oldest=self._clock() - self._retention)
         return int(rows[0]["erased"])
 
-    async def erase_user(self, transaction: Transaction, owner: Owner) -> dict[str, int]:
-        """Erase every request of a user and the tenant-wide responses that may quote the user; return how many."""
-        rows = await transaction.run(
-            "idempotency.erase_user",
-            tenant=owner.tenant,
-            owner_group=owner.group_id,
-            shared_group=owner.tenant_global.group_id,
-        )
-        return {"IdempotentRequest": int(rows[0]["erased"])}
-
     async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
         """Erase the responses that contain the id of an erased memory, in the same transaction; return how many."""
         rows = await transaction.run(

@@ -51,7 +51,7 @@ class ImportStore:
         """
 
         async def work(transaction: Transaction) -> ImportResult:
-            now = await self._facts.lock_user(transaction, owner)
+            now = await self._facts.lock_or_create_user(transaction, owner)
             refuse_problems("The import has known times in the future.", find_future_times(export, now))
             plan = plan_import(export, await self._load_existing(transaction, owner, export))
             known = [node for node in (*export.entities, *export.records) if not plan.is_new_node(node)]

@@ -27,6 +27,7 @@ from graphmem.errors import NotFound
 from graphmem.store import snapshots
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.json_text import to_json
+from graphmem.store.user_lock import lock_user
 
 _CHANGE_LIST = TypeAdapter(list[ElementChange])
 _BATCH_LIST = TypeAdapter(list[MemoryBatch])
@@ -101,7 +102,10 @@ class RunStore:
         undoes: str | None = None,
         transaction: Transaction | None = None,
     ) -> None:
-        """Write a queued run of one user, or of all users of the tenant when `owner` is None."""
+        """Write a queued run of one user, or of all users of the tenant when `owner` is None.
+
+        Raises NotFound for a user that does not exist, and UserBeingForgotten.
+        """
         properties = {
             "id": run_id,
             "tenant": tenant,
@@ -117,6 +121,8 @@ class RunStore:
         }
 
         async def work(inside: Transaction) -> None:
+            if owner is not None:
+                await lock_user(inside, owner, now, count=0)
             await inside.run("runs.create", properties=properties)
             if parent_run_id:
                 await inside.run("runs.add_child", run_id=parent_run_id, part_id=run_id)
@@ -194,21 +200,22 @@ class RunStore:
 
     # Erasure
 
-    async def erase_user(self, transaction: Transaction, owner: Owner) -> dict[str, int]:
-        """Erase the runs of a user with their changes; return the number of nodes erased by label."""
-        changes = await snapshots.erase_user(transaction, owner)
-        rows = await transaction.run("runs.erase_user", group_id=owner.group_id)
-        return {"Change": changes, "ConsolidationRun": int(rows[0]["erased"])}
+    async def erase_memory(
+        self, transaction: Transaction, owner: Owner, memory_id: str, entity_ids: Sequence[str] = ()
+    ) -> int:
+        """Erase a memory and entities from the changes, proposals and batches of every run.
 
-    async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
-        """Erase a memory from the changes, proposals and batches of every run; return the number of changes erased.
-
-        What a run did to other memories can still be rolled back.
+        Returns the number of changes erased. What a run did to other memories can still be rolled back.
         """
-        erased = await snapshots.erase_memory(transaction, owner, memory_id)
-        rows = await transaction.run("runs.find_mentioning", group_id=owner.group_id, memory_id=memory_id)
+        erased = await snapshots.erase_memory(transaction, owner, memory_id, entity_ids)
+        ids = [memory_id, *entity_ids]
+        rows = await transaction.run("runs.find_mentioning", group_id=owner.group_id, ids=ids)
         for row in rows:
-            proposals = [proposal for proposal in json.loads(row["proposals"]) if memory_id not in json.dumps(proposal)]
+            proposals = [
+                proposal
+                for proposal in json.loads(row["proposals"])
+                if not any(key in json.dumps(proposal) for key in ids)
+            ]
             batches = [
                 MemoryBatch(memory_ids=[key for key in batch.memory_ids if key != memory_id], old=batch.old)
                 for batch in _BATCH_LIST.validate_json(row["batch_ids"] or "[]")

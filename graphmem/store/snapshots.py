@@ -99,20 +99,17 @@ async def list_changes(transaction: Transaction, run_id: str, limit: int | None 
     ]
 
 
-async def erase_user(transaction: Transaction, owner: Owner) -> int:
-    """Erase every change of a user; return the number erased."""
-    rows = await transaction.run("snapshots.erase_user", group_id=owner.group_id)
-    return int(rows[0]["erased"])
-
-
-async def erase_memory(transaction: Transaction, owner: Owner, memory_id: str) -> int:
-    """Erase the changes of a memory, and its ids from the images of other elements; return the number erased."""
+async def erase_memory(transaction: Transaction, owner: Owner, memory_id: str, entity_ids: Sequence[str]) -> int:
+    """Erase the changes of a memory and of entities, and their ids from other images; return the number erased."""
     rows = await transaction.run("snapshots.find_changes_of_memory", group_id=owner.group_id, memory_id=memory_id)
     own_rows = [row for row in rows if row["memory_id"] == memory_id]
+    own_rows += await transaction.run(
+        "snapshots.find_changes_of_entities", group_id=owner.group_id, ids=list(entity_ids)
+    )
     for run_id in {row["run_id"] for row in own_rows}:
         elements = [{"kind": row["kind"], "id": row["id"]} for row in own_rows if row["run_id"] == run_id]
         await transaction.run("snapshots.delete_changes", run_id=run_id, rows=elements)
-    erased_ids = [memory_id, *{row["id"] for row in own_rows}]
+    erased_ids = [memory_id, *{row["id"] for row in own_rows}, *entity_ids]
     mentioning = await transaction.run("snapshots.find_changes_mentioning", group_id=owner.group_id, words=erased_ids)
     if mentioning:
         images = [_remove_ids_from_row(row, set(erased_ids)) for row in mentioning]

@@ -31,6 +31,9 @@ class EmptyCache:
     async def discard_user(self, owner: Owner) -> None:
         pass
 
+    async def count_user(self, owner: Owner) -> int:
+        return 0
+
 
 class UnavailableJobRunner(JobRunner):
     """A runner whose job store is unavailable."""
@@ -46,7 +49,7 @@ def forget_service(harness: ConsolidationHarness, jobs: JobRunner) -> ForgetServ
     graph, cache = harness.graph, EmptyCache()
     data = UserData(
         jobs=jobs,
-        graph=ForgetStore(graph, harness.facts),
+        graph=ForgetStore(graph, harness.clock),
         facts=harness.facts,
         runs=harness.runs,
         idempotency=IdempotencyStore(graph, harness.clock, 30),
@@ -55,7 +58,7 @@ def forget_service(harness: ConsolidationHarness, jobs: JobRunner) -> ForgetServ
         lookup=cache,
         context_snapshots=cache,
     )
-    return ForgetService(graph, data)
+    return ForgetService(graph, data, harness.clock, lambda: b"key")
 
 
 async def test_a_hard_delete_erases_recorded_model_answers_of_job_steps(

@@ -15,6 +15,7 @@ from graphmem.domain.fact import FactAmendments
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.memory import Memory
 from graphmem.errors import Conflict, Gone, NotFound
+from graphmem.store.forget import ForgetStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, entity_id, merge
 
@@ -198,8 +199,9 @@ async def row_of(harness: ConsolidationHarness, memory_id: str) -> str:
 
 async def test_forgetting_a_user_erases_before_images(harness: ConsolidationHarness) -> None:
     _, run = await diet(harness)
-    erased = await harness.graph.write(lambda inside: harness.runs.erase_user(inside, harness.owner))
-    assert sum(erased.values()) == run.change_count + 1
+    erasure = await ForgetStore(harness.graph, harness.clock).begin(harness.owner)
+    erased = (await erasure.end()).erased
+    assert erased["Change"] + erased["ConsolidationRun"] == run.change_count + 1
     with pytest.raises(NotFound):
         await harness.runs.get(harness.owner.tenant, run.id)
 

@@ -21,7 +21,7 @@ async def test_each_of_five_thousand_memories_is_found_by_some_of_its_words(memo
     await parts.graph.execute("entities.create_entities", entities=made.entities)
     for start in range(0, MEMORIES, BATCH):
         await parts.graph.execute("import.create_versions", rows=made.facts[start : start + BATCH])
-    await parts.graph.write(lambda transaction: parts.facts.lock_user(transaction, owner))
+    await parts.graph.write(lambda transaction: parts.facts.lock_or_create_user(transaction, owner))
     for wanted in (row["properties"] for row in made.facts[:: MEMORIES // 10]):
         words = wanted["fact"].split()
         answer = await memory.retrieval.search(owner, SearchQuery(query=" ".join(words[:6]), reinforce=False))

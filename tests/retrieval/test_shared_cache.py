@@ -67,7 +67,9 @@ async def check_discard(cache: Cache[list[str]]) -> None:
     keys = ["t:a[b]*@1", "t:a[b]*@2", "t:ab@1"]
     for key in keys:
         await cache.set(key, ["tea"])
+    assert await cache.count("t:a[b]*@") == 2
     await cache.discard("t:a[b]*@")
+    assert await cache.count("t:a[b]*@") == 0
     assert [await cache.get(key) for key in keys] == [None, None, ["tea"]]
     await cache.close()
 

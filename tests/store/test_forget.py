@@ -1,14 +1,75 @@
-"""Forgetting a user leaves nothing behind and touches nobody else."""
+"""Forgetting a user leaves nothing behind, is final, and touches nobody else."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
 from graphmem.bootstrap import Services
+from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
+from graphmem.domain.context_models import ContextRequest
+from graphmem.domain.erasure import ErasureReceipt
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
+from graphmem.domain.listing import ListFilters
+from graphmem.domain.memory import MemoryIn, Scope
+from graphmem.domain.requests import EntityListQuery, SessionListQuery
+from graphmem.domain.search_models import SearchQuery
+from graphmem.domain.session import MessageIn, MessagesIn, SessionIn
+from graphmem.domain.times import utc_now
+from graphmem.embedding import Embedder
+from graphmem.errors import NotFound, UserBeingForgotten
+from graphmem.resources import cypher_root
+from graphmem.settings import Settings
+from graphmem.store.driver import NONE_HIDDEN_SECONDS, Graph, Row
+from graphmem.store.forget import ForgetStore
+from graphmem.store.queries import load_queries, parse_fragments
+from graphmem.store.runs import RunStore
 from tests.store.complete_user import fill_user
 
+TEA = MemoryIn(content="Bob likes tea", subject={"name": "Bob"})
+COFFEE = MemoryIn(content="Bob likes coffee", subject={"name": "Bob"})
 
-async def test_forgetting_one_user_keeps_the_others(memory: Services, owner: Owner) -> None:
+
+@pytest.fixture
+async def other_process(database: Settings, embedder: Embedder, graph: Graph) -> AsyncIterator[Services]:
+    """The service as another process has it, with its own caches and buffers."""
+    async with Services.open(database, worker=False, embedder=embedder) as services:
+        yield services
+
+
+async def run_cypher(graph: Graph, text: str, **parameters: Any) -> list[Row]:
+    return await graph.write(lambda transaction: transaction.run_text(text, parameters))
+
+
+async def count_stored(graph: Graph, owner: Owner) -> int:
+    """Count everything that names a user, by scanning the whole database."""
+    text = """RETURN COUNT { MATCH (n) WHERE $group_id IN [n.group_id, n.owner_group] }
+                   + COUNT { MATCH ()-[r]->() WHERE r.group_id = $group_id } AS stored"""
+    (row,) = await run_cypher(graph, text, group_id=owner.group_id)
+    return int(row["stored"])
+
+
+async def interrupt_erasure(graph: Graph, owner: Owner) -> None:
+    """Begin to forget a user and stop in the middle, as a process that is killed does."""
+    before = await count_stored(graph, owner)
+    erasure = await ForgetStore(graph, utc_now, batch_size=1).begin(owner)
+    erasing = asyncio.create_task(erasure.erase())
+    while await count_stored(graph, owner) > before // 2:
+        assert not erasing.done()
+    erasing.cancel()
+    with suppress(asyncio.CancelledError):
+        await erasing
+    assert await count_stored(graph, owner) > 2
+
+
+async def test_forgetting_one_user_keeps_the_others(memory: Services, graph: Graph, owner: Owner) -> None:
     other = Owner(owner.tenant, "other")
     await fill_user(memory, owner)
     await fill_user(memory, other)
@@ -16,23 +77,269 @@ async def test_forgetting_one_user_keeps_the_others(memory: Services, owner: Own
     forgotten = await memory.forgetting.forget(owner)
     assert forgotten.erased["Fact"] >= 5
     assert forgotten.residue == 0
+    assert await count_stored(graph, owner) == 0
     assert await memory.exports.export(other) == before
 
 
+async def test_the_receipt_is_signed_and_names_nobody(memory: Services, database: Settings, owner: Owner) -> None:
+    await fill_user(memory, owner)
+    result = await memory.forgetting.forget(owner)
+    receipt = result.receipt
+    assert receipt
+    assert receipt.user_hash == hashlib.sha256(f"{owner.tenant}:mara".encode()).hexdigest()
+    assert "mara" not in receipt.model_dump_json()
+    assert receipt.erased == result.erased
+    assert receipt.residue == {"graph": 0, "jobs": 0, "caches": 0}
+    assert receipt.begun_at <= receipt.ended_at
+    key = (database.data_dir / "receipt.key").read_bytes()
+    sent = ErasureReceipt.model_validate_json(result.model_dump_json(include={"receipt"})[len('{"receipt":') : -1])
+    assert sent.is_signed_by(key)
+    assert not sent.is_signed_by(b"another key")
+    assert not sent.model_copy(update={"erased": {"Fact": 1}}).is_signed_by(key)
+
+
+async def test_forgetting_in_many_parts_counts_and_erases_everything(
+    memory: Services, graph: Graph, owner: Owner
+) -> None:
+    await fill_user(memory, owner)
+    nodes = "MATCH (n {group_id: $group_id}) RETURN count(n) AS stored"
+    (stored,) = await run_cypher(graph, nodes, group_id=owner.group_id)
+    erasure = await ForgetStore(graph, utc_now, batch_size=3).begin(owner)
+    progress = await erasure.end()
+    assert sum(progress.erased.values()) - progress.erased["Fact"] == stored["stored"]
+    assert await count_stored(graph, owner) == 0
+
+
+# A new life of the user
+
+
 async def test_forgetting_a_user_empties_caches_and_buffers(memory: Services, owner: Owner) -> None:
-    [saved] = await memory.memories.save(owner, [MemoryIn(content="Bob likes tea", subject={"name": "Bob"})])
-    assert saved.memory
+    await memory.memories.save(owner, [TEA])
     assert (await memory.retrieval.lookup(owner, "What does Bob like?")).entities
     await memory.forgetting.forget(owner)
-    # The write version of a new life starts at the same number, with which cached answers are found.
-    await memory.memories.save(owner, [MemoryIn(content="Bob likes coffee", subject={"name": "Bob"})])
+    await memory.memories.save(owner, [COFFEE])
     [found] = (await memory.retrieval.lookup(owner, "What does Bob like?")).entities
     assert [item.content for item in found.memories] == ["Bob likes coffee"]
 
 
-async def test_retrievals_counted_before_a_forget_do_not_recreate_the_user(memory: Services, owner: Owner) -> None:
-    await memory.memories.save(owner, [MemoryIn(content="Bob likes tea", subject={"name": "Bob"})])
-    await memory.retrieval.lookup(owner, "What does Bob like?")
+async def test_caches_of_other_processes_never_answer_for_a_new_life(
+    memory: Services, other_process: Services, owner: Owner
+) -> None:
+    core = {"scope": Scope.PROFILE, "importance": 0.9}
+
+    async def recall() -> list[str]:
+        looked_up = await other_process.retrieval.lookup(owner, "What does Bob like?", reinforce=False)
+        context = await other_process.contexts.build(owner, ContextRequest(question="And Bob?"), reinforce=False)
+        searched = await other_process.retrieval.search(owner, SearchQuery(query="What does Bob like?"))
+        core_memories = await other_process.retrieval.list_core_memories(owner)
+        found = [memory for entity in looked_up.entities for memory in entity.memories] + core_memories
+        found += [*context.memories, *(hit.memory for hit in searched.results)]
+        return [memory.content for memory in found]
+
+    await memory.memories.save(owner, [TEA.model_copy(update=core)])
+    assert set(await recall()) == {"Bob likes tea"}
+    await memory.forgetting.forget(owner)
+    await memory.memories.save(owner, [COFFEE.model_copy(update=core)])
+    recalled = await recall()
+    assert set(recalled) == {"Bob likes coffee"}
+    assert len(recalled) >= 4
+
+
+async def test_retrievals_counted_before_a_forget_do_not_recreate_the_user(
+    memory: Services, other_process: Services, graph: Graph, owner: Owner
+) -> None:
+    await memory.memories.save(owner, [TEA])
+    for services in (memory, other_process):
+        await services.retrieval.lookup(owner, "What does Bob like?")
     assert (await memory.forgetting.forget(owner)).residue == 0
-    await memory.retrieval.flush()
-    assert await memory.components.graph.fetch("export.get_user", group_id=owner.group_id) == []
+    for services in (memory, other_process):
+        await services.retrieval.flush()
+    assert await count_stored(graph, owner) == 0
+
+
+async def test_work_that_continues_a_session_does_not_create_the_user(
+    memory: Services, graph: Graph, owner: Owner
+) -> None:
+    with pytest.raises(NotFound):
+        await memory.messages.close(owner, "gone")
+    with pytest.raises(NotFound):
+        await memory.learner.learn_from_feedback(owner, "gone", 5, "great")
+    with pytest.raises(NotFound):
+        await memory.consolidations.start(owner.tenant, user_id=owner.user_id)
+    assert await memory.components.episodes.get_timezone(owner) is None
+    assert await count_stored(graph, owner) == 0
+
+
+# While the erasure is under way, or was interrupted
+
+
+async def store_something(memory: Services, owner: Owner, way: str) -> None:
+    message = MessageIn(role="user", content="I like tea")
+    match way:
+        case "memory":
+            await memory.memories.save(owner, [TEA])
+        case "message":
+            await memory.messages.add(owner, MessagesIn(session_id="s", messages=[message], extract=False))
+        case "session":
+            await memory.messages.open_session(owner, SessionIn())
+        case "import":
+            await memory.imports.import_(owner, b'{"messages": [{"role": "user", "content": "I like tea"}]}')
+        case "consolidation":
+            await memory.consolidations.start(owner.tenant, user_id=owner.user_id)
+
+
+async def test_an_interrupted_erasure_hides_what_is_left_and_refuses_writes(
+    memory: Services, other_process: Services, graph: Graph, owner: Owner
+) -> None:
+    await fill_user(memory, owner)
+    await interrupt_erasure(graph, owner)
+    await asyncio.sleep(NONE_HIDDEN_SECONDS)
+    for services in (memory, other_process):
+        for way in ("memory", "message", "session", "import", "consolidation"):
+            with pytest.raises(UserBeingForgotten, match="ask for it again") as refused:
+                await store_something(services, owner, way)
+            assert refused.value.retry_after
+        assert (await services.memories.page(owner, ListFilters())).items == []
+        assert (await services.messages.list_sessions(owner, SessionListQuery())).items == []
+        assert (await services.retrieval.lookup(owner, "Where is Lund?")).entities == []
+        assert (await services.retrieval.search(owner, SearchQuery(query="tea in Lund"))).results == []
+        assert (await services.contexts.build(owner, ContextRequest(question="And tea?"))).memories == []
+        assert not await services.contexts.list_preferences(owner)
+        export = json.loads(await services.exports.export(owner))
+        assert [export[section] for section in ("entities", "memories", "records", "links")] == [[], [], [], []]
+    assert (await memory.forgetting.forget(owner)).residue == 0
+    assert await count_stored(graph, owner) == 0
+    await memory.memories.save(owner, [TEA])
+    assert len((await memory.memories.page(owner, ListFilters())).items) == 1
+
+
+async def test_an_interrupted_erasure_counts_all_that_it_has_erased(
+    memory: Services, graph: Graph, owner: Owner
+) -> None:
+    await fill_user(memory, owner)
+    stored = await count_stored(graph, owner)
+    await interrupt_erasure(graph, owner)
+    forgotten = await memory.forgetting.forget(owner)
+    relationships = stored - sum(forgotten.erased.values())
+    assert relationships > 0, "messages and sessions are linked by relationships that no kind counts"
+    assert forgotten.erased["Fact"] >= 5
+    assert forgotten.erased["User"] == 1
+
+
+async def test_maintenance_passes_over_a_user_being_forgotten(memory: Services, graph: Graph, owner: Owner) -> None:
+    await fill_user(memory, owner)
+    await ForgetStore(graph, utc_now).begin(owner)
+    days = {"archive_days": 90, "compress_days": 30, "rollback_days": 30}
+    tasks = MaintenanceTasks(graph, memory.components.facts, RunStore(graph), utc_now, **days)
+    assert await tasks.list_owners(owner.tenant) == []
+    assert await tasks.decay(owner) == 0
+
+
+async def test_a_starting_worker_continues_an_interrupted_erasure(
+    memory: Services, database: Settings, embedder: Embedder, graph: Graph, owner: Owner
+) -> None:
+    await memory.messages.add(
+        owner, MessagesIn(session_id="s", messages=[MessageIn(role="user", content="I like tea")])
+    )
+    await ForgetStore(graph, utc_now).begin(owner)
+    await memory.jobs.forget(owner.group_id)
+    age = "MATCH (e:Erasure {group_id: $group_id}) SET e.active_at = datetime() - duration('PT1M')"
+    await run_cypher(graph, age, group_id=owner.group_id)
+    async with Services.open(database, embedder=embedder), asyncio.timeout(5):
+        while await count_stored(graph, owner):
+            pass
+    await memory.memories.save(owner, [COFFEE])
+
+
+async def test_forgetting_succeeds_while_others_write_and_forget(memory: Services, graph: Graph, owner: Owner) -> None:
+    stop = asyncio.Event()
+
+    async def write_on() -> int:
+        refused = 0
+        while not stop.is_set():
+            try:
+                await memory.memories.save(owner, [TEA, COFFEE])
+            except UserBeingForgotten:
+                refused += 1
+        return refused
+
+    writers = [asyncio.create_task(write_on()) for _ in range(5)]
+    for _ in range(4):
+        await asyncio.sleep(0.1)
+        results = await asyncio.gather(*(memory.forgetting.forget(owner) for _ in range(2)))
+        assert [result.residue for result in results] == [0, 0]
+    stop.set()
+    assert sum(await asyncio.gather(*writers)) > 0
+    assert (await memory.forgetting.forget(owner)).residue == 0
+    assert await count_stored(graph, owner) == 0
+
+
+# What it reads
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in load_queries() if name.startswith("forget.") and not name.startswith("forget.list_")]
+)
+async def test_forgetting_reads_nothing_of_other_users(graph: Graph, name: str) -> None:
+    async with graph._driver.session() as session:
+        result = await session.run(f"EXPLAIN {load_queries()[name].text}")
+        plan = (await result.consume()).plan
+    assert plan
+
+    def operators(node: dict[str, Any]) -> Iterator[str]:
+        yield node["operatorType"].partition("@")[0]
+        for child in node.get("children", []):
+            yield from operators(child)
+
+    assert [operator for operator in operators(plan) if operator.endswith("Scan")] == []
+
+
+async def test_every_label_that_is_indexed_by_user_is_erased(graph: Graph) -> None:
+    text = """SHOW INDEXES YIELD labelsOrTypes, properties
+              WHERE any(name IN ['group_id', 'owner_group'] WHERE name IN properties)
+              RETURN labelsOrTypes[0] AS label"""
+    indexed = {row["label"] for row in await run_cypher(graph, text)}
+    fragment = parse_fragments((cypher_root() / "fragments.cypher").read_text("utf-8"))["elements_of_user"]
+    erased = set(re.findall(r":([A-Z]\w+)", fragment))
+    assert indexed - {"User", "Erasure"} <= erased
+
+
+# One memory
+
+
+async def test_a_hard_delete_erases_entities_that_only_the_memory_named(memory: Services, owner: Owner) -> None:
+    async def entity_names() -> set[str]:
+        return {entity.name for entity in (await memory.entities.page(owner, EntityListQuery())).items}
+
+    [kept] = await memory.memories.save(owner, [MemoryIn(content="Mara likes Ada", object={"name": "Ada"})])
+    named = [{"name": "Dr Holm"}, {"name": "Ada"}]
+    [erased] = await memory.memories.save(
+        owner, [MemoryIn(content="Mara is treated at Nord clinic", object={"name": "Nord clinic"}, entities=named)]
+    )
+    assert erased.memory
+    assert await entity_names() == {"mara", "Ada", "Nord clinic", "Dr Holm"}
+    await memory.forgetting.erase_memory(owner, erased.memory.id)
+    assert await entity_names() == {"mara", "Ada"}
+    assert (await memory.retrieval.lookup(owner, "Is Dr Holm at Nord clinic?")).entities == []
+    assert kept.memory
+    assert (await memory.memories.get(owner, kept.memory.id)).content == "Mara likes Ada"
+
+
+async def test_a_hard_delete_keeps_entities_that_an_earlier_version_or_another_memory_names(
+    memory: Services, owner: Owner
+) -> None:
+    lives = {"predicate": "LIVES_IN", "single_valued": True}
+    [old, new] = await memory.memories.save(
+        owner,
+        [
+            MemoryIn(content="Mara lives in Lund", object={"name": "Lund"}, valid_at="2020-01-01T00:00:00Z", **lives),
+            MemoryIn(content="Mara lives in Malmö", object={"name": "Malmö"}, valid_at="2024-01-01T00:00:00Z", **lives),
+        ],
+    )
+    await memory.memories.save(owner, [MemoryIn(content="Mara knows Malmö well", entities=[{"name": "Malmö"}])])
+    assert new.memory
+    assert old.memory
+    await memory.memories.delete(owner, old.memory.id)
+    await memory.forgetting.erase_memory(owner, new.memory.id)
+    items = (await memory.entities.page(owner, EntityListQuery())).items
+    assert {entity.name for entity in items} == {"mara", "Lund", "Malmö"}

@@ -10,6 +10,7 @@ import pytest
 from graphmem.domain.idempotency import IdempotentRequest, StoredResponse
 from graphmem.domain.identity import Owner
 from graphmem.store.driver import Graph
+from graphmem.store.forget import ForgetStore
 from graphmem.store.idempotency import IdempotencyStore
 from tests.conftest import FakeClock
 
@@ -60,12 +61,14 @@ async def test_idempotency_key_expires_after_thirty_days(
 
 
 @pytest.mark.req("QUINN-25")
-async def test_forget_erases_stored_responses_of_the_user(store: IdempotencyStore, owner: Owner, graph: Graph) -> None:
+async def test_forget_erases_stored_responses_of_the_user(
+    store: IdempotencyStore, owner: Owner, graph: Graph, clock: FakeClock
+) -> None:
     for who, key in [(owner, "own"), (owner.tenant_global, "run of all users"), (Owner(owner.tenant, "omar"), "other")]:
         claim = await store.claim(make_request(who, key))
         await store.complete(make_request(who, key), claim.token, StoredResponse(200, "Mara likes tea"))
-    erased = await graph.write(lambda transaction: store.erase_user(transaction, owner))
-    assert erased == {"IdempotentRequest": 2}
+    erasure = await ForgetStore(graph, clock).begin(owner)
+    assert (await erasure.end()).erased["IdempotentRequest"] == 2
     assert await stored_keys(graph, owner.tenant) == ["other"]
 
 

@@ -1,0 +1,28 @@
+// Users: the node that every write locks, so that the writes of one user happen one after the other.
+// A user who is being forgotten has an `Erasure` node. It is looked for before the lock, so that writers do not queue for
+// a user whose erasure is under way, and after it, because the erasure may have begun while a writer waited.
+// A node that was deleted while a query waited for its lock has no properties.
+
+// name: lock(group_id, count)
+// Lock a user for this transaction, add to their write counter and return the time of their latest write.
+MATCH (u:User {group_id: $group_id})
+WHERE NOT EXISTS { MATCH (:Erasure {group_id: $group_id}) }
+SET u.write_version = u.write_version + $count
+WITH u WHERE u.write_version IS NOT NULL
+RETURN u.last_write_at AS last_write_at, EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
+
+// name: lock_or_create(group_id, tenant, user_id, now)
+// Lock a user for this transaction, creating them if needed, count the write and return the time of their latest one.
+UNWIND CASE WHEN EXISTS { MATCH (:Erasure {group_id: $group_id}) } THEN [] ELSE [1] END AS permitted
+MERGE (u:User {group_id: $group_id})
+ON CREATE SET u.tenant = $tenant, u.user_id = $user_id, u.created_at = $now, u.life = randomUUID(), u.write_version = 0
+SET u.write_version = u.write_version + 1
+RETURN u.last_write_at AS last_write_at, EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
+
+// name: is_being_forgotten(group_id)
+// Return whether the erasure of a user has begun and not ended.
+RETURN EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
+
+// name: get_write_version(group_ids)
+// Return the write version of users; caches include it in their keys.
+{{write_version}}
