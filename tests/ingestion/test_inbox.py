@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
@@ -146,6 +147,30 @@ async def test_a_crash_between_storing_and_queueing_loses_no_message(harness: In
     await harness.wait_for_job(job_id)
     assert await harness.current_contents() == ["User has a cat"]
     assert await harness.inbox.requeue_unread() == 0
+
+
+async def test_messages_that_cannot_be_queued_are_reported_and_do_not_hold_up_others(
+    harness: IngestionHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    turn = PreparedMessage(
+        MessageIn.model_validate(message_at("2026-05-01", "I have a cat", id="m1")), [0.0] * 383 + [1.0]
+    )
+    job_id, broken = str(uuid.uuid4()), f"0-no-owner-{uuid.uuid4().hex}"
+    await harness.episodes.append_messages(harness.owner, "s1", [turn], job_id=job_id)
+    await harness.graph.write(
+        lambda transaction: transaction.run_text(
+            "CREATE (:Episodic {group_id: $g, message_id: 'm1', session_id: 's1', pending_job: $g})", {"g": broken}
+        )
+    )
+    harness.model_answers(extraction(candidate("User has a cat")))
+    assert await harness.inbox.requeue_stranded() == 0, "a job that is missing for the first time may be on its way"
+    assert await harness.inbox.requeue_stranded() == 1
+    assert broken in str([vars(record) for record in caplog.records])
+    await harness.wait_for_job(job_id)
+    assert await harness.current_contents() == ["User has a cat"]
+    await harness.graph.write(
+        lambda transaction: transaction.run_text("MATCH (m:Episodic {group_id: $g}) DELETE m", {"g": broken})
+    )
 
 
 async def test_a_retry_after_a_crash_before_queueing_gets_the_first_job(harness: IngestionHarness) -> None:
