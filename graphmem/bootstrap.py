@@ -50,6 +50,7 @@ from graphmem.service.messages import MessageService
 from graphmem.service.readiness import ReadinessCheck
 from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
+from graphmem.service.sweep import Sweep, attempt
 from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
 from graphmem.store.export import ExportStore
@@ -157,8 +158,10 @@ class Services:
                 context_snapshots=self.contexts,
             ),
         )
-        self.keys = KeyService(KeyStore(graph), clock, settings.api_key)
-        self.readiness = ReadinessCheck(graph, jobs)
+        self.keys = KeyService(
+            KeyStore(graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
+        )
+        self.readiness = ReadinessCheck(graph, jobs, settings)
 
     @classmethod
     @asynccontextmanager
@@ -185,15 +188,18 @@ class Services:
         ):
             consolidation = ConsolidationComponents.build(components)
             services = cls(components, jobs, consolidation)
+            sweep = Sweep(services.inbox.requeue_stranded, services.consolidations.end_stranded)
             try:
                 if worker:
                     await jobs.start_worker(_build_job_handlers(services, jobs, consolidation))
-                await services.inbox.requeue_unread()
+                await attempt(services.inbox.requeue_unread)
                 if worker:
+                    sweep.start()
                     await schedule_nightly_consolidation(jobs, settings)
                     await schedule_maintenance(jobs, settings)
                 yield services
             finally:
+                await sweep.stop()
                 await services.retrieval.close()
 
 
