@@ -104,6 +104,8 @@ class Availability:
 
     def _start_checks(self, operation: asyncio.Timeout) -> None:
         self._impatient.add(operation)
+        if self._is_silent:
+            self._fail_operations()
         if self._checks is None or self._checks.done():
             self._checks = asyncio.create_task(self._check_repeatedly())
 
