@@ -193,6 +193,7 @@ class Inbox:
         """Queue the jobs of stored messages; return False when the messages have been erased meanwhile."""
         messages = await self._episodes.load_messages(owner, message_ids)
         if not messages:
+            log.warning("stored messages without a job cannot be found", extra={"job_id": job_id})
             return False
         if self._queue_observation:
             # Learning twice from the same messages changes nothing.

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from graphmem.domain.conversation import PreparedMessage
+from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobStatus
 from graphmem.domain.listing import encode_cursor
 from graphmem.domain.requests import PageQuery, SessionListQuery
@@ -155,11 +156,13 @@ async def test_messages_that_cannot_be_queued_are_reported_and_do_not_hold_up_ot
     turn = PreparedMessage(
         MessageIn.model_validate(message_at("2026-05-01", "I have a cat", id="m1")), [0.0] * 383 + [1.0]
     )
-    job_id, broken = str(uuid.uuid4()), f"0-no-owner-{uuid.uuid4().hex}"
+    job_id, broken = str(uuid.uuid4()), str(uuid.uuid4())
+    group_id = Owner(harness.owner.tenant, "broken").group_id
     await harness.episodes.append_messages(harness.owner, "s1", [turn], job_id=job_id)
     await harness.graph.write(
         lambda transaction: transaction.run_text(
-            "CREATE (:Episodic {group_id: $g, message_id: 'm1', session_id: 's1', pending_job: $g})", {"g": broken}
+            "CREATE (:Episodic {group_id: $g, message_id: 'm1', session_id: 's1', pending_job: $job})",
+            {"g": group_id, "job": broken},
         )
     )
     harness.model_answers(extraction(candidate("User has a cat")))
@@ -169,7 +172,7 @@ async def test_messages_that_cannot_be_queued_are_reported_and_do_not_hold_up_ot
     await harness.wait_for_job(job_id)
     assert await harness.current_contents() == ["User has a cat"]
     await harness.graph.write(
-        lambda transaction: transaction.run_text("MATCH (m:Episodic {group_id: $g}) DELETE m", {"g": broken})
+        lambda transaction: transaction.run_text("MATCH (m:Episodic {group_id: $g}) DELETE m", {"g": group_id})
     )
 
 
@@ -243,7 +246,6 @@ async def test_a_cursor_of_another_list_is_refused(harness: IngestionHarness, po
 
 
 async def test_another_users_session_is_not_found(harness: IngestionHarness) -> None:
-    from graphmem.domain.identity import Owner
 
     await harness.send("hi", extract=False)
     other = Owner(harness.owner.tenant, "somebody")
