@@ -246,7 +246,6 @@ async def test_a_cursor_of_another_list_is_refused(harness: IngestionHarness, po
 
 
 async def test_another_users_session_is_not_found(harness: IngestionHarness) -> None:
-
     await harness.send("hi", extract=False)
     other = Owner(harness.owner.tenant, "somebody")
     with pytest.raises(NotFound):
