@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -52,6 +51,7 @@ from graphmem.service.messages import MessageService
 from graphmem.service.readiness import ReadinessCheck
 from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
+from graphmem.service.sweep import Sweep, attempt
 from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
 from graphmem.store.export import ExportStore
@@ -161,8 +161,10 @@ class Services:
             clock,
             partial(load_receipt_key, settings),
         )
-        self.keys = KeyService(KeyStore(graph), clock, settings.api_key)
-        self.readiness = ReadinessCheck(graph, jobs)
+        self.keys = KeyService(
+            KeyStore(graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
+        )
+        self.readiness = ReadinessCheck(graph, jobs, settings)
 
     @classmethod
     @asynccontextmanager
@@ -189,20 +191,22 @@ class Services:
         ):
             consolidation = ConsolidationComponents.build(components)
             services = cls(components, jobs, consolidation)
-            resuming: asyncio.Task[None] | None = None
+            sweep = Sweep(
+                services.inbox.requeue_stranded,
+                services.consolidations.end_stranded,
+                services.forgetting.resume_interrupted,
+            )
             try:
                 if worker:
                     await jobs.start_worker(_build_job_handlers(services, jobs, consolidation))
-                    resuming = asyncio.create_task(services.forgetting.resume_continually())
-                await services.inbox.requeue_unread()
+                await attempt(services.inbox.requeue_unread)
                 if worker:
+                    sweep.start()
                     await schedule_nightly_consolidation(jobs, settings)
                     await schedule_maintenance(jobs, settings)
                 yield services
             finally:
-                if resuming is not None:
-                    resuming.cancel()
-                    await asyncio.gather(resuming, return_exceptions=True)
+                await sweep.stop()
                 await services.retrieval.close()
 
 

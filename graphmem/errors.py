@@ -5,6 +5,7 @@
     ├── Unauthenticated         401  the key is missing, unknown or revoked
     ├── Forbidden               403  the key does not allow this
     ├── NotFound                404  the user has no such thing
+    ├── RequestTimeout          408  the request did not arrive in time
     ├── Conflict                409  the stored state forbids the change
     │   ├── VersionConflict          the version in `If-Match` is not the latest
     │   ├── ImmutableMemory          the memory may not be changed
@@ -69,6 +70,12 @@ class NotFound(GraphmemError):
     """The user has nothing of this id."""
 
     status, title = 404, "Not found"
+
+
+class RequestTimeout(GraphmemError):
+    """The request did not arrive in time."""
+
+    status, title = 408, "Request timeout"
 
 
 class Conflict(GraphmemError):

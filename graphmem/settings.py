@@ -99,6 +99,21 @@ class Settings(BaseSettings):
     rate_limit: str | None = Field(
         None, description="Requests a key may make in a moving window, such as `600/minute`; absent: no limit."
     )
+    max_unknown_keys: int = Field(
+        60,
+        ge=0,
+        description="Unknown API keys that one address may send per minute before it gets 429; 0: no limit.",
+    )
+    body_timeout: float = Field(
+        30,
+        gt=0,
+        description="Seconds in which the body of a request must arrive; one more for each 100 kB that has arrived.",
+    )
+    min_free_disk_mb: int = Field(
+        256,
+        ge=0,
+        description="Megabytes that must be free on the disk of the data folder for `/readyz` to answer 200.",
+    )
     max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="Largest request body, in bytes.")
     max_import_bytes: int = Field(512 * 1024 * 1024, ge=1024, description="Largest import, in bytes.")
     max_import_entries: int = Field(
@@ -194,6 +209,11 @@ class Settings(BaseSettings):
         if value is not None:
             parse(value)
         return value
+
+    @property
+    def uses_data_dir(self) -> bool:
+        """Whether the embedded Neo4j or the job store is in the data folder."""
+        return self.neo4j_uri is None or self.jobs_url is None
 
     @property
     def has_model(self) -> bool:

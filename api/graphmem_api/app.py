@@ -15,6 +15,7 @@ from graphmem_api.openapi import install_openapi
 from graphmem_api.problems import add_exception_handlers
 from graphmem_api.rate_limit import RateLimiter
 from graphmem_api.routes import ROUTERS, health
+from graphmem_api.slow_clients import BodyDeadlineMiddleware, ImpatientHttpProtocol
 
 API_VERSION = "1.0.0"
 """Version of the HTTP API, independent of the version of the package."""
@@ -22,8 +23,11 @@ API_VERSION = "1.0.0"
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "operation_spans": False}
 """Turns off FastAPI's own spans and logs, which hold query strings and input; `graphmem.tracing` makes ours."""
 
-SHUTDOWN_SECONDS = 20
+SHUTDOWN_SECONDS = 5
 """Seconds that requests in progress may take after the server was told to stop."""
+
+KEEP_ALIVE_SECONDS = 5
+"""Seconds after which a connection without a further request is closed."""
 
 
 def create_app(services: Services, settings: Settings) -> FastAPI:
@@ -60,6 +64,8 @@ def make_uvicorn_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            http=ImpatientHttpProtocol,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             lifespan="off",
         )
@@ -70,6 +76,7 @@ def _configure(app: FastAPI, services: Services, settings: Settings, routers: It
     app.state.services = services
     app.state.settings = settings
     app.state.rate_limiter = RateLimiter(settings.rate_limit, settings.cache_url)
+    app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout)
     app.add_middleware(RequestMiddleware)
     add_exception_handlers(app)
     for router in routers:

@@ -27,7 +27,8 @@ async def authorize(request: Request, permission: Permission) -> ApiKey:
     Raises Unauthenticated, RateLimited or Forbidden.
     """
     token = parse_bearer_token(request.headers.get("authorization"))
-    caller: ApiKey = await request.app.state.services.keys.authenticate(token)
+    client = request.client.host if request.client else ""
+    caller: ApiKey = await request.app.state.services.keys.authenticate(token, client)
     request.state.caller = caller
     await request.app.state.rate_limiter.check(caller)
     if caller.role not in permission.value:

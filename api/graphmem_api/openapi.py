@@ -20,6 +20,7 @@ RETRYABLE_STATUSES = (409, 429, 503)
 _COMMON_PROBLEMS = {
     401: "No valid key.",
     403: "The key's role or users do not permit this.",
+    408: "The body did not arrive in time.",
     413: "The body is larger than the limit.",
     422: "The input cannot be used.",
     429: "Too many requests.",

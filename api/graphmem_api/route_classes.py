@@ -14,11 +14,15 @@ from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner, group_key
 from graphmem.errors import InvalidInput
 from graphmem.settings import Settings
+from graphmem.store.availability import limit_database_time
 from graphmem_api.auth import Permission, authorize
 from graphmem_api.idempotency import IdempotentResponder, fingerprint, read_idempotency_key
 from graphmem_api.openapi import add_common_docs
 from graphmem_api.problems import respond_to_error
 from graphmem_api.request_body import StrictRequest
+
+LONG_DATABASE_SECONDS = 1800.0
+"""Seconds of database work of a request over all data of a user, or of a tenant."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -32,6 +36,9 @@ class AuthenticatedRoute(APIRoute):
 
     encrypted: ClassVar[bool] = False
     """Whether responses that are stored for replay are encrypted with the caller's key."""
+
+    database_seconds: ClassVar[float] = 30.0
+    """Seconds that the database may work for one request; one that does not answer at all is given up much sooner."""
 
     is_tenant_wide: ClassVar[bool] = False
     """Whether responses are stored for the tenant, so that erasing a user does not erase them."""
@@ -50,12 +57,13 @@ class AuthenticatedRoute(APIRoute):
                 max_bytes=self.max_body_bytes(received.app.state.settings),
                 allow_unstorable_text=not self.is_write,
             )
-            caller = await authorize(request, self.permission)
-            body = await self._read_body(request)
-            key = read_idempotency_key(request) if self.is_write else None
-            if key is None:
-                return await handle(request)
-            return await self._run_idempotently(request, caller, key, body, handle)
+            with limit_database_time(self.database_seconds):
+                caller = await authorize(request, self.permission)
+                body = await self._read_body(request)
+                key = read_idempotency_key(request) if self.is_write else None
+                if key is None:
+                    return await handle(request)
+                return await self._run_idempotently(request, caller, key, body, handle)
 
         return handle_authorized
 
@@ -125,12 +133,20 @@ class WriteRoute(AuthenticatedRoute):
 
 
 class ImportRoute(WriteRoute):
-    """Imports data of a user, with a size limit of its own."""
+    """Imports data of a user, with limits of its own."""
+
+    database_seconds = LONG_DATABASE_SECONDS
 
     @staticmethod
     def max_body_bytes(settings: Settings) -> int:
         """Return the size limit of imports, in bytes."""
         return settings.max_import_bytes
+
+
+class ExportRoute(ReadRoute):
+    """Reads everything of a user."""
+
+    database_seconds = LONG_DATABASE_SECONDS
 
 
 class AdminReadRoute(AuthenticatedRoute):
@@ -143,6 +159,7 @@ class AdminWriteRoute(AuthenticatedRoute):
     """Changes what only admins may change."""
 
     permission, is_write = Permission.ADMIN, True
+    database_seconds = LONG_DATABASE_SECONDS
 
 
 class ForgetRoute(AdminWriteRoute):

@@ -43,6 +43,11 @@ MATCH (r:ConsolidationRun {trigger: 'nightly'})
 WHERE r.status IN ['queued', 'running'] AND r.group_id IS NOT NULL AND ($tenant IS NULL OR r.tenant = $tenant)
 RETURN r.id AS id, r.tenant AS tenant, r.group_id AS group_id ORDER BY r.created_at
 
+// name: list_unfinished_on_demand()
+// List the queued and running runs of one user each that no schedule started, oldest first.
+MATCH (r:ConsolidationRun) WHERE r.status IN ['queued', 'running'] AND r.trigger <> 'nightly' AND r.group_id IS NOT NULL
+RETURN r.id AS id ORDER BY r.created_at
+
 // name: list_rolled_back_proposals(group_id)
 // List the proposals of a user's runs that were rolled back.
 MATCH (r:ConsolidationRun {group_id: $group_id, status: 'rolled_back'}) WHERE r.proposals IS NOT NULL

@@ -17,6 +17,10 @@ MATCH (s:EmbeddingSchema) RETURN s.model AS model, s.dimension AS dimension LIMI
 // Record the embedding model, unless another process has done so.
 MERGE (s:EmbeddingSchema {id: 1}) ON CREATE SET s.model = $model, s.dimension = $dimension
 
+// name: record_write_check()
+// Write the time, to find out whether the database accepts writes.
+MATCH (s:EmbeddingSchema) SET s.write_checked_at = datetime()
+
 // name: await_indexes()
 // Wait until every index is online and the full-text indexes contain everything written.
 CALL db.awaitIndexes(3600)

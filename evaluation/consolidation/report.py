@@ -10,7 +10,7 @@ from typing import Any
 
 from evaluation.consolidation.cases import ConsolidationCase
 from evaluation.consolidation.score import METRIC_NAMES, ConsolidationMetrics, NightScore, metrics_by, sum_metrics
-from evaluation.score import Ratio
+from evaluation.metrics import Ratio
 
 
 def render_markdown(scores: Sequence[NightScore], *, details: bool = True) -> str:

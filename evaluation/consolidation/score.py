@@ -19,7 +19,7 @@ from datetime import datetime
 from evaluation.consolidation.cases import ANY_TIME, ConsolidationCase, ExpectedMerge, ExpectedRead, matches
 from evaluation.consolidation.groups import MergedGroup, find_entity, find_linked_groups, find_merged_groups
 from evaluation.consolidation.outcome import NightOutcome
-from evaluation.score import Ratio, ratio
+from evaluation.metrics import Ratio, ratio
 from graphmem.domain.text import name_key
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graphmem.domain.identity import Owner
 from graphmem.domain.session import Message, MessageIn
 from graphmem.domain.types import Vector
 
@@ -37,7 +36,7 @@ class AppendResult:
 class PendingMessages:
     """Messages of one session that a job will read."""
 
-    owner: Owner
+    group_id: str
     job_id: str
     session_id: str
     message_ids: list[str]

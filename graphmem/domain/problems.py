@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
-from graphmem.errors import GraphmemError, Unauthenticated
+from graphmem.errors import GraphmemError, RequestTimeout, Unauthenticated
 from graphmem.text.storable import replace_surrogates
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
@@ -63,6 +63,8 @@ def problem_headers(error: GraphmemError) -> dict[str, str]:
     headers = {}
     if error.retry_after is not None or error.status in (429, 503):
         headers["Retry-After"] = str(error.retry_after or DEFAULT_RETRY_AFTER_SECONDS)
+    if isinstance(error, RequestTimeout):
+        headers["Connection"] = "close"
     if isinstance(error, Unauthenticated):
         headers["WWW-Authenticate"] = "Bearer"
     return headers

@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphmem.disk_space import MIN_FREE_FOR_SERVER, free_bytes, to_megabytes
-from graphmem.embedded.run_files import RunFiles
+from graphmem.embedded.run_files import LISTEN_ADDRESS, RunFiles
 from graphmem.errors import ConfigurationError
 
 NEO4J_USER = "neo4j"
 """The user name at the server: Neo4j's initial user."""
-
-_HOST = "127.0.0.1"
-"""The address that the server listens on."""
 
 _CONFIG_TEMPLATE = """\
 # graphmem overwrites this file at every start.
@@ -39,7 +36,7 @@ db.tx_log.rotation.size=4m
 db.tx_log.rotation.retention_policy=1 files
 db.checkpoint.interval.time=5m
 """
-"""The server's configuration: no other address than `_HOST`, no telemetry, a fast shutdown, and small transaction logs.
+"""The server's configuration: no address but `LISTEN_ADDRESS`, no telemetry, a fast shutdown, small transaction logs.
 
 The logs hold what was erased until they are rotated and a checkpoint removes them. The Community edition cannot be
 asked for a checkpoint.
@@ -133,7 +130,7 @@ class Neo4jHome:
 
     def write_config(self, bolt_port: int, http_port: int) -> None:
         """Write the server's configuration."""
-        text = _CONFIG_TEMPLATE.format(host=_HOST, bolt=bolt_port, http=http_port)
+        text = _CONFIG_TEMPLATE.format(host=LISTEN_ADDRESS, bolt=bolt_port, http=http_port)
         (self.path / "conf" / "neo4j.conf").write_text(text, encoding="utf-8")
 
     def rotate_logs(self) -> None:
@@ -148,10 +145,10 @@ class Neo4jHome:
         if state is None or process is None:
             return None
         return ServerInfo(
-            uri=f"bolt://{_HOST}:{state.bolt_port}",
+            uri=f"bolt://{LISTEN_ADDRESS}:{state.bolt_port}",
             user=NEO4J_USER,
             password=self.password(),
-            browser_url=f"http://{_HOST}:{state.http_port}/browser/",
+            browser_url=f"http://{LISTEN_ADDRESS}:{state.http_port}/browser/",
             pid=process.pid,
             home=self.path,
             password_file=self.password_file,
@@ -178,7 +175,7 @@ def _bind(port: int, setting: str) -> socket.socket:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((_HOST, port))
+        listener.bind((LISTEN_ADDRESS, port))
     except OSError as error:
         listener.close()
         raise ConfigurationError(

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import psutil
 
+LISTEN_ADDRESS = "127.0.0.1"
+"""The address that the server listens on."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerState:

@@ -1,16 +1,20 @@
 """Starting, joining and stopping the embedded Neo4j.
 
 One server runs per data folder. Every process that uses it holds a shared lock, which the kernel releases when the
-process ends. A supervisor process stops the server when no process holds the lock (see `supervisor.py`).
+process ends. A supervisor process restarts a server that has died, and stops it when no process holds the lock (see
+`supervisor.py`). Every process that uses the server starts another supervisor when the supervisor has died.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,16 +41,37 @@ _READY_TIMEOUT_SECONDS = 180
 _STOP_TIMEOUT_SECONDS = 90
 """Seconds in which the supervisor must have stopped the server; longer than its own timeout."""
 
+_LEAVE_TIMEOUT_SECONDS = 3
+"""Seconds that the last process waits for the end of the server, which its supervisor stops in any case."""
+
+_SUPERVISOR_CHECK_SECONDS = 2.0
+"""Seconds between two checks that the supervisor runs."""
+
 _POLL_SECONDS = 0.2
 """Seconds between two requests to a server that is starting."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How a server is launched: its ports (0: any free one), and where its jars are or come from."""
+
+    cache_dir: Path
+    bolt_port: int = 0
+    http_port: int = 0
+    mirror: str | None = None
+    progress: DownloadProgress | None = None
 
 
 class EmbeddedNeo4j:
     """The use of one data folder's server by this process; `info` says how to connect to it."""
 
-    def __init__(self, home: Neo4jHome, users_lock: FileLock, info: ServerInfo) -> None:
+    def __init__(self, home: Neo4jHome, users_lock: FileLock, info: ServerInfo, options: ServerOptions) -> None:
         self._home = home
         self._users_lock = users_lock
+        self._options = options
+        self._watch = asyncio.create_task(self._keep_supervised())
         self.info = info
 
     @classmethod
@@ -66,6 +91,7 @@ class EmbeddedNeo4j:
         A port of 0 means any free port; a running server keeps its ports. With `detached` the server runs until
         `stop_server`. Raises ConfigurationError when the server cannot be started or used.
         """
+        options = ServerOptions(cache_dir, bolt_port, http_port, mirror, progress)
         home = Neo4jHome.in_data_dir(data_dir)
         home.create_folders()
         files = home.run_files
@@ -74,8 +100,12 @@ class EmbeddedNeo4j:
             await users_lock.acquire()
             try:
                 home.ensure_password()
-                if files.server_process() is None or files.supervisor_process() is None:
-                    await _launch_supervisor(home, cache_dir, bolt_port, http_port, mirror, progress)
+                if files.stop_request.exists():  # the last user has left, and the server is still ending
+                    await _wait_for_supervisor_end(home)
+                if files.supervisor_process() is None:
+                    if files.server_process() is None:
+                        files.detached.unlink(missing_ok=True)
+                    await _launch_supervisor(home, options)
                 info = await _wait_until_ready(home)
                 await _ensure_password_works(info)
                 if detached:
@@ -83,13 +113,42 @@ class EmbeddedNeo4j:
             except BaseException:
                 await _leave_server(home, users_lock)
                 raise
-        return cls(home, users_lock, home.info() or info)
+        return cls(home, users_lock, home.info() or info, options)
 
     async def stop(self) -> None:
-        """Stop using the server; when no other process uses it and it is not detached, wait until it has stopped."""
-        if self._users_lock.is_held:
-            async with FileLock(self._home.run_files.gate_lock):
+        """Stop using the server; when no other process uses it and it is not detached, wait until it has stopped.
+
+        A server that does not end within `_LEAVE_TIMEOUT_SECONDS` is left to its supervisor.
+        """
+        self._watch.cancel()
+        if not self._users_lock.is_held:
+            return
+        try:
+            async with asyncio.timeout(_LEAVE_TIMEOUT_SECONDS), FileLock(self._home.run_files.gate_lock):
                 await _leave_server(self._home, self._users_lock)
+        except TimeoutError:
+            self._users_lock.release()
+            log.warning("Neo4j has not ended yet: its supervisor stops it")
+
+    async def _keep_supervised(self) -> None:
+        """Start a supervisor whenever the last one was killed, until cancelled.
+
+        An orderly stop removes the state, and is no reason to start another one.
+        """
+        files = self._home.run_files
+        while True:
+            await asyncio.sleep(_SUPERVISOR_CHECK_SECONDS)
+            state = files.read_state()
+            if state is None or files.supervisor_process() is not None:
+                continue
+            options = replace(self._options, bolt_port=state.bolt_port, http_port=state.http_port)
+            try:
+                async with FileLock(files.gate_lock):
+                    if files.read_state() == state:
+                        await _launch_supervisor(self._home, options)
+                        log.warning("Neo4j's supervisor was killed and has been replaced")
+            except (ConfigurationError, OSError) as error:
+                log.warning("Neo4j has no supervisor: %s", error)
 
     async def __aenter__(self) -> Self:
         return self
@@ -109,39 +168,45 @@ async def find_server(data_dir: Path) -> ServerInfo | None:
 async def stop_server(data_dir: Path) -> bool:
     """Stop the server of `data_dir`, even while it is used, and wait for its end; return whether it was running."""
     home = Neo4jHome.in_data_dir(data_dir)
-    if home.run_files.server_process() is None:
+    if home.run_files.server_process() is None and home.run_files.supervisor_process() is None:
         return False
     async with FileLock(home.run_files.gate_lock):
         await _stop_server(home)
     return True
 
 
-async def _launch_supervisor(
-    home: Neo4jHome,
-    cache_dir: Path,
-    bolt_port: int,
-    http_port: int,
-    mirror: str | None,
-    progress: DownloadProgress | None,
-) -> None:
-    """Start a supervisor that launches a server, or that adopts the one that a killed supervisor left behind."""
+async def _launch_supervisor(home: Neo4jHome, options: ServerOptions) -> None:
+    """Start a supervisor that launches a server, or that adopts the one that a killed supervisor left behind.
+
+    The caller holds the gate lock.
+    """
     java = find_java()
+    bolt_port, http_port = options.bolt_port, options.http_port
+    home.run_files.stop_request.unlink(missing_ok=True)
     if home.run_files.server_process() is None:
-        home.run_files.clear()
-        bolt_port, http_port = choose_ports(bolt_port, http_port)
+        bolt_port, http_port = _choose_server_ports(home, options)
         home.check_space()
-        jars = await neo4j_jars().fetch(cache_dir, mirror, progress)
+        jars = await neo4j_jars().fetch(options.cache_dir, options.mirror, options.progress)
         home.write_config(bolt_port, http_port)
         home.rotate_logs()
         arguments = argument_file(server_arguments(java, home.path, jars))
         home.run_files.arguments.write_text(arguments, encoding="utf-8")
     command = [sys.executable, "-P", "-m", supervisor.__name__, str(home.path), str(java.executable)]
     command += [str(bolt_port), str(http_port)]
-    with home.console_log.open("ab") as log:
+    with home.console_log.open("ab") as log_file:
         launcher = await asyncio.create_subprocess_exec(
-            *command, stdin=DEVNULL, stdout=log, stderr=log, env=_with_this_package(os.environ)
+            *command, stdin=DEVNULL, stdout=log_file, stderr=log_file, env=_with_this_package(os.environ)
         )
         await launcher.wait()
+
+
+def _choose_server_ports(home: Neo4jHome, options: ServerOptions) -> tuple[int, int]:
+    """Return the ports to listen on: those of a server that was killed, which its users still know, where possible."""
+    killed = home.run_files.read_state()
+    if killed and options.bolt_port in (0, killed.bolt_port) and options.http_port in (0, killed.http_port):
+        with suppress(ConfigurationError):
+            return choose_ports(killed.bolt_port, killed.http_port)
+    return choose_ports(options.bolt_port, options.http_port)
 
 
 def _with_this_package(environment: Mapping[str, str]) -> dict[str, str]:
@@ -152,11 +217,11 @@ def _with_this_package(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _wait_until_ready(home: Neo4jHome) -> ServerInfo:
-    """Return the server once it answers; raise ConfigurationError when it ends or takes too long."""
+    """Return the server once it answers; raise ConfigurationError when it has no supervisor or takes too long."""
     try:
         async with asyncio.timeout(_READY_TIMEOUT_SECONDS):
-            while info := home.info():
-                if await _is_reachable(info):
+            while (info := home.info()) or home.run_files.supervisor_process():
+                if info and await _is_reachable(info):
                     return info
                 await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError as error:
@@ -222,9 +287,13 @@ async def _stop_server(home: Neo4jHome) -> None:
         files.clear()
         return
     files.stop_request.touch()
+    await _wait_for_supervisor_end(home)
+
+
+async def _wait_for_supervisor_end(home: Neo4jHome) -> None:
     try:
         async with asyncio.timeout(_STOP_TIMEOUT_SECONDS):
-            await wait_until(lambda: files.supervisor_process() is None)
+            await wait_until(lambda: home.run_files.supervisor_process() is None)
     except TimeoutError as error:
         raise ConfigurationError(
             f"Neo4j did not stop within {_STOP_TIMEOUT_SECONDS} seconds: see {home.server_log}."

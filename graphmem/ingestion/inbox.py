@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from itertools import groupby
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from graphmem.domain.conversation import PreparedMessage
+from graphmem.domain.conversation import PendingMessages, PreparedMessage
 from graphmem.domain.identity import Owner
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import (
@@ -19,7 +19,7 @@ from graphmem.domain.session import (
     embedding_text,
 )
 from graphmem.embedding import Embedder
-from graphmem.errors import NotFound
+from graphmem.errors import NotFound, Unavailable
 from graphmem.ingestion.job_kinds import (
     CLOSING_JOB,
     EXTRACTION_JOB,
@@ -39,6 +39,8 @@ from graphmem.ingestion.transcript import is_dialogue, split_into_windows
 from graphmem.jobs import JobRunner
 from graphmem.metrics import MESSAGE_STORAGE_TIME
 from graphmem.store.episodes import EpisodeStore
+
+log = logging.getLogger(__name__)
 
 QueueObservation = Callable[[Owner, Sequence[str]], Awaitable[None]]
 """Queue the job that learns from new messages, by their ids."""
@@ -63,6 +65,7 @@ class Inbox:
         self._jobs = jobs
         self._queue_observation = queue_observation
         self._summaries = summaries
+        self._without_job: set[tuple[str, str]] = set()
 
     async def add(self, owner: Owner, batch: MessagesIn, *, extract: bool) -> MessagesAccepted:
         """Store new messages and queue one extraction of all unread ones; the same batch again changes nothing."""
@@ -152,17 +155,52 @@ class Inbox:
             )
 
     async def requeue_unread(self) -> int:
-        """Queue the extractions that a crash prevented from being queued; return how many there were."""
-        pending = sorted(await self._episodes.list_pending(), key=lambda part: (part.owner.group_id, part.job_id))
+        """Queue the jobs that a crash or an outage prevented from being queued; return how many extractions there were.
+
+        Messages that cannot be queued are logged and left out.
+        """
+        return await self._requeue_all(await self._find_without_job())
+
+    async def requeue_stranded(self) -> int:
+        """Do the same for messages that had no job at the last call either; that of others may be queued right now."""
+        found = await self._find_without_job()
+        known, self._without_job = self._without_job, set(found)
+        return await self._requeue_all({job: parts for job, parts in found.items() if job in known})
+
+    async def _find_without_job(self) -> dict[tuple[str, str], list[PendingMessages]]:
+        """Return the stored messages whose job was not queued, by user and job."""
+        pending = await self._episodes.list_pending()
+        missing = await self._jobs.find_missing({part.job_id for part in pending})
+        found: dict[tuple[str, str], list[PendingMessages]] = {}
+        for part in pending:
+            if part.job_id in missing:
+                found.setdefault((part.group_id, part.job_id), []).append(part)
+        return found
+
+    async def _requeue_all(self, found: Mapping[tuple[str, str], Sequence[PendingMessages]]) -> int:
         requeued = 0
-        for (owner, job_id), parts in groupby(pending, key=lambda part: (part.owner, part.job_id)):
-            if await self._jobs.find(job_id) is None:
-                ids = [message_id for part in parts for message_id in part.message_ids]
-                # The messages of a user who is being forgotten are hidden.
-                if messages := await self._episodes.load_messages(owner, ids):
-                    await self._enqueue_extraction(owner, messages, job_id)
-                    requeued += 1
+        for (group_id, job_id), parts in sorted(found.items()):
+            message_ids = [message_id for part in parts for message_id in part.message_ids]
+            try:
+                requeued += await self._requeue(Owner.from_group_id(group_id), job_id, message_ids)
+            except Unavailable:
+                raise
+            except Exception:
+                log.exception("the extraction of stored messages cannot be queued", extra={"job_id": job_id})
         return requeued
+
+    async def _requeue(self, owner: Owner, job_id: str, message_ids: Sequence[str]) -> bool:
+        """Queue the jobs of stored messages; return False when the messages have been erased meanwhile."""
+        messages = await self._episodes.load_messages(owner, message_ids)
+        if not messages:
+            log.warning("stored messages without a job cannot be found", extra={"job_id": job_id})
+            return False
+        if self._queue_observation:
+            # Learning twice from the same messages changes nothing.
+            await self._queue_observation(owner, [message.id for message in messages])
+        await self._enqueue_extraction(owner, messages, job_id)
+        log.info("stored messages queued", extra={"job_id": job_id, "messages": len(messages)})
+        return True
 
     async def _ensure_enqueued(self, owner: Owner, job_id: str) -> None:
         if await self._jobs.find(job_id) is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,6 +11,11 @@ import sqlalchemy as sa
 
 from graphmem.errors import ConfigurationError, JobStoreUnavailable
 from graphmem.settings import Settings
+
+_FULL_DISK = ("disk is full", "no space left on device")
+"""What SQLite and Postgres say when their disk is full, in lower case."""
+
+log = logging.getLogger(__name__)
 
 
 def database_url(settings: Settings) -> sa.URL:
@@ -48,16 +54,27 @@ def create_engine(url: sa.URL) -> sa.Engine:
 
 
 @contextmanager
-def translate_database_errors(engine: sa.Engine) -> Iterator[None]:
-    """Turn the errors of a database that cannot be reached or used into JobStoreUnavailable."""
+def translate_database_errors(engine: sa.Engine, *, name_address: bool = False) -> Iterator[None]:
+    """Turn the errors of a database that cannot be reached or used into JobStoreUnavailable.
+
+    With `name_address`, for whoever starts graphmem, the error says where the database is; callers of the service must
+    not learn that, so that it is logged otherwise.
+    """
     try:
         yield
     except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
         address = engine.url.render_as_string(hide_password=True)
         cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise JobStoreUnavailable(
-            f"The job store at {address} cannot be used: {cause}. Check GRAPHMEM_JOBS_URL or the data folder."
-        ) from error
+        if name_address:
+            raise JobStoreUnavailable(
+                f"The job store at {address} cannot be used: {cause}. Check GRAPHMEM_JOBS_URL or the data folder."
+            ) from error
+        log.warning("The job store at %s cannot be used: %s", address, cause)
+        if any(words in cause.lower() for words in _FULL_DISK):
+            raise JobStoreUnavailable(
+                "The job store cannot write because its disk is full: free disk space, then try again."
+            ) from error
+        raise JobStoreUnavailable("The job store cannot be used: see the log of graphmem, then try again.") from error
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:

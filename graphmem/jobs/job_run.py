@@ -18,10 +18,13 @@ from dbos import error as dbos_error
 
 from graphmem.domain.job import JobOutcome
 from graphmem.errors import GraphmemError
+from graphmem.jobs.postponement import POSTPONING_ERRORS
 from graphmem.jobs.records import JobResult, StepRecord
 from graphmem.jobs.steps import ExecuteStep, Steps, error_detail
 
 log = logging.getLogger(__name__)
+
+_POSTPONING_NAMES = {error.__name__ for error in POSTPONING_ERRORS}
 
 StartHandler = Callable[[Steps], Coroutine[Any, Any, JobOutcome]]
 """Start the handler of a job with its steps."""
@@ -32,6 +35,10 @@ class JobInterrupted(BaseException):
 
     Not an Exception, because DBOS records those as the job's end.
     """
+
+
+class JobPostponed(JobInterrupted):
+    """The job stops here without an outcome: a database is unavailable, and this worker runs it again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,10 @@ class _PendingStep:
 
 
 class JobRun:
-    """One attempt at one job. `run` is called on DBOS's thread, `abort` on any thread."""
+    """One attempt at one job. `run` is called on DBOS's thread, `abort` on any thread.
+
+    `postpone` decides whether a job that met an unavailable database is tried again later.
+    """
 
     def __init__(
         self,
@@ -57,8 +67,10 @@ class JobRun:
         *,
         loop: asyncio.AbstractEventLoop,
         retry_delays: Sequence[float],
+        postpone: Callable[[], bool],
     ) -> None:
         self.job_id = job_id
+        self._postpone = postpone
         self._start = start
         self._loop = loop
         self._steps = Steps(job_id, self._record, retry_delays)
@@ -71,7 +83,10 @@ class JobRun:
     # On DBOS's thread
 
     def run(self) -> JobResult:
-        """Run the handler to its end, recording each step it asks for; raise JobInterrupted when the job must stop."""
+        """Run the handler to its end, recording each step it asks for; raise JobInterrupted when the job must stop.
+
+        A step that met an unavailable database is not recorded when the job is postponed, so that it is done again.
+        """
         started = time.monotonic()
         self._call_on_loop(self._start_handler)
         try:
@@ -115,9 +130,12 @@ class JobRun:
         if self._aborted:
             self._executing.cancel()
         try:
-            return self._executing.result().model_dump(exclude_unset=True)
+            record = self._executing.result()
         except concurrent.futures.CancelledError:
             raise JobInterrupted from None
+        if record.error in _POSTPONING_NAMES and self._postpone():
+            raise JobPostponed
+        return record.model_dump(exclude_unset=True)
 
     def _result(self) -> JobResult:
         task = self._task
@@ -126,6 +144,8 @@ class JobRun:
         error = task.exception()
         if error is None:
             return JobResult.from_outcome(task.result())
+        if isinstance(error, POSTPONING_ERRORS) and self._postpone():
+            raise JobPostponed
         if isinstance(error, GraphmemError):
             bug = error.__cause__ if not isinstance(error.__cause__, GraphmemError) else None
             log.warning("Job %s failed: %s", self.job_id, error.detail, exc_info=bug)

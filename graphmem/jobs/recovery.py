@@ -1,4 +1,4 @@
-"""Crash recovery: a worker reports that it is alive, and runs the jobs of workers that are not."""
+"""Recovery: a worker reports that it is alive, runs the jobs of dead workers, and runs its postponed jobs again."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dbos import WorkflowStatus
 from graphmem.errors import JobStoreUnavailable
 from graphmem.jobs.dbos_internals import recover_jobs_of
 from graphmem.jobs.job_run import RunningJobs
+from graphmem.jobs.postponement import Postponements
 from graphmem.jobs.store import JobStore
 from graphmem.jobs.worker_registry import WorkerProcess, WorkerRegistry
 
@@ -36,6 +37,7 @@ class JobRecovery:
         self,
         process: WorkerProcess,
         running: RunningJobs,
+        postponements: Postponements,
         store: JobStore,
         registry: WorkerRegistry,
         *,
@@ -43,6 +45,7 @@ class JobRecovery:
     ) -> None:
         self._process = process
         self._running = running
+        self._postponements = postponements
         self._store = store
         self._registry = registry
         self._dead_worker_seconds = dead_worker_seconds
@@ -86,11 +89,14 @@ class JobRecovery:
         self._recover_abandoned({str(status.executor_id) for status in pending} - {self._process.id})
 
     def _requeue_unstarted(self, own_jobs: dict[str, WorkflowStatus]) -> None:
-        # Claimed by this worker but run by none of its threads: the job store failed between the two.
-        unstarted = own_jobs.keys() - self._running.ids()
+        # Claimed by this worker but run by none of its threads: postponed, or the job store failed between the two.
+        running = self._running.ids()
+        self._postponements.retain(own_jobs.keys() | running)
+        is_due = {job_id: self._postponements.is_due(job_id) for job_id in own_jobs.keys() - running}
+        unstarted = [job_id for job_id, due in is_due.items() if due is None]
         self._unstarted_checks = Counter({job_id: self._unstarted_checks[job_id] + 1 for job_id in unstarted})
-        for job_id, checks in self._unstarted_checks.items():
-            if checks >= CHECKS_BEFORE_REQUEUE:
+        for job_id, due in is_due.items():
+            if due or self._unstarted_checks[job_id] >= CHECKS_BEFORE_REQUEUE:
                 self._store.resume(own_jobs[job_id])
 
     def _recover_abandoned(self, executor_ids: set[str]) -> None:

@@ -15,6 +15,7 @@ from graphmem.domain.job import Job, JobStatus
 from graphmem.errors import Conflict, InvalidInput, JobStoreUnavailable, NotFound
 from graphmem.jobs.erasure import JobEraser
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, ScheduledPayload
+from graphmem.jobs.postponement import FIRST_PAUSE_SECONDS
 from graphmem.jobs.store import JobStore
 from graphmem.jobs.worker import Worker
 from graphmem.jobs.worker_registry import WorkerRegistry
@@ -71,8 +72,12 @@ class JobRunner:
         concurrency: int = CONCURRENCY,
         dead_worker_seconds: float = DEAD_WORKER_SECONDS,
         retry_delays: Sequence[float] = RETRY_DELAYS,
+        first_postponement: float = FIRST_PAUSE_SECONDS,
     ) -> None:
         """Run jobs on this event loop by the handlers of their kinds until `close`.
+
+        A job that meets an unavailable database is tried again after `first_postponement` seconds, then after growing
+        pauses; a job that meets an unavailable model fails after `retry_delays`.
 
         Raises ConfigurationError when this process has a worker already; it may have any number of runners without one.
         """
@@ -83,6 +88,7 @@ class JobRunner:
             loop=asyncio.get_running_loop(),
             dead_worker_seconds=dead_worker_seconds,
             retry_delays=retry_delays,
+            first_postponement=first_postponement,
         )
         await asyncio.to_thread(worker.launch, concurrency)
         self._worker = worker
@@ -119,6 +125,10 @@ class JobRunner:
     async def find(self, job_id: str) -> Job | None:
         """Return the job of that id, or None."""
         return await asyncio.to_thread(self._store.get, job_id)
+
+    async def find_missing(self, job_ids: Iterable[str]) -> set[str]:
+        """Return those of the ids of which there is no job."""
+        return await asyncio.to_thread(self._store.find_missing, set(job_ids))
 
     async def get(self, job_id: str) -> Job:
         """Return the job of that id; raise NotFound when there is none."""

@@ -14,7 +14,7 @@ from dbos import error as dbos_error
 from graphmem.domain.job import Job
 from graphmem.errors import Conflict, InvalidInput, JobStoreUnavailable
 from graphmem.jobs.database import create_engine, database_url, translate_database_errors
-from graphmem.jobs.dbos_internals import DbosTables
+from graphmem.jobs.dbos_internals import DbosTables, batches
 from graphmem.jobs.job_mapping import job_from_status
 from graphmem.jobs.kinds import SYSTEM_PARTITION
 from graphmem.jobs.records import JobResult, StepRecord
@@ -68,7 +68,7 @@ class JobStore:
         engine = create_engine(database_url(settings))
         serializer = DBOSPortableJSONSerializer()
         try:
-            with translate_database_errors(engine):
+            with translate_database_errors(engine, name_address=True):
                 with engine.connect():
                     pass
                 DBOS.migrate(engine.url.render_as_string(hide_password=False), schema=SCHEMA)
@@ -199,6 +199,11 @@ class JobStore:
         with self.translate_errors():
             found = self.client.list_workflows(workflow_ids=[job_id], name=JOB_WORKFLOW)
         return job_from_status(found[0]) if found else None
+
+    def find_missing(self, job_ids: set[str]) -> set[str]:
+        """Return those of the ids of which there is no job."""
+        found = {status.workflow_id for batch in batches(job_ids) for status in self.list_statuses(workflow_ids=batch)}
+        return job_ids - found
 
     def list(self, partition: str | None, kind: str | None, limit: int) -> list[Job]:
         """Return jobs, the newest first."""

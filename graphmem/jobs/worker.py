@@ -16,6 +16,7 @@ from graphmem.domain.job import JobOutcome
 from graphmem.errors import ConfigurationError, JobStoreUnavailable
 from graphmem.jobs.job_run import JobRun, RunningJobs, StartHandler
 from graphmem.jobs.kinds import JobHandler
+from graphmem.jobs.postponement import Postponements
 from graphmem.jobs.records import JobResult
 from graphmem.jobs.recovery import JobRecovery
 from graphmem.jobs.steps import Steps
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 MAX_RECOVERY_ATTEMPTS = 10
 """Workers that a job may stop before it is given up."""
 
-SHUTDOWN_TIMEOUT_SECONDS = 10.0
+SHUTDOWN_TIMEOUT_SECONDS = 5.0
 """Seconds that closing waits for the handlers it has aborted."""
 
 
@@ -46,6 +47,7 @@ class Worker:
         loop: asyncio.AbstractEventLoop,
         dead_worker_seconds: float,
         retry_delays: Sequence[float],
+        first_postponement: float,
     ) -> None:
         self.running = RunningJobs()
         self._store = store
@@ -54,8 +56,14 @@ class Worker:
         self._loop = loop
         self._retry_delays = retry_delays
         self._process = WorkerProcess.current()
+        self._postponements = Postponements(first_postponement)
         self._recovery = JobRecovery(
-            self._process, self.running, store, registry, dead_worker_seconds=dead_worker_seconds
+            self._process,
+            self.running,
+            self._postponements,
+            store,
+            registry,
+            dead_worker_seconds=dead_worker_seconds,
         )
 
     def launch(self, concurrency: int) -> None:
@@ -104,7 +112,13 @@ class Worker:
             DBOS.launch()
 
     def _run(self, job_id: str, kind: str, payload: dict[str, Any]) -> JobResult:
-        run = JobRun(job_id, self._handler_of(kind, payload), loop=self._loop, retry_delays=self._retry_delays)
+        run = JobRun(
+            job_id,
+            self._handler_of(kind, payload),
+            loop=self._loop,
+            retry_delays=self._retry_delays,
+            postpone=partial(self._postpone, job_id, kind),
+        )
         self.running.add(run)
         # The handler runs on the event loop with a copy of what is bound here.
         with bound_contextvars(job_id=job_id), span(f"job {kind}", graphmem__job_id=job_id) as current:
@@ -120,6 +134,12 @@ class Worker:
     def _handler_of(self, kind: str, payload: dict[str, Any]) -> StartHandler:
         handler = self._handlers.get(kind)
         return partial(_refuse_kind, kind) if handler is None else partial(handler.run, payload)
+
+    def _postpone(self, job_id: str, kind: str) -> bool:
+        pause = self._postponements.postpone(job_id)
+        if pause is not None:
+            log.warning("job postponed", extra={"kind": kind, "seconds": pause})
+        return pause is not None
 
     def _release(self, job_id: str) -> None:
         try:

@@ -21,8 +21,12 @@ from graphmem.errors import GraphmemError, InvalidInput
 from graphmem.mcp.connection import Connection, resolve_connection
 from graphmem.mcp.server import make_server
 from graphmem.settings import Settings
+from graphmem.store.availability import limit_database_time
 
 MCP_PATH = "/mcp"
+DATABASE_SECONDS = 30.0
+"""Seconds that the database may work for one request."""
+
 _CONNECTION_KEY = "graphmem.connection"
 
 
@@ -30,7 +34,7 @@ _CONNECTION_KEY = "graphmem.connection"
 async def mount(app: Starlette, services: Services, settings: Settings) -> AsyncIterator[None]:
     """Serve the tools under `/mcp` of an application while the context lasts.
 
-    Requests share no state, so that any process can answer any of them and a revoked key is refused at once. The
+    Requests share no state, so that any process can answer any of them. The
     application must handle GraphmemError, as the HTTP API does.
     """
 
@@ -74,12 +78,14 @@ class McpAuthMiddleware:
         self._inner = inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request; raise Unauthenticated or Forbidden."""
-        token = parse_bearer_token(Request(scope).headers.get("authorization"))
-        key = await self._services.keys.authenticate(token)
+        """Serve a request; raise Unauthenticated, RateLimited or Forbidden."""
+        request = Request(scope)
+        token = parse_bearer_token(request.headers.get("authorization"))
+        key = await self._services.keys.authenticate(token, request.client.host if request.client else "")
         scope.setdefault("state", {})["caller"] = key
         scope[_CONNECTION_KEY] = resolve_connection(key, _user_id_in_path(scope))
-        await self._inner(scope, receive, send)
+        with limit_database_time(DATABASE_SECONDS):
+            await self._inner(scope, receive, send)
 
 
 def _request_connection(call: ToolCall) -> Connection:

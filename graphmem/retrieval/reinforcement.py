@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
+from contextvars import Context
 
 import structlog
 
@@ -41,7 +42,8 @@ class ReinforcementBuffer:
             owned = owner if memory.user_id else owner.tenant_global
             self._count(owned, memory.id, RetrievalCount(1, now))
         if self._pending and (self._writer is None or self._writer.done()):
-            self._writer = asyncio.create_task(self._flush_periodically())
+            # Not in the context of a request, whose limits end with it.
+            self._writer = asyncio.create_task(self._flush_periodically(), context=Context())
 
     async def flush(self) -> None:
         """Write the counted retrievals, one transaction for each user; keep those that cannot be written."""

@@ -30,10 +30,11 @@ from graphmem.domain.consolidation_models import (
     parse_proposals,
 )
 from graphmem.domain.identity import Owner, make_owner
+from graphmem.domain.job import JobStatus
 from graphmem.domain.listing import Page, decode_time_cursor, encode_time_cursor
 from graphmem.domain.requests import RunListQuery
 from graphmem.domain.times import Clock
-from graphmem.errors import InvalidInput, NotFound, UserBeingForgotten
+from graphmem.errors import InvalidInput, JobStoreUnavailable, NotFound, UserBeingForgotten
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
 from graphmem.store.runs import RunStore, RunUpdate
@@ -118,6 +119,23 @@ class ConsolidationService:
         """Return a run with its proposals and changes; raise NotFound for one of another tenant."""
         return await self._runs.get(tenant, run_id)
 
+    async def end_stranded(self) -> int:
+        """Mark unfinished runs as failed whose job has failed, and return how many there were.
+
+        A job that fails because the database is away cannot record that itself. Nightly runs are continued by the next
+        night.
+        """
+        ended = 0
+        for run_id in await self._runs.list_unfinished_on_demand():
+            job = await self._jobs.find(run_id)
+            if job is not None and job.status is JobStatus.FAILED:
+                await self._mark_failed(run_id, job.error or "its job failed")
+                ended += 1
+        return ended
+
+    async def _mark_failed(self, run_id: str, reason: str) -> None:
+        await self._runs.update(run_id, RunUpdate(status=RunStatus.FAILED, reason=reason, finished_at=self._clock()))
+
     async def rollback(
         self, tenant: str, run_id: str, *, force: bool = False, actor: str | None = None
     ) -> RollbackResult:
@@ -156,7 +174,11 @@ class ConsolidationService:
             parent_run_id=parent_run_id,
         )
         payload = ConsolidationPayload(run_id=run_id, tenant=owner.tenant, user_id=owner.user_id)
-        await self._jobs.enqueue(CONSOLIDATION_JOB, payload, run_id)
+        try:
+            await self._jobs.enqueue(CONSOLIDATION_JOB, payload, run_id)
+        except JobStoreUnavailable as error:
+            await self._mark_failed(run_id, error.detail)
+            raise
         return run_id
 
     async def _start_all(self, tenant: str, dry_run: bool, actor: str | None) -> tuple[str, list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +13,7 @@ from graphmem.domain.erasure import ErasureReceipt, ErasureResult, hash_user
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome
 from graphmem.domain.times import Clock
-from graphmem.errors import GraphmemError, NotFound, Unavailable
+from graphmem.errors import NotFound, Unavailable
 from graphmem.jobs import JobKind, JobRunner, Steps, UserJobPayload
 from graphmem.store.context import ContextStore
 from graphmem.store.driver import Graph, Transaction
@@ -26,9 +25,6 @@ from graphmem.text.normalising import normalise
 
 INTERRUPTED_AFTER = timedelta(seconds=15)
 """Time without progress after which an erasure counts as interrupted."""
-
-RESUME_SECONDS = 10.0
-"""Seconds between two searches for interrupted erasures."""
 
 _log = structlog.get_logger(__name__)
 
@@ -149,15 +145,6 @@ class ForgetService:
             else:
                 ended += not result.residue
         return ended
-
-    async def resume_continually(self) -> None:
-        """Look for interrupted erasures now and then, and continue them, until cancelled."""
-        while True:
-            try:
-                await self.resume_interrupted()
-            except GraphmemError as error:
-                _log.warning("interrupted erasures cannot be listed", reason=error.detail)
-            await asyncio.sleep(RESUME_SECONDS)
 
     async def erase_memory(self, owner: Owner, memory_id: str) -> int:
         """Erase every version of a memory everywhere, with entities that only it named; return how many there were.

@@ -13,6 +13,8 @@ from graphmem.domain.api_key import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
 from graphmem.domain.identity import DEFAULT_TENANT, Owner
 from graphmem.domain.times import MIN_TIME, Clock
 from graphmem.errors import NotFound, Unauthenticated
+from graphmem.service.failure_throttle import FailureThrottle
+from graphmem.service.key_cache import KeyCache
 from graphmem.store.keys import KeyStore
 
 BOOTSTRAP_KEY_ID = "first"
@@ -27,15 +29,28 @@ def hash_key(secret: str) -> str:
 class KeyService:
     """Operations on the API keys of all tenants."""
 
-    def __init__(self, store: KeyStore, clock: Clock, bootstrap_key: SecretStr | None = None) -> None:
+    def __init__(
+        self,
+        store: KeyStore,
+        clock: Clock,
+        bootstrap_key: SecretStr | None = None,
+        *,
+        max_failures_per_minute: int = 0,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._cache = KeyCache()
+        self._failures = FailureThrottle(max_failures_per_minute)
         self._bootstrap_key_hash = (
             hash_key(bootstrap_key.get_secret_value()) if bootstrap_key and bootstrap_key.get_secret_value() else None
         )
 
-    async def authenticate(self, secret: str) -> ApiKey:
-        """Return the key of a secret, read from the graph each time; raise Unauthenticated for an invalid one."""
+    async def authenticate(self, secret: str, client: str = "") -> ApiKey:
+        """Return the key of a secret that a client, named by its address, has sent.
+
+        A key that another process revokes is accepted for up to `KEY_TTL_SECONDS` more. Raises Unauthenticated for an
+        invalid key, and RateLimited for a client that sends many; keys that have been valid before are never throttled.
+        """
         key_hash = hash_key(secret)
         if self._bootstrap_key_hash is not None and hmac.compare_digest(key_hash, self._bootstrap_key_hash):
             return ApiKey(
@@ -46,8 +61,11 @@ class KeyService:
                 created_at=MIN_TIME,
                 tenant=DEFAULT_TENANT,
             )
-        key = await self._store.find_by_hash(key_hash)
+        if not self._cache.is_known(key_hash):
+            self._failures.check(client)
+        key = await self._cache.get(key_hash, lambda: self._store.find_by_hash(key_hash))
         if key is None:
+            self._failures.count_failure(client)
             raise Unauthenticated("The key is unknown or revoked: send a valid one as `Authorization: Bearer <key>`.")
         return key
 
@@ -63,6 +81,7 @@ class KeyService:
             tenant=Owner(tenant, "").tenant,
         )
         await self._store.create(key, hash_key(secret))
+        self._cache.clear()
         return CreatedApiKey(**key.model_dump(), tenant=key.tenant, key=secret)
 
     async def list(self, tenant: str) -> list[ApiKey]:
@@ -71,5 +90,7 @@ class KeyService:
 
     async def revoke(self, tenant: str, key_id: str) -> None:
         """Revoke a key at once; raise NotFound for one that is unknown, revoked already or of another tenant."""
-        if not await self._store.revoke(tenant, key_id, self._clock()):
+        revoked = await self._store.revoke(tenant, key_id, self._clock())
+        self._cache.clear()
+        if not revoked:
             raise NotFound("There is no such key.")

@@ -1,31 +1,33 @@
-"""The only module that uses the Neo4j driver: named queries in managed transactions, with errors of graphmem."""
+"""Named queries in managed transactions, with errors of graphmem; no other module calls the Neo4j driver."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import neo4j
-from neo4j import READ_ACCESS, AsyncGraphDatabase, AsyncManagedTransaction, AsyncResult, AsyncSession, AsyncTransaction
-from neo4j.exceptions import (
-    AuthError,
-    ClientError,
-    DriverError,
-    Neo4jError,
-    ServiceUnavailable,
-    SessionExpired,
-    TransientError,
+from neo4j import (
+    READ_ACCESS,
+    AsyncDriver,
+    AsyncGraphDatabase,
+    AsyncManagedTransaction,
+    AsyncResult,
+    AsyncSession,
+    AsyncTransaction,
 )
-from neo4j.exceptions import (
-    ConfigurationError as DriverConfigurationError,
-)
+from neo4j.exceptions import ClientError, ServiceUnavailable, SessionExpired, TransientError
+from neo4j.exceptions import ConfigurationError as DriverConfigurationError
 from neo4j.time import DateTime
 from opentelemetry.trace import Span, SpanKind
 
-from graphmem.errors import ConfigurationError, DatabaseUnavailable
+from graphmem.errors import ConfigurationError
+from graphmem.store.availability import Availability, remaining_database_time
+from graphmem.store.driver_errors import translate_driver_errors
 from graphmem.store.queries import load_queries
 from graphmem.tracing import span
 
@@ -38,16 +40,21 @@ MAX_CONNECTIONS = 64
 """Connections of one process to Neo4j."""
 
 ACQUISITION_TIMEOUT = 20
-"""Seconds to wait for a free connection."""
+"""Seconds to wait for a free connection while the database answers."""
 
 CONNECTION_TIMEOUT = 5
 """Seconds to wait until a connection is established."""
+
+CLOSE_TIMEOUT = 1
+"""Seconds to wait until the connections are closed; then they are dropped."""
 
 RETRY_TIMEOUT = 15
 """Seconds for which a transaction is retried after transient errors."""
 
 NONE_HIDDEN_SECONDS = 1.0
 """Seconds for which a process relies on it that no user is being forgotten."""
+STREAM_ROWS = 500
+"""Rows of a streamed result that are read at once."""
 
 Row = dict[str, Any]
 """One row of a query result, or of a list that a query receives."""
@@ -104,12 +111,7 @@ class Transaction:
     async def run(self, name: str, **parameters: Any) -> list[Row]:
         """Run the query `name` and return its rows; raise TypeError when the parameters are not those it declares."""
         with _query_span(name):
-            return [_from_neo4j(record.data()) async for record in await self._run_query(name, parameters)]
-
-    async def stream(self, name: str, **parameters: Any) -> AsyncIterator[Row]:
-        """Run the query `name` and yield its rows as they arrive."""
-        async for record in await self._run_query(name, parameters):
-            yield _from_neo4j(record.data())
+            return [_from_neo4j(record.data()) async for record in await self.start(name, parameters)]
 
     async def fetch_value(self, name: str, **parameters: Any) -> Any:
         """Run a query with one row and one column and return the value as the driver decodes it.
@@ -118,15 +120,19 @@ class Transaction:
         converted, so such a query returns times as numbers.
         """
         with _query_span(name):
-            record = await (await self._run_query(name, parameters)).single(strict=True)
+            record = await (await self.start(name, parameters)).single(strict=True)
         return record[0]
 
-    async def _run_query(self, name: str, parameters: dict[str, Any]) -> AsyncResult:
+    async def start(self, name: str, parameters: dict[str, Any]) -> AsyncResult:
+        """Run the query `name` and return its result before its rows are read."""
         query = load_queries()[name]
         if parameters.keys() != query.parameters:
             raise TypeError(f"{name} takes {sorted(query.parameters)}, got {sorted(parameters)}")
         if self._hidden:
             parameters = _without_hidden(parameters, self._hidden)
+        if isinstance(self._inner, AsyncSession):
+            limited = neo4j.Query(query.text, timeout=remaining_database_time())
+            return await self._inner.run(limited, _to_neo4j(parameters))
         return await self._inner.run(query.text, _to_neo4j(parameters))
 
     async def run_text(self, text: str, parameters: dict[str, Any] | None = None) -> list[Row]:
@@ -135,78 +141,83 @@ class Transaction:
         return [_from_neo4j(record.data()) async for record in result]
 
 
-@asynccontextmanager
-async def _map_errors() -> AsyncIterator[None]:
-    try:
-        yield
-    except AuthError as error:
-        raise ConfigurationError(
-            "Neo4j refused the user name or password: check GRAPHMEM_NEO4J_USER and GRAPHMEM_NEO4J_PASSWORD."
-        ) from error
-    except (ServiceUnavailable, TransientError, OSError) as error:
-        raise DatabaseUnavailable("Neo4j cannot be reached: check that it runs, then try again.") from error
-    except DriverConfigurationError as error:
-        raise ConfigurationError(f"The address of Neo4j cannot be used: {error}. Check GRAPHMEM_NEO4J_URI.") from error
-    except Neo4jError as error:
-        if (error.code or "").startswith(("Neo.TransientError", "Neo.ClientError.Database.DatabaseNotFound")):
-            raise DatabaseUnavailable(f"Neo4j is not ready: {error.code}.") from error
-        raise
-    except DriverError as error:
-        raise DatabaseUnavailable("The connection to Neo4j was lost: try again.") from error
+class StreamTransaction:
+    """An open read transaction whose rows are read in parts, each of which is watched as an operation of its own."""
+
+    def __init__(self, inner: AsyncTransaction, availability: Availability, hidden: frozenset[str]) -> None:
+        self._inner = Transaction(inner, hidden)
+        self._availability = availability
+
+    async def run(self, name: str, **parameters: Any) -> list[Row]:
+        """Run the query `name` and return its rows."""
+        async with self._availability.watch():
+            return await self._inner.run(name, **parameters)
+
+    async def fetch_value(self, name: str, **parameters: Any) -> Any:
+        """Run a query with one row and one column and return the value as the driver decodes it."""
+        async with self._availability.watch():
+            return await self._inner.fetch_value(name, **parameters)
+
+    async def stream(self, name: str, **parameters: Any) -> AsyncIterator[Row]:
+        """Run the query `name` and yield its rows as they arrive."""
+        async with self._availability.watch():
+            result = await self._inner.start(name, parameters)
+        while True:
+            async with self._availability.watch():
+                records = await result.fetch(STREAM_ROWS)
+            for record in records:
+                yield _from_neo4j(record.data())
+            if len(records) < STREAM_ROWS:
+                return
 
 
 class Graph:
     """A Neo4j database, with its connections.
 
     Reads find nothing of users whose erasure has begun, because an interrupted one leaves some of their data behind.
-    Every method raises DatabaseUnavailable when the server is unavailable, and ConfigurationError when it refuses the
-    user name or the password.
+    Every method raises DatabaseUnavailable when the server is unavailable or does not answer, and ConfigurationError
+    when it refuses the user name or the password.
     """
 
     def __init__(self, uri: str, user: str, password: str, database: str = "neo4j") -> None:
-        try:
-            self._driver = AsyncGraphDatabase.driver(
-                uri,
-                auth=(user, password),
-                max_connection_pool_size=MAX_CONNECTIONS,
-                connection_acquisition_timeout=ACQUISITION_TIMEOUT,
-                connection_timeout=CONNECTION_TIMEOUT,
-                max_transaction_retry_time=RETRY_TIMEOUT,
-                notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
-            )
-        except (DriverConfigurationError, ValueError) as error:
-            raise ConfigurationError(
-                f"The address of Neo4j cannot be used: {error}. Check GRAPHMEM_NEO4J_URI."
-            ) from error
+        self._open_driver = partial(_open_driver, uri, user, password)
+        self._driver = self._open_driver()
+        self._availability = Availability(self._probe)
         self._database = database
         self._none_hidden_until = 0.0
 
     async def verify_connectivity(self) -> None:
         """Connect to the server."""
-        async with _map_errors():
-            await self._driver.verify_connectivity()
+        async with self._operation():
+            await self._connect()
+
+    async def check_answering(self, seconds: float) -> None:
+        """Raise DatabaseUnavailable unless the server answers within `seconds` seconds."""
+        await self._availability.check(seconds)
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one read transaction; after a transient error it runs again."""
         hidden = await self._find_hidden()
-        async with _map_errors(), self._driver.session(database=self._database) as session:
-            return await session.execute_read(lambda inner: work(Transaction(inner, hidden)))
+        async with self._operation(), self._driver.session(database=self._database) as session:
+            return await session.execute_read(_as_unit_of_work(work, hidden))
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one write transaction; after a transient error it is rolled back and runs again."""
-        async with _map_errors(), self._driver.session(database=self._database) as session:
-            return await session.execute_write(lambda inner: work(Transaction(inner)))
+        async with self._operation(), self._driver.session(database=self._database) as session:
+            return await session.execute_write(_as_unit_of_work(work))
 
     @asynccontextmanager
-    async def read_transaction(self) -> AsyncIterator[Transaction]:
+    async def read_transaction(self) -> AsyncIterator[StreamTransaction]:
         """Open a read transaction for results that are streamed; it is not retried."""
         hidden = await self._find_hidden()
         async with (
-            _map_errors(),
+            translate_driver_errors(),
             self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
-            await session.begin_transaction() as inner,
         ):
-            yield Transaction(inner, hidden)
+            async with self._availability.watch():
+                inner = await session.begin_transaction()
+            async with inner:
+                yield StreamTransaction(inner, self._availability, hidden)
 
     async def fetch(self, name: str, **parameters: Any) -> list[Row]:
         """Run one read query and return its rows."""
@@ -222,9 +233,12 @@ class Graph:
         After a transient error it runs again in a transaction.
         """
         hidden = await self._find_hidden()
-        async with _map_errors():
+        async with translate_driver_errors():
             try:
-                async with self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session:
+                async with (
+                    self._availability.watch(),
+                    self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
+                ):
                     return await run(Transaction(session, hidden))
             except (ServiceUnavailable, SessionExpired, TransientError):
                 return await self.read(run)
@@ -233,8 +247,10 @@ class Graph:
         """Return the group ids of the users who are being forgotten; that there are none holds for a second."""
         if time.monotonic() < self._none_hidden_until:
             return frozenset()
-        async with _map_errors(), self._driver.session(database=self._database) as session:
-            rows = await session.execute_read(lambda inner: Transaction(inner).run("forget.list_begun"))
+        async with self._operation(), self._driver.session(database=self._database) as session:
+            rows = await session.execute_read(
+                _as_unit_of_work(lambda transaction: transaction.run("forget.list_begun"))
+            )
         if not rows:
             self._none_hidden_until = time.monotonic() + NONE_HIDDEN_SECONDS
         return frozenset(row["group_id"] for row in rows)
@@ -256,7 +272,7 @@ class Graph:
         async def work(inner: AsyncManagedTransaction) -> None:
             await (await inner.run(statement)).consume()
 
-        async with _map_errors(), self._driver.session(database=self._database) as session:
+        async with self._operation(), self._driver.session(database=self._database) as session:
             try:
                 await session.execute_write(work)
             except ClientError as error:
@@ -265,4 +281,50 @@ class Graph:
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._driver.close()
+        self._availability.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                await self._driver.close()
+
+    @asynccontextmanager
+    async def _operation(self) -> AsyncIterator[None]:
+        async with self._availability.watch(), translate_driver_errors():
+            yield
+
+    async def _probe(self) -> None:
+        async with translate_driver_errors():
+            with suppress(ClientError):  # a server that refuses is there
+                await self._connect()
+
+    async def _connect(self) -> None:
+        # On a connection of its own: it needs no free one among those in use, and the pool never gets a connection back
+        # whose check was cancelled.
+        async with self._open_driver() as driver:
+            await driver.verify_connectivity()
+
+
+def _open_driver(uri: str, user: str, password: str) -> AsyncDriver:
+    try:
+        return AsyncGraphDatabase.driver(
+            uri,
+            auth=(user, password),
+            max_connection_pool_size=MAX_CONNECTIONS,
+            connection_acquisition_timeout=ACQUISITION_TIMEOUT,
+            connection_timeout=CONNECTION_TIMEOUT,
+            max_transaction_retry_time=RETRY_TIMEOUT,
+            notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
+        )
+    except (DriverConfigurationError, ValueError) as error:
+        raise ConfigurationError(f"The address of Neo4j cannot be used: {error}. Check GRAPHMEM_NEO4J_URI.") from error
+
+
+def _as_unit_of_work(
+    work: Callable[[Transaction], Awaitable[T]], hidden: frozenset[str] = frozenset()
+) -> Callable[[AsyncManagedTransaction], Awaitable[T]]:
+    """Return a transaction function that the server ends when the time of the request is up."""
+
+    @neo4j.unit_of_work(timeout=remaining_database_time())
+    async def run(inner: AsyncManagedTransaction) -> T:
+        return await work(Transaction(inner, hidden))
+
+    return run

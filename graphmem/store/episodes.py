@@ -258,10 +258,7 @@ class EpisodeStore:
     async def list_pending(self) -> list[PendingMessages]:
         """Return the messages of all users that their jobs have not read yet."""
         rows = await self._graph.fetch("episodes.list_pending")
-        return [
-            PendingMessages(Owner.from_group_id(row["group_id"]), row["job_id"], row["session_id"], row["message_ids"])
-            for row in rows
-        ]
+        return [PendingMessages(row["group_id"], row["job_id"], row["session_id"], row["message_ids"]) for row in rows]
 
     async def get_session(self, owner: Owner, session_id: str) -> Session:
         """Return one session; raise NotFound for one that is not this user's."""

@@ -18,7 +18,7 @@ from graphmem.domain.export.entries import (
 from graphmem.domain.export.properties import EntityProperties, FactProperties, LinkProperties, UserProperties
 from graphmem.domain.fact_fields import SHADOW_PROPERTIES, VECTOR_PROPERTY
 from graphmem.domain.identity import Owner
-from graphmem.store.driver import Graph, Row, Transaction
+from graphmem.store.driver import Graph, Row, StreamTransaction
 
 BATCH_SIZE = 500
 """Records read in one query. All records of a large user, with their vectors, would not fit into memory."""
@@ -48,7 +48,7 @@ class ExportStore:
 class StoredUser:
     """The data of one user in the graph."""
 
-    def __init__(self, transaction: Transaction, owner: Owner) -> None:
+    def __init__(self, transaction: StreamTransaction, owner: Owner) -> None:
         self._transaction = transaction
         self._group_id = owner.group_id
 

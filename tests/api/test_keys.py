@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 import uuid
 from typing import Any
 
 import httpx
 import pytest
+from graphmem_api.app import create_app
 
 from graphmem.bootstrap import Services
+from graphmem.domain.api_key import ApiKeyIn, KeyRole
+from graphmem.domain.times import utc_now
+from graphmem.embedding import Embedder
+from graphmem.service.keys import KeyService
+from graphmem.settings import Settings
 from graphmem.store.driver import Graph, Transaction
-from tests.api.conftest import FIRST_KEY, Caller
+from graphmem.store.keys import KeyStore
+from tests.api.conftest import FIRST_KEY, Caller, serve_app
 
 SAVE_BODY = {"memories": [{"content": "Mara likes tea"}]}
 
@@ -192,3 +201,41 @@ async def test_foreign_id_and_unknown_id_get_identical_404(agent: httpx.AsyncCli
             unknown = await client.get(base + str(uuid.uuid4()) + tail)
             assert theirs.status_code == 404
             assert theirs.content == unknown.content
+
+
+async def test_address_that_sends_many_unknown_keys_is_throttled_but_known_keys_pass(
+    settings: Settings, tenant: str, embedder: Embedder
+) -> None:
+    settings = settings.model_copy(update={"max_unknown_keys": 3})
+    async with (
+        Services.open(settings, worker=False, embedder=embedder) as services,
+        serve_app(create_app(services, settings)) as address,
+        httpx.AsyncClient(base_url=address) as client,
+    ):
+
+        async def ask(key: str) -> httpx.Response:
+            return await client.get("/v1/users/mara/memories", headers={"Authorization": f"Bearer {key}"})
+
+        known = (await services.keys.create(tenant, ApiKeyIn(name="bot", role=KeyRole.AGENT))).key
+        assert (await ask(known)).status_code == 200
+        assert [(await ask(f"wrong-{number}")).status_code for number in range(4)] == [401, 401, 401, 429]
+        refused = await ask("wrong-again")
+        assert refused.json()["title"] == "Too many requests"
+        assert 1 <= int(refused.headers["Retry-After"]) <= 20
+        assert (await ask(known)).status_code == 200
+        assert (await ask(FIRST_KEY)).status_code == 200
+
+
+async def test_key_that_another_process_revokes_is_refused_within_seconds(
+    settings: Settings, tenant: str, caller: Caller, graph: Graph
+) -> None:
+    client = await caller("agent")
+    assert (await client.get("/v1/users/mara/memories")).status_code == 200
+    other_process = KeyService(KeyStore(graph), utc_now)
+    [key] = await other_process.list(tenant)
+    await other_process.revoke(tenant, key.id)
+    started = time.monotonic()
+    while (answer := await client.get("/v1/users/mara/memories")).status_code == 200:
+        assert time.monotonic() - started < 3
+        await asyncio.sleep(0.1)
+    assert answer.status_code == 401

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
+import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +13,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from tests.cli.conftest import Cli
+from tests.faults.proxy import proxy_before
 
 
 async def _served_address(server: Process) -> str:
@@ -27,7 +30,8 @@ async def _serving(process: Process) -> AsyncIterator[tuple[str, httpx.AsyncClie
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             yield await _served_address(process), client
-        process.send_signal(signal.SIGTERM)
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
         await process.communicate()
     finally:
         if process.returncode is None:
@@ -49,3 +53,20 @@ async def test_worker_serves_only_health_and_metrics(cli_with_models: Cli) -> No
 async def test_serve_runs_until_sigterm(cli_with_models: Cli) -> None:
     async with _serving(await cli_with_models.start("serve", "--port", "0")) as (address, client):
         assert (await client.get(f"{address}/healthz")).json() == {"status": "ok"}
+
+
+async def test_serve_ends_soon_after_sigterm_while_the_database_does_not_answer(cli_with_models: Cli) -> None:
+    key = "the-first-key-of-this-server"
+    async with proxy_before(cli_with_models.environment["GRAPHMEM_NEO4J_URI"]) as (proxy, uri):
+        server = await cli_with_models.start("serve", "--port", "0", GRAPHMEM_NEO4J_URI=uri, GRAPHMEM_API_KEY=key)
+        async with _serving(server) as (address, client):
+            memories, bearer = f"{address}/v1/users/mara/memories", {"Authorization": f"Bearer {key}"}
+            assert (await client.get(memories, headers=bearer)).status_code == 200
+            proxy.freeze()
+            waiting = asyncio.create_task(client.get(memories, headers=bearer))
+            await asyncio.sleep(0.2)
+            started = time.monotonic()
+            server.send_signal(signal.SIGTERM)
+            assert (await waiting).status_code == 503
+            await server.wait()
+            assert time.monotonic() - started < 9

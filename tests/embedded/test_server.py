@@ -8,7 +8,9 @@ import signal
 import socket
 import stat
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,10 @@ from neo4j import AsyncGraphDatabase
 import graphmem
 from graphmem.embedded.home import Neo4jHome, ServerInfo
 from graphmem.embedded.server import EmbeddedNeo4j, find_server, stop_server
-from graphmem.errors import ConfigurationError
+from graphmem.errors import ConfigurationError, DatabaseUnavailable
 from graphmem.file_lock import wait_until
 from graphmem.settings import Settings
+from graphmem.store.driver import Graph
 from tests.embedded import use_server
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(240)]
@@ -80,17 +83,56 @@ async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path) -> 
 
 
 async def check_restart_after_kill(data_dir: Path) -> None:
+    files = Neo4jHome.in_data_dir(data_dir).run_files
     async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE) as server:
         eventually_consistent = "OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}}"
         await run(server.info, f"CREATE FULLTEXT INDEX words FOR (n:Note) ON EACH [n.word] {eventually_consistent}")
         await run(server.info, "CALL db.awaitIndexes(60)")
         for number in range(50):
             await run(server.info, f"CREATE (:Note {{word: 'echo{number}'}})")
+        graph = Graph(server.info.uri, server.info.user, server.info.password)
+        await check_frozen_server(graph, server.info.pid)
+
         os.kill(server.info.pid, signal.SIGKILL)
-        await wait_until(lambda: Neo4jHome.in_data_dir(data_dir).run_files.server_process() is None)
-    async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE) as server:
+        with pytest.raises(DatabaseUnavailable):
+            await graph.verify_connectivity()
+        await wait_until_answering(graph)
+        state = files.read_state()
+        assert state is not None
+        assert state.pid != server.info.pid, "the server was started again"
+        joined = await EmbeddedNeo4j.start_or_join(data_dir, CACHE)
+        assert joined.info.uri == server.info.uri, "on the same port"
+        await joined.stop()
         found = await run(server.info, "CALL db.index.fulltext.queryNodes('words', 'echo*') YIELD node RETURN count(*)")
         assert found == [[50]], "after a crash, eventually consistent full text contains what was written before it"
+
+        os.kill(state.supervisor, signal.SIGKILL)
+        os.kill(state.pid, signal.SIGKILL)
+        await wait_until(lambda: files.server_process() is None)
+        await wait_until_answering(graph)
+        assert files.supervisor_process() is not None, "a process that uses the server has started another supervisor"
+        await graph.close()
+
+
+async def check_frozen_server(graph: Graph, pid: int) -> None:
+    await graph.verify_connectivity()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        with pytest.raises(DatabaseUnavailable, match="does not answer"):
+            await graph.verify_connectivity()
+        assert time.monotonic() - started < 5.5
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    await wait_until_answering(graph)
+
+
+async def wait_until_answering(graph: Graph) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(DatabaseUnavailable):
+                return await graph.verify_connectivity()
+            await asyncio.sleep(0.1)
 
 
 async def check_detached_restart_and_password(data_dir: Path) -> None:

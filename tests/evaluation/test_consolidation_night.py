@@ -14,7 +14,7 @@ from evaluation.consolidation.__main__ import main
 from evaluation.consolidation.cases import NIGHT, ConsolidationCase
 from evaluation.consolidation.night import CaseClock, finish_case, run_night, store_case
 from evaluation.consolidation.score import NightScore, score_case
-from evaluation.score import Ratio
+from evaluation.metrics import Ratio
 from graphmem.bootstrap import Services
 from graphmem.embedding import Embedder
 from graphmem.graph_memory import GraphMemory

@@ -19,7 +19,7 @@ from evaluation.consolidation.run_record import (
     reported_contradictions,
 )
 from evaluation.consolidation.score import NightScore, metrics_by, score_case, sum_metrics
-from evaluation.score import Ratio
+from evaluation.metrics import Ratio
 from graphmem.domain.consolidation_models import ConsolidationRun
 
 START = datetime(2020, 1, 1, tzinfo=UTC)

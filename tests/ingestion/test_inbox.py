@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from graphmem.domain.conversation import PreparedMessage
+from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobStatus
 from graphmem.domain.listing import encode_cursor
 from graphmem.domain.requests import PageQuery, SessionListQuery
@@ -148,6 +150,32 @@ async def test_a_crash_between_storing_and_queueing_loses_no_message(harness: In
     assert await harness.inbox.requeue_unread() == 0
 
 
+async def test_messages_that_cannot_be_queued_are_reported_and_do_not_hold_up_others(
+    harness: IngestionHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    turn = PreparedMessage(
+        MessageIn.model_validate(message_at("2026-05-01", "I have a cat", id="m1")), [0.0] * 383 + [1.0]
+    )
+    job_id, broken = str(uuid.uuid4()), str(uuid.uuid4())
+    group_id = Owner(harness.owner.tenant, "broken").group_id
+    await harness.episodes.append_messages(harness.owner, "s1", [turn], job_id=job_id)
+    await harness.graph.write(
+        lambda transaction: transaction.run_text(
+            "CREATE (:Episodic {group_id: $g, message_id: 'm1', session_id: 's1', pending_job: $job})",
+            {"g": group_id, "job": broken},
+        )
+    )
+    harness.model_answers(extraction(candidate("User has a cat")))
+    assert await harness.inbox.requeue_stranded() == 0, "a job that is missing for the first time may be on its way"
+    assert await harness.inbox.requeue_stranded() == 1
+    assert broken in str([vars(record) for record in caplog.records])
+    await harness.wait_for_job(job_id)
+    assert await harness.current_contents() == ["User has a cat"]
+    await harness.graph.write(
+        lambda transaction: transaction.run_text("MATCH (m:Episodic {group_id: $g}) DELETE m", {"g": group_id})
+    )
+
+
 async def test_a_retry_after_a_crash_before_queueing_gets_the_first_job(harness: IngestionHarness) -> None:
     message = message_at("2026-05-01", "I have a cat", id="m1")
     turn = PreparedMessage(MessageIn.model_validate(message), [0.0] * 383 + [1.0])
@@ -218,8 +246,6 @@ async def test_a_cursor_of_another_list_is_refused(harness: IngestionHarness, po
 
 
 async def test_another_users_session_is_not_found(harness: IngestionHarness) -> None:
-    from graphmem.domain.identity import Owner
-
     await harness.send("hi", extract=False)
     other = Owner(harness.owner.tenant, "somebody")
     with pytest.raises(NotFound):

@@ -131,7 +131,7 @@ async def open_runner(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> As
         async def open_runner(functions: dict[str, HandleJob] | None = None) -> JobRunner:
             runner = await opened.enter_async_context(await JobRunner.open(settings))
             if functions is not None:
-                options: Any = {"dead_worker_seconds": 2.0, "retry_delays": (0.01, 0.01)}
+                options: Any = {"dead_worker_seconds": 2.0, "retry_delays": (0.01, 0.01), "first_postponement": 0.2}
                 await runner.start_worker(handlers_of(functions), **options)
             return runner
 

@@ -145,6 +145,59 @@ async def test_step_is_retried_after_a_transient_error(open_runner: OpenRunner) 
 
 
 @both_stores
+async def test_job_that_met_an_unavailable_database_is_queued_again_until_it_succeeds(open_runner: OpenRunner) -> None:
+    calls: list[str] = []
+    is_away = True
+
+    async def work(payload: JobInput, steps: Steps) -> JobOutcome:
+        async def read() -> str:
+            calls.append("read")
+            return "read"
+
+        async def write() -> str:
+            if is_away:
+                raise DatabaseUnavailable("Neo4j is unavailable.")
+            return "written"
+
+        first = await steps.run("read", read)
+        if payload.number:
+            calls.append("unguarded")
+            await write()
+        return JobOutcome(actions=[Report(got=[first, await steps.run("write", write)])])
+
+    runner = await open_runner({"work": work})
+    in_step = await runner.enqueue(kind("work"), JobInput(queue="alice"))
+    outside = await runner.enqueue(kind("work"), JobInput(queue="bob", number=1))
+    behind = await runner.enqueue(kind("work"), JobInput(queue="alice"))
+    for job_id in (in_step, outside):
+        assert not (await runner.wait(job_id, 1)).status.is_final
+    assert (await runner.wait(behind, 0)).status is JobStatus.QUEUED, "the jobs of a user keep their order"
+    assert calls.count("unguarded") >= 2, "it is tried again and again"
+    is_away = False
+    for job_id in (in_step, outside, behind):
+        job = await runner.wait(job_id, TIMEOUT_SECONDS)
+        assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"got": ["read", "written"]}])
+    assert calls.count("read") == 3, "a finished step is not repeated"
+
+
+async def test_job_that_a_database_refuses_for_too_long_fails(
+    open_runner: OpenRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem.jobs.postponement.MAX_WAIT_SECONDS", 0.1)
+
+    async def work(payload: JobInput, steps: Steps) -> JobOutcome:
+        async def write() -> str:
+            raise DatabaseUnavailable("Neo4j is unavailable.")
+
+        await steps.run("write", write)
+        return JobOutcome()
+
+    runner = await open_runner({"work": work})
+    job = await runner.wait(await runner.enqueue(kind("work"), JobInput()), TIMEOUT_SECONDS)
+    assert (job.status, job.error) == (JobStatus.FAILED, "Neo4j is unavailable.")
+
+
+@both_stores
 async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
     open_runner: OpenRunner,
 ) -> None:
@@ -158,7 +211,7 @@ async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
         async def write() -> str:
             calls.append("write")
             if len(calls) < 5:
-                raise DatabaseUnavailable("Neo4j is unavailable.")
+                raise ModelUnavailable("No model today.")
             return "written"
 
         got = [await steps.run("ask", ask), await steps.run_idempotent("write", write)]
@@ -167,7 +220,7 @@ async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
     runner = await open_runner({"extract": extract})
     job_id = await runner.enqueue(kind("extract"), JobInput())
     job = await runner.wait(job_id, TIMEOUT_SECONDS)
-    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "Neo4j is unavailable.", 3)
+    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "No model today.", 3)
     await runner.retry(job_id)
     job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"got": ["answered", "written"]}])

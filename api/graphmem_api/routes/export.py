@@ -15,7 +15,7 @@ from graphmem_api.auth import OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep
 from graphmem_api.openapi import Responses
 
-router = APIRouter(route_class=route_classes.ReadRoute, tags=["user data"])
+router = APIRouter(route_class=route_classes.ExportRoute, tags=["user data"])
 
 EXPORT_RESPONSES: Responses = {
     200: {

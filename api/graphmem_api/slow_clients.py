@@ -1,0 +1,88 @@
+"""Limits for clients that are slow to send: the time of a request's headers, and that of its body."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from graphmem.errors import RequestTimeout
+
+HEADER_SECONDS = 15.0
+"""Seconds after which a connection is closed on which no request has begun: neither the first nor the next one."""
+
+BYTES_PER_SECOND = 100_000
+"""A body gets one more second for each of these many bytes that have arrived, so that large imports may take longer."""
+
+
+class ImpatientHttpProtocol(H11Protocol):
+    """uvicorn's protocol, closing connections whose headers do not arrive in time, even byte by byte."""
+
+    _header_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the first request."""
+        super().connection_made(cast(asyncio.Transport, transport))
+        self._wait_for_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        super().connection_lost(exc)
+        self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._wait_for_request()
+
+    def _wait_for_request(self) -> None:
+        self._stop_waiting()
+        self._header_timer = self.loop.call_later(HEADER_SECONDS, self._close_without_request)
+
+    def _stop_waiting(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+
+    def _close_without_request(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+
+class BodyDeadlineMiddleware:
+    """An ASGI middleware that raises RequestTimeout in whatever reads a body that does not arrive in time."""
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "http":
+            receive = _BoundedBody(receive, self._seconds).receive
+        await self._app(scope, receive, send)
+
+
+class _BoundedBody:
+    """The messages of one request; the time of its body runs from the first time that the application reads."""
+
+    def __init__(self, receive: Receive, seconds: float) -> None:
+        self._receive = receive
+        self._seconds = seconds
+        self._deadline: float | None = None
+        self._is_complete = False
+
+    async def receive(self) -> Message:
+        if self._is_complete:  # what follows is the end of the connection
+            return await self._receive()
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + self._seconds
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise RequestTimeout("The body of the request did not arrive in time: send it faster.") from error
+        self._deadline += len(message.get("body", b"")) / BYTES_PER_SECOND
+        self._is_complete = not message.get("more_body", False)
+        return message

@@ -1,0 +1,65 @@
+"""Clients that send slowly: a body or a request that does not arrive in time ends with its connection."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import pytest
+from graphmem_api.app import create_app
+
+from graphmem.bootstrap import Services
+from graphmem.settings import Settings
+from tests.api.conftest import FIRST_KEY, serve_app
+
+
+async def send_slowly(address: str, start: bytes, drop: bytes) -> tuple[bytes, float]:
+    """Send the start of a request, then bytes one by one; return what came back, and after how many seconds."""
+    parts = urlsplit(address)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    started = time.monotonic()
+    writer.write(start)
+
+    async def drip() -> None:
+        while True:
+            writer.write(drop)
+            await asyncio.sleep(0.05)
+
+    answer = b""
+    dripping = asyncio.create_task(drip())
+    try:
+        async with asyncio.timeout(5):
+            with suppress(ConnectionError):
+                while part := await reader.read(65_536):
+                    answer += part
+    finally:
+        dripping.cancel()
+        writer.close()
+    return answer, time.monotonic() - started
+
+
+async def test_body_that_does_not_arrive_in_time_gets_408_and_the_connection_ends(
+    services: Services, settings: Settings
+) -> None:
+    head = (
+        "POST /v1/users/mara/memories HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Authorization: Bearer {FIRST_KEY}\r\nContent-Length: 5000\r\n\r\n"
+    )
+    async with serve_app(create_app(services, settings.model_copy(update={"body_timeout": 0.3}))) as address:
+        answer, seconds = await send_slowly(address, head.encode(), b" ")
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"urn:graphmem:problem:request-timeout" in answer
+    assert seconds < 2
+
+
+@pytest.mark.parametrize("first", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+async def test_connection_on_which_no_request_begins_is_closed(
+    first: bytes, services: Services, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem_api.slow_clients.HEADER_SECONDS", 0.3)
+    async with serve_app(create_app(services, settings)) as address:
+        answer, seconds = await send_slowly(address, first + b"GET /healthz HTTP/1.1\r\nX-Slow: ", b"a")
+    assert answer.count(b"HTTP/1.1 200 OK") == bool(first)
+    assert seconds < 2

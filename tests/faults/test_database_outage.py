@@ -1,0 +1,137 @@
+"""A database that does not answer: requests and checks fail soon and say so, and go on when it answers again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from graphmem_api.app import create_app
+from pydantic import SecretStr
+
+from graphmem.bootstrap import Services
+from graphmem.domain.identity import Owner
+from graphmem.embedding import Embedder
+from graphmem.errors import DatabaseUnavailable
+from graphmem.settings import Settings
+from graphmem.store.availability import limit_database_time
+from graphmem.store.driver import Graph, Transaction
+from tests.api.conftest import serve_app
+from tests.faults.proxy import Proxy, proxy_before
+
+KEY = "key-" + uuid.uuid4().hex
+
+
+@asynccontextmanager
+async def serving(settings: Settings, embedder: Embedder) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the API with its first key."""
+    settings = settings.model_copy(update={"api_key": SecretStr(KEY)})
+    async with (
+        Services.open(settings, worker=False, embedder=embedder) as services,
+        serve_app(create_app(services, settings)) as address,
+        httpx.AsyncClient(base_url=address, timeout=60, headers={"Authorization": f"Bearer {KEY}"}) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+async def proxied(database: Settings) -> AsyncIterator[tuple[Proxy, Settings]]:
+    """A proxy before the database of the run, and settings that use it."""
+    assert database.neo4j_uri
+    async with proxy_before(database.neo4j_uri) as (proxy, uri):
+        yield proxy, database.model_copy(update={"neo4j_uri": uri})
+
+
+async def timed(request: asyncio.Future[httpx.Response]) -> tuple[httpx.Response, float]:
+    started = time.monotonic()
+    response = await request
+    return response, time.monotonic() - started
+
+
+async def test_frozen_database_is_answered_with_503_within_seconds_and_needs_no_restart(
+    proxied: tuple[Proxy, Settings], graph: Graph, embedder: Embedder
+) -> None:
+    proxy, settings = proxied
+    memories = f"/v1/users/mara-{uuid.uuid4().hex}/memories"
+    async with serving(settings, embedder) as client:
+        assert (await client.get("/readyz")).json()["parts"] == {"neo4j": "ok", "jobs": "ok", "disk": "ok"}
+        assert (await client.get(memories)).status_code == 200
+        proxy.freeze()
+        reads = asyncio.ensure_future(client.get(memories))
+        save = {"memories": [{"content": "Mara likes tea"}]}
+        writes = asyncio.ensure_future(client.post(memories, json=save, headers={"Idempotency-Key": uuid.uuid4().hex}))
+        ready = asyncio.ensure_future(client.get("/readyz"))
+        for request, limit in ((ready, 2.5), (reads, 5.5), (writes, 6.0)):
+            response, seconds = await timed(request)
+            assert response.status_code == 503
+            assert int(response.headers["Retry-After"]) > 0
+            assert response.json()["title"] == "Unavailable"
+            assert seconds < limit
+        _, seconds = await timed(asyncio.ensure_future(client.get(memories)))
+        assert seconds < 0.5, "while the database is known to be silent, nobody waits for it"
+        proxy.thaw()
+        async with asyncio.timeout(10):
+            while (await client.get(memories)).status_code != 200:  # noqa: ASYNC110 - the client only can ask
+                await asyncio.sleep(0.1)
+        assert (await client.get("/readyz")).status_code == 200
+        assert (await client.post(memories, json=save)).status_code == 200
+
+
+async def test_slow_work_of_a_database_that_answers_is_not_cut_short(graph: Graph, owner: Owner) -> None:
+    async with holding_lock(graph, owner):
+        waiting = asyncio.create_task(graph.write(lambda transaction: lock(transaction, owner)))
+        await asyncio.sleep(3)
+        assert not waiting.done()
+    await waiting
+
+
+async def test_request_whose_database_work_takes_too_long_fails_with_its_limit(graph: Graph, owner: Owner) -> None:
+    async with holding_lock(graph, owner):
+        started = time.monotonic()
+        with limit_database_time(1), pytest.raises(DatabaseUnavailable, match="longer than 1 seconds"):
+            await graph.write(lambda transaction: lock(transaction, owner))
+        assert time.monotonic() - started < 1.5
+        with limit_database_time(1):
+            assert await graph.fetch("schema.get_embedding_model"), "other work goes on"
+
+
+async def lock(transaction: Transaction, owner: Owner) -> None:
+    """Write to the node of a user."""
+    await transaction.run_text("MERGE (u:User {group_id: $g}) SET u.locked = true", {"g": owner.group_id})
+
+
+@asynccontextmanager
+async def holding_lock(graph: Graph, owner: Owner) -> AsyncIterator[None]:
+    """Hold the lock of a user's node in a transaction."""
+    held, released = asyncio.Event(), asyncio.Event()
+
+    async def hold(transaction: Transaction) -> None:
+        await lock(transaction, owner)
+        held.set()
+        await released.wait()
+
+    holder = asyncio.create_task(graph.write(hold))
+    await held.wait()
+    try:
+        yield
+    finally:
+        released.set()
+        await holder
+
+
+async def test_not_ready_when_the_disk_has_too_little_space_and_no_path_is_shown(
+    database: Settings, graph: Graph, embedder: Embedder, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = database.model_copy(update={"min_free_disk_mb": 10**9})
+    async with serving(settings, embedder) as client:
+        response = await client.get("/readyz")
+    assert response.status_code == 503
+    assert "GRAPHMEM_MIN_FREE_DISK_MB" in response.json()["detail"]
+    assert os.sep + "tmp" not in response.text
+    assert str(settings.data_dir) not in response.text
+    assert str(settings.data_dir) in caplog.text
