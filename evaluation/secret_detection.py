@@ -45,7 +45,9 @@ def scan_line(line: LabelledLine) -> ScannedLine:
         return ScannedLine(line, frozenset(scan_value(line.value)), True)
     findings = find_secrets(line.value)
     covered = {at for finding in findings for at in range(finding.start, finding.end)}
-    left = [at for start, end in line.hidden for at in range(start, end) if at not in covered and line.value[at].isalnum()]
+    left = [
+        at for start, end in line.hidden for at in range(start, end) if at not in covered and line.value[at].isalnum()
+    ]
     return ScannedLine(line, frozenset(finding.cls for finding in findings), not left)
 
 

@@ -106,5 +106,3 @@ def _split_marks(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Return a text without its marks, and the ranges between them."""
     at = [mark.start() - index for index, mark in enumerate(_MARK.finditer(text))]
     return _MARK.sub("", text), tuple(zip(at[::2], at[1::2], strict=True))
-
-

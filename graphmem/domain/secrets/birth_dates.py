@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from graphmem.domain.secrets.models import Span
 from graphmem.domain.secrets.vocabulary import load_vocabulary, month_pattern
 
-
 _WORDS = load_vocabulary("birth_dates")
 _MONTH = month_pattern()
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"

@@ -66,4 +66,3 @@ def _scalar_to_text(item: JSON) -> str | None:
     if isinstance(item, bool) or not isinstance(item, int | float):
         return None
     return str(int(item)) if isinstance(item, int) or item.is_integer() else None
-
