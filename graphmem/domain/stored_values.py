@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from graphmem.domain.secrets import JSON
 
 MAX_REQUEST_TEXT = 1_000_000
-"""Most characters of text in one request, keys included."""
+"""Most characters of text in one request, with keys and the digits of integers."""
 
-MAX_REQUEST_VALUES = 100_000
+MAX_REQUEST_VALUES = 50_000
 """Most keys and values in one request."""
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -37,7 +37,7 @@ def stored_values(value: object) -> JSON:
 
 
 def text_length(value: object) -> int:
-    """Return the number of characters of text in a value or a model, keys of JSON objects included."""
+    """Return the number of characters in a value or a model, with about as many as its digits for an integer."""
     return _measure(value)[0]
 
 
@@ -65,6 +65,8 @@ def _measure(value: object) -> tuple[int, int]:
         values += 1
         if isinstance(item, str):
             characters += len(item)
+        elif isinstance(item, int):
+            characters += 1 + item.bit_length() // 3
         elif isinstance(item, BaseModel):
             pending += (part for _, part in item)
         elif isinstance(item, Mapping):

@@ -37,6 +37,7 @@ _EXPLICIT_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _NUMBER_WORD_BEFORE = re.compile(rf"{_WORDS.any_of('number_words')}\W{{1,3}}(?:\w{{1,5}}\W){{0,2}}$", re.IGNORECASE)
+_ANY_LABEL = re.compile(rf"{_WORDS.any_of('account_words', 'cjk_account_words', 'routing_words')}", re.IGNORECASE)
 _AMOUNT_AFTER = re.compile(rf"\s?(?:[$€£¥₹%]|{_WORDS.any_of('money', 'counted', 'other_units')}\b)", re.IGNORECASE)
 _DATE = re.compile(r"(?:19|20)\d\d[.\- ]?(?:0[1-9]|1[0-2])[.\- ]?(?:0[1-9]|[12]\d|3[01])")
 _COPULA_GAP = re.compile(rf"(?:[ ]{_WORDS.any_of('copulas')})?", re.IGNORECASE)
@@ -50,6 +51,8 @@ def find_accounts(text: str) -> Iterator[Span]:
 
     They have 8 to 17 digits, or 6 and 7 where the text says that they are a number, or says nothing in between.
     """
+    if not _ANY_LABEL.search(text):
+        return
     for match in _ROUTING.finditer(text):
         yield match.span("value")
     for pattern in (_ACCOUNT_BEFORE, _ACCOUNT_AFTER):
