@@ -42,9 +42,8 @@ async def while_answering_others(client: httpx.AsyncClient, request: Awaitable[h
     return await response
 
 
-@pytest.mark.parametrize("unit", ["5 ", "password is "])
-async def test_server_answers_others_while_a_long_message_is_checked(agent: httpx.AsyncClient, unit: str) -> None:
-    body = {"messages": [{"role": "user", "content": (unit * 50_000)[:100_000]}] * 2, "extract": False}
+async def test_server_answers_others_while_a_long_message_is_checked(agent: httpx.AsyncClient) -> None:
+    body = {"messages": [{"role": "user", "content": "5 " * 50_000}], "extract": False}
     accepted = await while_answering_others(agent, agent.post("/v1/users/mara/messages", json=body))
     assert accepted.status_code == 202, accepted.text
 
