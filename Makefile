@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-unit test-extras coverage lint format dist requirements reference \
 	constraints bench-retrieval bench-scale bench-context bench-consolidation eval-extraction \
-	eval-consolidation
+	eval-consolidation eval-secrets
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -93,3 +93,6 @@ eval-extraction: $(VENV)/.installed-dev ## Measure what is extracted from conver
 
 eval-consolidation: $(VENV)/.installed-dev ## Measure what a night merges and links, and what it must not
 	$(BIN)/python -m evaluation.consolidation
+
+eval-secrets: $(VENV)/.installed-dev ## Measure which secrets are found, and what is taken for one
+	$(BIN)/python -m evaluation.secret_detection --details

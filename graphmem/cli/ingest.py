@@ -66,13 +66,11 @@ def read_batches(text: str, session_id: str, timezone: str | None = None) -> lis
     same ids. Raises InvalidInput with the number of the first invalid line.
     """
     from graphmem.domain.inputs import parse_messages
-    from graphmem.domain.session import MAX_BATCH_SIZE
+    from graphmem.domain.session import split_into_batches
 
     batches = []
     for session, turns in groupby(_read_lines(text, session_id), key=lambda turn: turn[0]):
-        messages = [message for _, message in turns]
-        for start in range(0, len(messages), MAX_BATCH_SIZE):
-            batch = messages[start : start + MAX_BATCH_SIZE]
+        for batch in split_into_batches([message for _, message in turns]):
             batches.append(parse_messages(batch, session_id=session, timezone=timezone))
     if not batches:
         raise InvalidInput("There are no messages: give one JSON object a line.")

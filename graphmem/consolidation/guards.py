@@ -26,6 +26,7 @@ from graphmem.domain.consolidation_models import (
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, Entity, parse_entity_type
 from graphmem.domain.fact import Fact
 from graphmem.domain.memory import MemoryStatus, Scope
+from graphmem.domain.stored_values import stored_values
 from graphmem.domain.text import content_hash, name_key
 
 MIN_RETAINED_WORD_SHARE = 0.4
@@ -49,6 +50,15 @@ def review(reviewed: ReviewedProposal, proposal: Proposal, context: GuardContext
 
 def refusal_reason(proposal: Proposal, context: GuardContext) -> str | None:
     """Return the reason why a proposal may not be executed, or None."""
+    return _check_action(proposal, context) or _check_secrets(proposal, context)
+
+
+def _check_secrets(proposal: Proposal, context: GuardContext) -> str | None:
+    classes = context.find_secrets(stored_values(proposal))
+    return f"the proposal contains a secret ({', '.join(classes)})" if classes else None
+
+
+def _check_action(proposal: Proposal, context: GuardContext) -> str | None:
     match proposal:
         case Merge():
             return (
@@ -174,8 +184,6 @@ def _check_entity_update(proposal: UpdateEntity, context: GuardContext) -> str |
         holder = context.entity_ids_by_name.get(name_key(alias), entity.id)
         if holder != entity.id:
             return f"{alias!r} is the name of {holder}: use LINK_ENTITIES to make the two one"
-    if classes := context.find_secrets([proposal.set, proposal.add_aliases]):
-        return f"the proposal contains a secret ({', '.join(classes)})"
     return None
 
 

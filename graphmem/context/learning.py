@@ -12,7 +12,7 @@ from graphmem.context.mentions import MAX_TTL, extract_mentions
 from graphmem.context.patterns import find_patterns, max_window_days
 from graphmem.context.preferences import apply_signals, extract_stated_preferences, select_stale_preferences
 from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.context_models import AmountMention, Mention, TimeMention
+from graphmem.domain.context_models import Mention
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.domain.learned_preferences import FeedbackResult
@@ -20,12 +20,14 @@ from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.search_models import LookupResponse
 from graphmem.domain.session import Message, MessageRole
+from graphmem.domain.stored_values import stored_values, text_length
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput
 from graphmem.jobs import JobKind, Steps, UserJobPayload
 from graphmem.metrics import CONTEXT_EXTRACTION_TIME, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
 from graphmem.store.context import ContextStore, ContextTransaction
 from graphmem.store.episodes import EpisodeStore
+from graphmem.text_thread import read_text
 
 
 class ObservationPayload(UserJobPayload):
@@ -158,12 +160,11 @@ class ContextLearner:
             profile = self._profiles.for_tenant(owner.tenant)
             # Reading times is CPU-bound; in a thread it does not delay replies.
             mentions = await asyncio.to_thread(extract_mentions, message, now, profile, known_entities)
-        return [mention for mention in mentions if not self._has_secret(owner, mention)]
-
-    def _has_secret(self, owner: Owner, mention: Mention) -> bool:
-        value = mention.value
-        plain = value.model_dump() if isinstance(value, TimeMention | AmountMention) else value
-        return bool(self._policy.refused_classes({mention.key: plain}, owner.tenant))
+        named = [{mention.key: stored_values(mention.value)} for mention in mentions]
+        secret = await read_text(
+            text_length(named), lambda: [bool(self._policy.refused_classes(value, owner.tenant)) for value in named]
+        )
+        return [mention for mention, is_secret in zip(mentions, secret, strict=True) if not is_secret]
 
     async def _learn_stated_preferences(self, owner: Owner, message: Message) -> None:
         signals = extract_stated_preferences(message.content)

@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.learned_preferences import LearnedPreference
 from graphmem.domain.memory import Memory
 from graphmem.domain.session import EntityValue, Message, MessageRole, Session
+from graphmem.domain.stored_values import check_request_size
 from graphmem.domain.text import NonBlankText
 from graphmem.domain.types import Domain, Id, Metadata
+
+MAX_QUESTION_LENGTH = 100_000
+"""Longest question, in characters; as long as the longest message."""
 
 DEFAULT_TOKEN_BUDGET = 2000
 """Tokens of preamble and question together."""
@@ -31,7 +35,7 @@ class ContextRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    question: NonBlankText
+    question: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
     session_id: Id | None = None
     intent: NonBlankText | None = Field(None, max_length=200)
     domain: Domain | None = None
@@ -39,6 +43,10 @@ class ContextRequest(BaseModel):
     top: int = Field(10, ge=0, le=50)
     sources: bool = False
     profile_pack: Metadata = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        return check_request_size(self)
 
 
 class ContextItem(BaseModel):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from graphmem.domain.entity import EntityIn, EntityRef
+from graphmem.domain.stored_values import check_request_size
 from graphmem.domain.tags import Tags
 from graphmem.domain.text import NonBlankText
 from graphmem.domain.times import Instant
@@ -182,7 +183,7 @@ class MemoryPatch(BaseModel):
         for field in ("content", "type", "tags", "importance", "confidence", "metadata"):
             if field in self.model_fields_set and getattr(self, field) is None:
                 raise ValueError(f"{field} must not be null")
-        return self
+        return check_request_size(self)
 
 
 class Memory(BaseModel):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from graphmem.domain.consolidation_models import MAX_PROPOSALS, Proposal
 from graphmem.domain.formats.document import ImportFormat
 from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.domain.memory import MemoryIn, MemoryPatch
+from graphmem.domain.stored_values import check_request_size
 from graphmem.domain.times import Instant
 from graphmem.domain.types import Id
 
@@ -39,6 +40,10 @@ class SaveIn(RequestBody):
     """Statements to save together."""
 
     memories: list[MemoryIn] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        return check_request_size(self)
 
 
 @dataclass(frozen=True, slots=True)

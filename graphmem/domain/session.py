@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from graphmem.domain.stored_values import MAX_REQUEST_TEXT, check_request_size, text_length
 from graphmem.domain.tags import Tags
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.times import ZonedDatetime
 from graphmem.domain.types import Id, Metadata, UnitInterval
+
+MessageInput = TypeVar("MessageInput")
 
 MAX_MESSAGE_LENGTH = 100_000
 """Longest message, in characters."""
@@ -117,6 +121,25 @@ class MessagesIn(BaseModel):
     wait: bool = False
     timezone: TimeZoneName | None = None
 
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        return check_request_size(self)
+
+
+def split_into_batches(messages: Sequence[MessageInput]) -> Iterator[list[MessageInput]]:
+    """Yield messages, validated or not, in batches that one request may hold."""
+    batch: list[MessageInput] = []
+    characters = 0
+    for message in messages:
+        length = text_length(message)
+        if batch and (len(batch) == MAX_BATCH_SIZE or characters + length > MAX_REQUEST_TEXT):
+            yield batch
+            batch, characters = [], 0
+        batch.append(message)
+        characters += length
+    if batch:
+        yield batch
+
 
 class Message(BaseModel):
     """A stored message; `position` counts from 1 in its session, `extracted_at` is when extraction last read it."""
@@ -153,6 +176,10 @@ class SessionIn(BaseModel):
     title: NonBlankText | None = Field(None, max_length=500)
     topic_tags: Tags = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        return check_request_size(self)
 
 
 class Session(BaseModel):

@@ -24,6 +24,7 @@ from graphmem.ingestion.transcript import (
     TranscriptLine,
     build_transcript,
     message_ids_of,
+    part_length,
     render_earlier_messages,
     render_transcript,
 )
@@ -31,6 +32,7 @@ from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import PromptTemplate, indent_continuations
 from graphmem.store.driver import Graph
 from graphmem.store.episodes import EpisodeStore
+from graphmem.text_thread import read_text
 
 MAX_KNOWN_NAMES = 80
 """Names of known entities that a prompt shows, those with most facts first."""
@@ -90,12 +92,12 @@ class Extractor:
         if conversation is None:
             return ExtractionStep()
         redact = self._make_redactor(owner)
-        lines = build_transcript(parts, conversation.messages, conversation.timezone, self._zone, redact)
+        lines, earlier = await self._read_conversation(conversation, parts, redact)
         user_names = collect_user_names(lines, known)
         prompt = self._prompts["extract"].render(
             known_names=_render_known_names(known, user_names, redact),
             noted_interests="\n".join(map(indent_continuations, interests)),
-            earlier=render_earlier_messages(conversation.preceding, conversation.timezone, self._zone, redact),
+            earlier=earlier,
             conversation=render_transcript(lines),
         )
         answer = await model.complete_structured(prompt, Extraction, use="gate")
@@ -119,7 +121,7 @@ class Extractor:
         if conversation is None:
             return ExtractionStep()
         redact = self._make_redactor(owner)
-        lines = build_transcript(parts, conversation.messages, conversation.timezone, self._zone, redact)
+        lines, _ = await self._read_conversation(conversation, parts, redact)
         prompt = self._prompts["tool_extraction"].render(
             conversation_history=render_history(lines), period=render_period(lines)
         )
@@ -137,6 +139,20 @@ class Extractor:
 
     async def _load_conversation(self, owner: Owner, parts: Sequence[MessagePart]) -> ConversationContext | None:
         return await self._episodes.load_conversation_context(owner, message_ids_of(parts), EARLIER_MESSAGES)
+
+    async def _read_conversation(
+        self, conversation: ConversationContext, parts: Sequence[MessagePart], redact: Redactor
+    ) -> tuple[list[TranscriptLine], str]:
+        """Return the lines of a window and the messages before it, without secrets."""
+        characters = part_length(parts) + sum(len(message.content) for message in conversation.preceding)
+        zones = (conversation.timezone, self._zone)
+        return await read_text(
+            characters,
+            lambda: (
+                build_transcript(parts, conversation.messages, *zones, redact),
+                render_earlier_messages(conversation.preceding, *zones, redact),
+            ),
+        )
 
     async def _load_known_names(self, owner: Owner) -> tuple[list[KnownName], list[str]]:
         """Return the entities with most facts, and the interests mentioned once."""

@@ -18,8 +18,9 @@ from graphmem.domain.session import (
     SessionKind,
     embedding_text,
 )
+from graphmem.domain.stored_values import stored_values, text_length
 from graphmem.embedding import Embedder
-from graphmem.errors import NotFound, Unavailable
+from graphmem.errors import InvalidInput, NotFound, Unavailable
 from graphmem.ingestion.job_kinds import (
     CLOSING_JOB,
     EXTRACTION_JOB,
@@ -39,6 +40,7 @@ from graphmem.ingestion.transcript import is_dialogue, split_into_windows
 from graphmem.jobs import JobRunner
 from graphmem.metrics import MESSAGE_STORAGE_TIME
 from graphmem.store.episodes import EpisodeStore
+from graphmem.text_thread import read_text
 
 log = logging.getLogger(__name__)
 
@@ -70,14 +72,16 @@ class Inbox:
     async def add(self, owner: Owner, batch: MessagesIn, *, extract: bool) -> MessagesAccepted:
         """Store new messages and queue one extraction of all unread ones; the same batch again changes nothing."""
         redact = make_redactor(self._policy.allowed_classes(owner.tenant))
+        redacted = await read_text(
+            sum(len(message.content) for message in batch.messages),
+            lambda: [redact(message.content) for message in batch.messages],
+        )
         vectors = await self._embedder.embed(
             [embedding_text(message.name, message.content) for message in batch.messages]
         )
         messages = [
-            PreparedMessage(
-                message, vector, redacted if (redacted := redact(message.content)) != message.content else None
-            )
-            for message, vector in zip(batch.messages, vectors, strict=True)
+            PreparedMessage(message, vector, text if text != message.content else None)
+            for message, vector, text in zip(batch.messages, vectors, redacted, strict=True)
         ]
         # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
         job_id = str(uuid.uuid4()) if extract else None
@@ -101,6 +105,18 @@ class Inbox:
         return MessagesAccepted(
             job_id=job_id, session_id=stored.session_id, message_ids=stored.message_ids, new_ids=stored.new_ids
         )
+
+    async def open_session(self, owner: Owner, session: SessionIn) -> Session:
+        """Create a session before its first message.
+
+        Raises InvalidInput for a secret that the tenant may not store, Conflict when the session's id is taken.
+        """
+        classes = await read_text(
+            text_length(session), lambda: self._policy.refused_classes(stored_values(session), owner.tenant)
+        )
+        if classes:
+            raise InvalidInput(f"The session holds a secret ({', '.join(classes)}), which is not stored: leave it out.")
+        return await self._episodes.open_session(owner, session)
 
     async def extract_unread(self, owner: Owner, session_id: str) -> str | None:
         """Queue the extraction of the unread messages of a session; return the job's id, or None without any."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from graphmem.domain.fact import FactAmendments, amendments_from_patch
 from graphmem.domain.identity import Owner
@@ -13,12 +12,17 @@ from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.provenance import ImportProvenance
+from graphmem.domain.stored_values import stored_values, text_length
 from graphmem.domain.temporary_states import is_temporary_state
 from graphmem.domain.text import name_key
 from graphmem.domain.types import Vector
 from graphmem.embedding import Embedder
 from graphmem.errors import InvalidInput
 from graphmem.store.facts import FactStore
+from graphmem.text_thread import read_text
+
+SUMMARY_KIND = "summary"
+"""The kind of source of a summary, which graphmem writes itself."""
 
 
 class MemoryWriter:
@@ -45,7 +49,10 @@ class MemoryWriter:
         `kind` is the kind of their source, `provenance` their history in the memory they were imported from. Raises
         UserBeingForgotten, and NotFound for a user that does not exist unless `creates_user`.
         """
-        reasons = [self.rejection_reason(owner, memory) for memory in memories]
+        reasons = await read_text(
+            sum(map(text_length, memories)),
+            lambda: [self.rejection_reason(owner, memory, is_source_known=kind == SUMMARY_KIND) for memory in memories],
+        )
         allowed = [index for index, reason in enumerate(reasons) if reason is None]
         statements, names = await self._prepare(owner, [memories[index] for index in allowed], kind)
         if provenance is not None:
@@ -61,12 +68,15 @@ class MemoryWriter:
             for reason in reasons
         ]
 
-    def rejection_reason(self, owner: Owner, memory: MemoryIn) -> str | None:
-        """Return why the policy rejects a statement, or None."""
+    def rejection_reason(self, owner: Owner, memory: MemoryIn, *, is_source_known: bool = False) -> str | None:
+        """Return why the policy rejects a statement, or None.
+
+        The ids of a source are not read if `is_source_known`: they are those of a stored session and its messages.
+        """
         if memory.confidence < MIN_CONFIDENCE:
             return f"confidence below {MIN_CONFIDENCE}"
-        parts = [memory.content, *_entity_names(memory), memory.tags, memory.metadata, memory.domain or ""]
-        if classes := self._refused_classes(owner, parts):
+        checked = memory.model_copy(update={"source": None}) if is_source_known else memory
+        if classes := self._policy.refused_classes(stored_values(checked), owner.tenant):
             return f"holds a secret: {', '.join(classes)}"
         if self._is_temporary_state(owner, memory.content):
             return "a temporary state"
@@ -89,7 +99,10 @@ class MemoryWriter:
 
         Raises InvalidInput for a secret or a temporary state.
         """
-        if classes := self._refused_classes(owner, [patch.content, patch.tags, patch.metadata]):
+        classes = await read_text(
+            text_length(patch), lambda: self._policy.refused_classes(stored_values(patch), owner.tenant)
+        )
+        if classes:
             raise InvalidInput(f"The change holds a secret ({', '.join(classes)}), which is not stored.")
         changes = amendments_from_patch(patch)
         if patch.content is None:
@@ -97,10 +110,6 @@ class MemoryWriter:
         if self._is_temporary_state(owner, patch.content):
             raise InvalidInput("The change is a temporary state, which is not stored.")
         return changes, (await self._embedder.embed([patch.content]))[0]
-
-    def _refused_classes(self, owner: Owner, parts: Iterable[Any]) -> list[str]:
-        """Return the classes of the secrets in any of the parts that the tenant does not allow."""
-        return sorted({name for part in parts if part for name in self._policy.refused_classes(part, owner.tenant)})
 
     def _is_temporary_state(self, owner: Owner, text: str) -> bool:
         return is_temporary_state(text, self._profiles.for_tenant(owner.tenant).temporary_states)

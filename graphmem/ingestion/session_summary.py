@@ -22,13 +22,14 @@ from graphmem.ingestion.extraction_job import NO_MODEL_REASON
 from graphmem.ingestion.job_actions import MemoryAction
 from graphmem.ingestion.job_kinds import ClosingPayload, SummaryPayload
 from graphmem.ingestion.llm_schemas import Summary
-from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.ingestion.memory_writer import SUMMARY_KIND, MemoryWriter
 from graphmem.ingestion.secret_redaction import make_redactor
 from graphmem.ingestion.transcript import (
     MessagePart,
     build_transcript,
     is_dialogue,
     message_ids_of,
+    part_length,
     render_transcript,
     split_into_windows,
 )
@@ -40,6 +41,7 @@ from graphmem.store.driver import Graph
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.fact_mapping import fact_from_row
 from graphmem.store.facts import FactStore
+from graphmem.text_thread import read_text
 
 MAX_UNSUMMARIZED_MESSAGES = 50
 """Messages that are not summarized from which on a session is."""
@@ -143,7 +145,8 @@ class SummaryJob:
     ) -> WindowSummary:
         messages = await self._episodes.load_messages(owner, message_ids_of(parts))
         redact = make_redactor(self._policy.allowed_classes(owner.tenant))
-        lines = build_transcript(parts, messages, await self._episodes.get_timezone(owner), self._zone, redact)
+        zone = await self._episodes.get_timezone(owner)
+        lines = await read_text(part_length(parts), lambda: build_transcript(parts, messages, zone, self._zone, redact))
         prompt = self._prompt.render(earlier_summary=earlier, conversation=render_transcript(lines))
         answer = await model.complete_structured(prompt, Summary, use="main")
         redacted = {"title": redact(answer.value.title), "summary": redact(answer.value.summary)}
@@ -165,7 +168,7 @@ class SummaryJob:
             metadata={"summary_of": session_id, "takeaways": summary.takeaways, **_ticket_metadata(session)},
         )
         (result,) = await self._memory_writer.save(
-            owner, [memory], actor=f"session:{session_id}", kind="summary", creates_user=False
+            owner, [memory], actor=f"session:{session_id}", kind=SUMMARY_KIND, creates_user=False
         )
         await self._episodes.save_summary(
             owner,

@@ -108,6 +108,11 @@ def message_ids_of(parts: Sequence[MessagePart]) -> list[str]:
     return list(dict.fromkeys(part.message_id for part in parts))
 
 
+def part_length(parts: Sequence[MessagePart]) -> int:
+    """Return the number of characters in the parts of a window."""
+    return sum(part.end - part.start for part in parts)
+
+
 def is_dialogue(message: Message) -> bool:
     """Return whether the user or the assistant sent a message; those of systems and tools are never extracted from."""
     return message.role in _DIALOGUE_ROLES
@@ -143,7 +148,8 @@ def _build_line(
 ) -> TranscriptLine:
     sent_at = message.timestamp.astimezone(speaker_zone(message, user_zone, default_zone))
     text = redact(message.content[part.start : part.end].strip())
-    return TranscriptLine(number, message.id, message.role, message.name, sent_at, text)
+    speaker = message.name if message.name and redact(message.name) == message.name else None
+    return TranscriptLine(number, message.id, message.role, speaker, sent_at, text)
 
 
 def render_transcript(lines: Sequence[TranscriptLine]) -> str:

@@ -110,7 +110,7 @@ class WindowExtraction:
             first.session_id,
             self._owner.user_id,
             first.user_names,
-            partial(self._tools.memory_writer.rejection_reason, self._owner),
+            partial(self._tools.memory_writer.rejection_reason, self._owner, is_source_known=True),
         )
         aliases = [
             AliasGroup(USER_ALIASES, tuple(first.user_names)),

@@ -55,8 +55,8 @@ class MessageService:
         return await self._episodes.get_session(owner, session_id)
 
     async def open_session(self, owner: Owner, session_in: SessionIn) -> Session:
-        """Create a session before its first message; raise Conflict when its id is taken."""
-        return await self._episodes.open_session(owner, session_in)
+        """Create a session before its first message; raise Conflict when its id is taken, InvalidInput for a secret."""
+        return await self._inbox.open_session(owner, session_in)
 
     async def list_messages(self, owner: Owner, session_id: str, query: PageQuery) -> Page[Message]:
         """List the messages of a session, oldest first."""

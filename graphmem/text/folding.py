@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,6 +16,11 @@ _QUOTES = {"\u2018": "'", "\u2019": "'", "\u201a": "'", "\u201b": "'", "\u2032":
     "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u201f": '"', "\u00ab": '"', "\u00bb": '"', "\u2039": '"',
     "\u203a": '"', "\u300c": '"', "\u300d": '"', "\u300e": '"', "\u300f": '"',
 }  # fmt: skip
+_NON_ASCII = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
+"""Characters that may be folded, with the one before them, which a combining character changes."""
+
+_MAX_CLUSTER = 8
+"""Most characters that are composed together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +37,77 @@ class FoldedText:
             return start, end
         return self.starts[start], self.ends[end - 1]
 
+    def replace(self, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> FoldedText:
+        """Return the text with each match replaced by characters that all stand for the whole match."""
+        builder, at = _Builder(), 0
+        for match in pattern.finditer(self.text):
+            builder.copy(self, at, match.start())
+            builder.add(replacement(match), *self.original_span(match.start(), match.end()))
+            at = match.end()
+        if not at:
+            return self
+        builder.copy(self, at, len(self.text))
+        return builder.build()
+
+
+class _Builder:
+    """Collects folded characters with the ranges behind them."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, text: str, start: int, end: int) -> None:
+        """Add characters that all stand for one range."""
+        self._parts.append(text)
+        self._starts += [start] * len(text)
+        self._ends += [end] * len(text)
+
+    def copy(self, source: FoldedText, start: int, end: int) -> None:
+        """Add a range of a folded text as it is."""
+        self._parts.append(source.text[start:end])
+        self._starts += range(start, end) if source.starts is None else source.starts[start:end]
+        self._ends += range(start + 1, end + 1) if source.ends is None else source.ends[start:end]
+
+    def build(self) -> FoldedText:
+        return FoldedText("".join(self._parts), self._starts, self._ends)
+
 
 def fold(text: str) -> FoldedText:
-    """Return `text` in NFKC with ASCII digits, dashes and quotes, and without invisible characters."""
+    """Return `text` in NFKC with ASCII digits, dashes and quotes, without invisible characters and marks on digits."""
     if text.isascii():
         return FoldedText(text)
-    parts: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    at, length = 0, len(text)
-    while at < length:
+    original, builder, at = FoldedText(text), _Builder(), 0
+    for run in _NON_ASCII.finditer(text):
+        builder.copy(original, at, run.start())
+        at = _fold_run(text, run.start(), run.end(), builder)
+    builder.copy(original, at, len(text))
+    return builder.build()
+
+
+def _fold_run(text: str, at: int, limit: int, builder: _Builder) -> int:
+    on_digit = False
+    while at < limit:
         end = at + 1
-        while end < length and end - at < 8 and unicodedata.combining(text[end]):
+        while end < limit and end - at < _MAX_CLUSTER and unicodedata.combining(text[end]):
             end += 1
-        for char in _fold_cluster(text[at:end]):
-            parts.append(char)
-            starts.append(at)
-            ends.append(end)
+        folded = _fold_cluster(text[at:end])
+        if on_digit and unicodedata.combining(text[at]):
+            folded = ""
+        else:
+            on_digit = folded.isdigit()
+        builder.add(folded, at, end)
         at = end
-    return FoldedText("".join(parts), starts, ends)
+    return at
 
 
 @lru_cache(maxsize=8192)
 def _fold_cluster(cluster: str) -> str:
-    return "".join(_fold_char(char) for char in unicodedata.normalize("NFKC", cluster))
+    composed = unicodedata.normalize("NFKC", cluster)
+    if composed[0].isdecimal():
+        composed = "".join(char for char in composed if not unicodedata.combining(char))
+    return "".join(_fold_char(char) for char in composed)
 
 
 def _fold_char(char: str) -> str:

@@ -58,6 +58,15 @@ def test_message_text_cannot_imitate_a_transcript_line() -> None:
     assert [text for text in shown.splitlines() if text.startswith("[")] == [shown.splitlines()[0]]
 
 
+def test_name_that_is_a_secret_is_in_no_transcript() -> None:
+    anonymous = message(1, "I like tea", name="mara@example.org")
+    windows = split_into_windows([anonymous])
+    (shown,) = build_transcript(windows[0], [anonymous], None, "UTC", make_redactor(frozenset()))
+    assert (shown.speaker, shown.text) == (None, "I like tea")
+    (named,) = build_transcript(windows[0], [anonymous], None, "UTC", make_redactor(frozenset({"email"})))
+    assert named.speaker == "mara@example.org"
+
+
 def test_secrets_are_redacted_except_the_allowed_classes() -> None:
     text = "card 4242 4242 4242 4242, mail mara@example.org"
     assert make_redactor(frozenset())(text) == "card [card], mail [email]"

@@ -172,3 +172,9 @@ def test_each_conversation_becomes_a_session_with_stable_ids() -> None:
 def test_chat_log_without_messages_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="no messages"):
         parse_chat_log({"messages": []})
+
+
+def test_long_conversation_is_split_into_batches_that_one_request_may_hold() -> None:
+    log = parse_chat_log([{"role": "user", "content": f"{number} {'x' * 90_000}"} for number in range(25)])
+    assert [len(batch.messages) for batch in log.batches] == [11, 11, 3]
+    assert len({batch.session_id for batch in log.batches}) == 1

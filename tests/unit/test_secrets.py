@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import Field
 from stdnum import luhn
 
+from graphmem.domain.entity import EntityIn
+from graphmem.domain.memory import MemoryIn, MemorySourceIn
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.secrets import SECRET_CLASSES, find_secrets, redact, scan_value
+from graphmem.domain.secrets import SECRET_CLASSES, find_secrets, redact, scan_value, scanner
+from graphmem.domain.stored_values import stored_values
 from graphmem.errors import ConfigurationError
 from graphmem.settings import Settings
 
@@ -88,6 +93,93 @@ def test_luhn_valid_issuer_number_is_found_in_any_grouping() -> None:
         assert "card" in {finding.cls for finding in find_secrets(f"pay with {number} please")}, number
 
 
+CARD = "4111111111111111"
+DIGIT_WORDS = {
+    "en": "zero one two three four five six seven eight nine",
+    "de": "null eins zwei drei vier fünf sechs sieben acht neun",
+    "fr": "zéro un deux trois quatre cinq six sept huit neuf",
+    "es": "cero uno dos tres cuatro cinco seis siete ocho nueve",
+    "it": "zero uno due tre quattro cinque sei sette otto nove",
+    "pt": "zero um dois três quatro cinco seis sete oito nove",
+    "nl": "nul een twee drie vier vijf zes zeven acht negen",
+}
+
+
+@pytest.mark.req("CASH-11")
+@pytest.mark.parametrize(
+    "separator", ["    ", "|", ":", "+", " + ", ", ", "; ", ") (", "][", "},{", "\t", "\n", " | ", "=", "~", "·", "/"]
+)
+def test_card_is_found_with_anything_between_its_groups(separator: str) -> None:
+    text = f"({separator.join(CARD[at : at + 4] for at in range(0, 16, 4))})"
+    assert redact(text) == "([card])"
+
+
+@pytest.mark.req("CASH-11")
+@pytest.mark.parametrize("mark", ["\u0301", "\u0336", "\u20e3", "\u0301\u0336" * 6])
+def test_card_is_found_with_marks_on_its_digits(mark: str) -> None:
+    assert redact("pay with " + "".join(digit + mark for digit in CARD)).rstrip(mark) == "pay with [card]"
+
+
+@pytest.mark.req("CASH-11")
+@pytest.mark.parametrize("language", DIGIT_WORDS)
+def test_card_is_found_in_the_words_of_its_digits(language: str) -> None:
+    words = DIGIT_WORDS[language].split()
+    spoken = ", ".join(words[int(digit)] for digit in CARD)
+    assert redact(f"{spoken}.") == "[card]."
+    counted = ", ".join(words[1:])
+    assert redact(counted) == counted
+
+
+@pytest.mark.parametrize("separator", ["\t", "   ", "/", "|", "_", ", ", "\n"])
+def test_iban_is_found_with_anything_between_its_groups(separator: str) -> None:
+    assert redact(separator.join(["DE89", "3704", "0044", "0532", "0130", "00"])) == "[iban]"
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("219099999 is my SSN", "[ssn] is my SSN"),
+        ("use 219-09-9999 as the social security number", "use [ssn] as the social security number"),
+        ("account number 654321", "account number [account_number]"),
+        ("654321 is her account number", "[account_number] is her account number"),
+        ("Visa 4012888888881881, expires 11/28, security code 911.", "Visa [card]."),
+        ("call +1-212-555-0147 x12", "call [phone]"),
+        ("my  password   is\thunter2", "my  password   is\t[password]"),
+    ],
+)
+def test_label_after_a_number_and_what_belongs_to_it_are_read(text: str, redacted: str) -> None:
+    assert redact(text) == redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "session a1b2c3d4-4111-1111-1111-1111abcdefab",
+        "commit 4111111111111111a4111111111111111b411111",
+        "4111 | 1111 | 1111 | 1111 | 1111 | 1111",
+        "The account has 250000 followers",
+    ],
+)
+def test_ids_and_long_lists_are_no_cards(text: str) -> None:
+    assert find_secrets(text) == []
+
+
+@pytest.mark.parametrize("around", [scanner.WINDOW, 2 * scanner.WINDOW])
+@pytest.mark.parametrize("before", [0, 1, 7, 16, 19, 40])
+def test_secret_in_a_long_text_is_found_wherever_it_lies(around: int, before: int) -> None:
+    number = "4111 1111 1111 1111"
+    text = "word " * ((around - before) // 5) + "- " * 3 + number + " more" * 4_000
+    assert [text[finding.start : finding.end] for finding in find_secrets(text)] == [number]
+
+
+def test_secret_that_is_longer_than_a_window_is_removed_to_its_end() -> None:
+    line = "MIIEpAIBAAKCAQEA7bq2Q2x0Zm9vYmFy\n"
+    key = f"-----BEGIN PRIVATE KEY-----\n{line * 400}-----END PRIVATE KEY-----"
+    assert redact(f"{'word ' * 1500}{key} bye") == f"{'word ' * 1500}[api_key] bye"
+    token = "ghp_" + "a1B2" * 5_000
+    assert redact(f"{'word ' * 1500}{token} bye") == f"{'word ' * 1500}[api_key] bye"
+
+
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(FUZZ)
 def test_redaction_leaves_nothing_to_find_in_any_text(text: str) -> None:
@@ -132,6 +224,12 @@ def test_repetitive_text_does_not_stall_redaction(unit: str) -> None:
             set(),
         ),
         (["tag", "4111-1111-1111-1111"], {"card"}),
+        ({"numbers": [4111, 1111, 1111, 1111]}, {"card"}),
+        ({"card": {"first": 4111, "second": 1111, "third": 1111, "fourth": 1111}}, {"card"}),
+        ({"iban": ["DE89", "3704", "0044", "0532", "0130", "00"]}, {"iban"}),
+        ({"bank": {"account": {"number": 654321}}}, {"account_number"}),
+        ({"years": [2019, 2020, 2021, 2022], "sizes": [1024, 2048, 4096, 8192], "zeros": [0] * 16}, set()),
+        (["I forgot my password:", "hello4you"], set()),
         ("plain words", set()),
     ],
 )
@@ -144,6 +242,24 @@ def test_deeply_nested_metadata_is_scanned_to_the_bottom() -> None:
     for _ in range(5000):
         value = [value]
     assert scan_value(value) == {"email"}
+
+
+def test_every_text_of_a_request_is_read_also_one_of_a_new_field() -> None:
+    class Extended(MemoryIn):
+        note: str = ""
+        places: list[EntityIn] = Field(default_factory=list)
+
+    number = "4111 1111 1111 1111"
+    plain = Extended(content="Mara rows", note="a note", valid_at=datetime(2026, 1, 1, tzinfo=UTC))
+    assert scan_value(stored_values(plain)) == set()
+    for change in (
+        {"note": number},
+        {"places": [EntityIn(name=number)]},
+        {"places": [EntityIn(name="here", type="Card 4111 1111 1111 1111")]},
+        {"predicate": "PAYS_WITH_4111_1111_1111_1111"},
+        {"source": MemorySourceIn(message_ids=["m1", number])},
+    ):
+        assert scan_value(stored_values(plain.model_copy(update=change))) == {"card"}, change
 
 
 @pytest.mark.req("QUINN-41")

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from graphmem.domain.formats.document import to_invalid_input
 from graphmem.domain.formats.provenance import RejectedEntry
-from graphmem.domain.session import MAX_BATCH_SIZE, MessageIn, MessagesIn
+from graphmem.domain.session import MessageIn, MessagesIn, split_into_batches
 from graphmem.domain.types import Id
 from graphmem.errors import InvalidInput
 
@@ -65,8 +65,7 @@ def parse_chat_log(document: Any) -> ParsedChatLog:
             or _derive_session_id(conversation.messages)
         )
         messages = list(_parse_messages(conversation, path, session, parsed.rejected))
-        for start in range(0, len(messages), MAX_BATCH_SIZE):
-            parsed.batches.append(MessagesIn(session_id=session, messages=messages[start : start + MAX_BATCH_SIZE]))
+        parsed.batches += (MessagesIn(session_id=session, messages=batch) for batch in split_into_batches(messages))
     if not parsed.batches and not parsed.rejected:
         raise InvalidInput("The chat log contains no messages.")
     return parsed

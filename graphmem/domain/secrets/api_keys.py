@@ -10,23 +10,15 @@ from collections.abc import Iterator
 from graphmem.domain.secrets.models import Span
 from graphmem.domain.secrets.vocabulary import load_vocabulary
 
-_KNOWN_KEY_FORMATS = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"-{5}BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{5}"
-    r"(?:.{0,12000}?-{5}END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{5}|.*)"
-    r"|eyJ[A-Za-z0-9_\-]{6,}+\.[A-Za-z0-9_\-]{6,}+\.[A-Za-z0-9_\-]*+"
-    r"|sk-[A-Za-z0-9_\-]{16,}+|[sr]k_(?:live|test)_[A-Za-z0-9]{10,}+|whsec_[A-Za-z0-9]{16,}+"
-    r"|gh[pousr]_[A-Za-z0-9]{20,}+|github_pat_[A-Za-z0-9_]{20,}+|glpat-[A-Za-z0-9_\-]{16,}+"
-    r"|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}(?![A-Za-z0-9])|AIza[A-Za-z0-9_\-]{30,}+|ya29\.[A-Za-z0-9_\-]{20,}+"
-    r"|xox[abeoprs]-[A-Za-z0-9\-]{10,}+|xapp-[A-Za-z0-9\-]{10,}+"
-    r"|hf_[A-Za-z0-9]{20,}+|SG\.[A-Za-z0-9_\-]{16,}+\.[A-Za-z0-9_\-]{16,}+|shp(?:at|ss|ca)_[a-fA-F0-9]{20,}+"
-    r"|dop_v1_[a-f0-9]{40,}+"
-    r"|\d{8,10}:AA[A-Za-z0-9_\-]{30,}+"
-    r")",
-    re.DOTALL,
-)
-_BEARER_TOKEN = re.compile(r"\bBearer\s{1,3}(?P<value>[A-Za-z0-9._~+/\-]{12,}+={0,2})", re.IGNORECASE)
 _WORDS = load_vocabulary("api_keys")
+_KNOWN_FORMATS = re.compile(_WORDS.any_of("formats"))
+_KNOWN_FORMATS_OF_WORDS = re.compile(rf"(?<![A-Za-z0-9_\-]){_WORDS.any_of('loose')}")
+_BEGIN = re.compile(r"-{5}BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{5}")
+_END = re.compile(r"-{5}END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{5}")
+_LONGEST_PRIVATE_KEY = 16_000
+"""Characters in which the end of a private key is looked for; without an end, all the rest is the key."""
+
+_BEARER_TOKEN = re.compile(r"\bBearer\s{1,3}(?P<value>[A-Za-z0-9._~+/\-]{12,}+={0,2})", re.IGNORECASE)
 _LABELLED_KEY = re.compile(
     rf"(?:\b|(?<=_)){_WORDS.any_of('labels')}(?![A-Za-z0-9_])"
     rf"(?:[ ]{_WORDS.any_of('prepositions')}[ ][\w.'\-]{{1,30}}(?:[ ][\w.'\-]{{1,30}})?)?"
@@ -36,16 +28,37 @@ _LABELLED_KEY = re.compile(
 )
 
 
+_KEY_BEFORE_LABEL = re.compile(
+    r"(?<![A-Za-z0-9_\-./+=~])(?P<value>[A-Za-z0-9_\-./+=~]{16,}+)['\"`]?[ ]"
+    rf"{_WORDS.any_of('copulas')}[ ](?:{_WORDS.any_of('possessives')}[ ])?(?:[\w'\-]{{1,20}}[ ]){{0,2}}?"
+    rf"{_WORDS.any_of('labels')}(?!\w)",
+    re.IGNORECASE,
+)
+
+
+def find_private_keys(text: str) -> Iterator[Span]:
+    """Yield private keys in PEM format, from their first line to their last one."""
+    at = 0
+    while begin := _BEGIN.search(text, at):
+        end = _END.search(text, begin.end(), begin.end() + _LONGEST_PRIVATE_KEY)
+        at = end.end() if end else len(text)
+        yield begin.start(), at
+
+
 def find_api_keys(text: str) -> Iterator[Span]:
     """Yield keys, tokens and private keys of programs."""
-    for match in _KNOWN_KEY_FORMATS.finditer(text):
-        yield match.span()
-    for match in _BEARER_TOKEN.finditer(text):
-        if _looks_random(match["value"]):
-            yield match.span("value")
+    yield from find_private_keys(text)
+    for pattern in (_KNOWN_FORMATS, _KNOWN_FORMATS_OF_WORDS):
+        for match in pattern.finditer(text):
+            yield match.span()
+    for pattern in (_BEARER_TOKEN, _KEY_BEFORE_LABEL):
+        for match in pattern.finditer(text):
+            if _looks_random(match["value"]):
+                yield match.span("value")
     for match in _LABELLED_KEY.finditer(text):
-        if _looks_random(match["value"].rstrip(".")):
-            yield match.start("value"), match.start("value") + len(match["value"].rstrip("."))
+        value = match["value"].rstrip(".")
+        if _looks_random(value):
+            yield match.start("value"), match.start("value") + len(value)
 
 
 def _looks_random(token: str) -> bool:

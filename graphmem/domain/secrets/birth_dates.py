@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
 
 from graphmem.domain.secrets.models import Span
-from graphmem.domain.secrets.vocabulary import load_vocabulary
-from graphmem.text.word_lists import LANGUAGES, load_words
-
-
-def _month_pattern() -> str:
-    # Months are grouped by their first letter, because "re" tries all alternatives of a group one by one.
-    groups = groupby(sorted(load_words(*LANGUAGES).months), key=itemgetter(0))
-    return "|".join(f"{initial}(?:{'|'.join(month[1:] for month in months)})" for initial, months in groups)
-
+from graphmem.domain.secrets.vocabulary import load_vocabulary, month_pattern
 
 _WORDS = load_vocabulary("birth_dates")
-_MONTH = f"(?:{_month_pattern()})"
+_MONTH = month_pattern()
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _ORDINAL = r"(?:st|nd|rd|th|er|º|ª|\.)?"
-_YEAR = r"(?:[ ]?,?[ ]?(?:of|de|del|do)?[ ]?(?:'\d\d|(?:18|19|20)\d\d))?"
+_YEAR = r"(?:[ ]?[,\-]?[ ]?(?:of|de|del|do)?[ ]?(?:'\d\d|(?:18|19|20)\d\d))?"
 _DATE = (
     rf"(?:(?<!\d)(?:18|19|20)\d\d[-/. ]{_DAY}[-/. ]{_DAY}(?!\d)"
     rf"|(?<![\d.])(?:{_DAY}[-/. ]{{1,2}}{_DAY}[-/. ]{{1,2}}(?:(?:18|19|20)\d\d|\d\d)|{_DAY}[/.]{_DAY}\.?)(?![\d%])"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from phonenumbers import Leniency, PhoneNumberMatch, PhoneNumberMatcher, PhoneNumberType, number_type
 
@@ -14,15 +14,19 @@ _TOP_LEVEL = (
     r"(?:com|net|org|edu|gov|io|dev|app|co|me|info|biz|ai|eu|uk|us|ca|au|de|at|ch|fr|es|it|nl|be|pt|pl|se|no|dk"
     r"|fi|ie|in|jp|cn|br|mx|ru)"
 )
+_WORDS = load_vocabulary("contacts")
 _EMAIL = re.compile(
-    r"(?<![\w.+%\-@/])(?!git@[\w.\-]+:)[\w.+%'\-]{1,64}+[ ]?(?:@"
+    r"(?<![\w.+%&\-@/])(?!git@[\w.\-]+:)[\w.+%&'\-]{1,64}+[ ]?(?:@"
     r"|＠)[ ]?[\w\-]{1,63}+(?:\.[\w\-]{1,63}+){1,6}+(?<=[^\W\d_]{2})"
 )
 _IMAGE_FILE_NAME = re.compile(r"@\dx\.\w+$")
+_AT, _DOT = _WORDS.any_of("at_words"), _WORDS.any_of("dot_words")
+_DOT_IN_BRACKETS = rf"[ ]?[\[({{<][ ]?{_DOT}[ ]?[\])}}>][ ]?"
 _SPELLED_EMAIL = re.compile(
-    r"(?<![\w.+\-])[\w.+\-]{1,64}+[ ]?(?:[\[({<][ ]?at[ ]?[\])}>]|[ ]at[ ](?=[\w\-]{1,40}(?:[ ]dot[ ])))[ ]?"
-    rf"[\w\-]{{1,63}}+(?:(?:\.|[ ]?[\[({{<][ ]?dot[ ]?[\])}}>][ ]?|[ ]dot[ ])[\w\-]{{1,40}}){{0,3}}?"
-    rf"(?:\.|[ ]?[\[({{<][ ]?dot[ ]?[\])}}>][ ]?|[ ]dot[ ]){_TOP_LEVEL}\b",
+    rf"(?<![\w.+\-])(?!{_WORDS.any_of('no_mailboxes')}[ ])[\w.+\-]{{1,64}}+[ ]?"
+    rf"(?:[\[({{<][ ]?{_AT}[ ]?[\])}}>]|[ ]{_AT}[ ](?=[\w\-]{{1,40}}(?:[ ]{_DOT}[ ])))[ ]?"
+    rf"[\w\-]{{1,63}}+(?:(?:\.|{_DOT_IN_BRACKETS}|[ ]{_DOT}[ ])[\w\-]{{1,40}}){{0,3}}?"
+    rf"(?:\.|{_DOT_IN_BRACKETS}|[ ]{_DOT}[ ]){_TOP_LEVEL}\b",
     re.IGNORECASE,
 )
 
@@ -56,35 +60,52 @@ _NOT_A_PHONE = re.compile(
     re.ASCII,
 )
 _PHONE_CANDIDATE = re.compile(
-    r"(?<![A-Za-z0-9_.,#\-/])(?:\+[ ]?)?\(?\d(?:[ ().\-/]{0,3}\d){6,}+(?![A-Za-z0-9_%°€$£]|[.,:]\d)"
+    r"(?<![A-Za-z0-9_.,#\-/])(?:\(?\+[ ]?)?\(?\d(?:[ \t().\-/]{0,3}\d){6,}+(?![A-Za-z0-9_%°€$£]|[.,:]\d)"
 )
 _FORMATTED_NUMBER = re.compile(r"(?<!\d)(?:\(?[2-9]\d{2}\)?[ .\-][2-9]\d{2}[ .\-]\d{4}|0[1-9](?:[ .]\d{2}){4})(?!\d)")
 _MAX_DIGITS = 18
 """Most digits of a telephone number: 15 (E.164) and an international prefix."""
-_WORDS = load_vocabulary("contacts")
 _UNIT_AFTER = re.compile(rf"[ ]?{_WORDS.any_of('money', 'length', 'counted', 'other_units')}\b", re.IGNORECASE)
 _PHONE_WORD = re.compile(rf"\b{_WORDS.any_of('phone_words')}(?!\w)|{_WORDS.any_of('cjk_phone_words')}", re.IGNORECASE)
 _REFERENCE_BEFORE = re.compile(
     rf"(?:\b{_WORDS.any_of('references')}\b(?:[ .]{{0,2}}{_WORDS.any_of('reference_fillers')})*\.?[ ]?[:=#]?|#|№)[ ]*$",
     re.IGNORECASE,
 )
+_EXTENSION = re.compile(rf"[ ,]{{0,2}}{_WORDS.any_of('extensions')}[ ]?\d{{1,6}}(?!\w)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?][ ]+(?=[^\W\d_a-z])|\n")
 
 
 def find_phones(text: str, region: str | None = None) -> Iterator[Span]:
     """Yield telephone numbers; one without a country code is tried as one of `region` (ISO 3166-1 alpha-2) first."""
     masked = _NOT_A_PHONE.sub(lambda match: "\x1f" * len(match.group()), text)
+    regions = [*([region.upper()] if region else []), *DEFAULT_PHONE_REGIONS]
     for start, end in _find_phone_candidates(masked):
         number = text[start:end]
         leniency = None if _UNIT_AFTER.match(text, end) else _required_leniency(text, start, end, number)
         if leniency is None:
             continue
-        regions = [None] if number.startswith("+") else [*([region.upper()] if region else []), *DEFAULT_PHONE_REGIONS]
-        for candidate_region in regions:
-            found = next(iter(PhoneNumberMatcher(number, candidate_region, leniency=leniency)), None)
-            if found is not None and (leniency != Leniency.VALID or not number.isdigit() or _is_mobile(found)):
-                yield start + found.start, start + found.end
-                break
+        if span := _match_number(number, [None] if number.startswith(("+", "(+")) else regions, leniency):
+            yield start + span[0], _phone_end(text, start + span[1])
+
+
+def _match_number(number: str, regions: Sequence[str | None], leniency: int) -> Span | None:
+    """Return the longest part of a candidate that is a number of one of the regions."""
+    best: Span | None = None
+    for region in regions:
+        found = next(iter(PhoneNumberMatcher(number, region, leniency=leniency)), None)
+        if found is None or (leniency == Leniency.VALID and number.isdigit() and not _is_mobile(found)):
+            continue
+        if best is None or found.end - found.start > best[1] - best[0]:
+            best = (found.start, found.end)
+        if found.end - found.start >= len(number) - 1:
+            break
+    return best
+
+
+def _phone_end(text: str, end: int) -> int:
+    """Return the end of a number with its extension."""
+    extension = _EXTENSION.match(text, end)
+    return extension.end() if extension else end
 
 
 def _is_mobile(found: PhoneNumberMatch) -> bool:
@@ -101,7 +122,7 @@ def _find_phone_candidates(text: str) -> Iterator[Span]:
 
 def _required_leniency(text: str, start: int, end: int, number: str) -> int | None:
     """Return how strictly a number is validated, or None if nothing indicates a telephone number."""
-    if number.startswith("+"):
+    if number.startswith(("+", "(+")):
         return Leniency.POSSIBLE
     before = _SENTENCE_END.split(text[max(0, start - 50) : start])[-1]
     if _REFERENCE_BEFORE.search(before):

@@ -43,6 +43,10 @@ _PLACEHOLDER = re.compile(
 _URL_PASSWORD = re.compile(
     r"\b[a-z][a-z0-9+.\-]{1,20}://[^\s:/@]{0,60}:(?P<value>[^\s/@]{1,100}@[\w.\-]{1,100})", re.IGNORECASE
 )
+_COMMAND_PASSWORD = re.compile(
+    r"\b(?:mysql|mysqldump|mariadb)\b[^\n|;]{0,80}?[ ](?:-p|--password=)['\"]?(?P<value>[^\s'\"\-][^\s'\"]{2,60})"
+    r"|\bcurl\b[^\n|;]{0,80}?[ ](?:-u|--user)[ ]['\"]?[^\s:'\"]{1,60}:(?P<user_value>[^\s'\"]{3,60})"
+)
 _VALUE = r"(?P<value>\"[^\"\n]{3,60}\"|'[^'\n]{3,60}'|\S{3,60})"
 _POSSESSIVE = rf"(?:{_WORDS.any_of('possessives', 'articles')}|[A-Z]\w{{1,20}}'s)"
 _NOUN = rf"(?:{_WORDS.any_of('word_labels')}s?|pass ?-?phrase|pass ?-?code|pin(?: code)?)"
@@ -68,6 +72,8 @@ def find_passwords(text: str) -> Iterator[Span]:
         for match in pattern.finditer(text):
             if not _PLACEHOLDER.match(match["value"]):
                 yield match.span("value")
+    for match in _COMMAND_PASSWORD.finditer(text):
+        yield match.span("value" if match["value"] else "user_value")
     yield from _find_before_label(text)
 
 

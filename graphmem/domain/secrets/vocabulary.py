@@ -7,10 +7,14 @@ lines. Whoever adds a language adds keys, and sentences to `tests/unit/secret_se
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
+
+from graphmem.text.word_lists import LANGUAGES, load_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,18 @@ class Vocabulary:
 def load_vocabulary(name: str) -> Vocabulary:
     """Return the lists of `words/<name>.toml` and those that all detectors share."""
     return Vocabulary(_read("shared") | _read(name))
+
+
+@cache
+def month_pattern() -> str:
+    """Return a group that matches the name of a month in any language."""
+    # Months are grouped by their first letter, because "re" tries all alternatives of a group one by one.
+    groups = groupby(sorted(load_words(*LANGUAGES).months), key=itemgetter(0))
+    return f"(?:{'|'.join(f'{initial}(?:{_alternatives(months)})' for initial, months in groups)})"
+
+
+def _alternatives(months: Iterable[str]) -> str:
+    return "|".join(month[1:] for month in months)
 
 
 @cache
