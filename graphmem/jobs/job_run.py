@@ -19,19 +19,12 @@ from dbos import error as dbos_error
 from graphmem.domain.job import JobOutcome
 from graphmem.errors import GraphmemError
 from graphmem.jobs.records import JobResult, StepRecord
-from graphmem.jobs.steps import ExecuteStep, Steps, error_detail
+from graphmem.jobs.steps import ExecuteStep, FindPause, JobInterrupted, Steps, error_detail
 
 log = logging.getLogger(__name__)
 
 StartHandler = Callable[[Steps], Coroutine[Any, Any, JobOutcome]]
 """Start the handler of a job with its steps."""
-
-
-class JobInterrupted(BaseException):
-    """The job stops here without an outcome: this process is closing or no longer owns it.
-
-    Not an Exception, because DBOS records those as the job's end.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +50,12 @@ class JobRun:
         *,
         loop: asyncio.AbstractEventLoop,
         retry_delays: Sequence[float],
+        find_pause: FindPause,
     ) -> None:
         self.job_id = job_id
         self._start = start
         self._loop = loop
-        self._steps = Steps(job_id, self._record, retry_delays)
+        self._steps = Steps(job_id, self._record, retry_delays, find_pause)
         self._pending: queue.SimpleQueue[_PendingStep | None] = queue.SimpleQueue()
         self._task: asyncio.Task[JobOutcome] | None = None
         self._executing: concurrent.futures.Future[StepRecord] | None = None
@@ -71,7 +65,10 @@ class JobRun:
     # On DBOS's thread
 
     def run(self) -> JobResult:
-        """Run the handler to its end, recording each step it asks for; raise JobInterrupted when the job must stop."""
+        """Run the handler to its end, recording each step it asks for.
+
+        Raises JobInterrupted when the job must stop, and JobWaits when it must go on later.
+        """
         started = time.monotonic()
         self._call_on_loop(self._start_handler)
         try:
@@ -124,6 +121,8 @@ class JobRun:
         if task is None or task.cancelled() or self._aborted:
             raise JobInterrupted
         error = task.exception()
+        if isinstance(error, JobInterrupted):
+            raise error
         if error is None:
             return JobResult.from_outcome(task.result())
         if isinstance(error, GraphmemError):
