@@ -66,9 +66,7 @@ def to_model_unavailable(
         check = f"check {provider.address} and that it runs" if provider.address else "check the network"
         return ModelUnavailable(f"{text}: {check}.", retry_after=DEFAULT_RETRY_AFTER_SECONDS)
     if isinstance(error, UserError):
-        text = (
-            f"The language model {model} takes no such request: check GRAPHMEM_LLM_OUTPUT and {setting}."
-        )
+        text = f"The language model {model} takes no such request: check GRAPHMEM_LLM_OUTPUT and {setting}."
         return ModelUnavailable(text, retry_after=None)
     return _not_a_completion_error(model, provider)
 

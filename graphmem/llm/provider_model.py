@@ -122,8 +122,9 @@ class ProviderModel:
     ) -> ToolCallCompletion:
         """Return the calls of tools that the model makes, if any; `tools` as in the chat completions API.
 
-        `check` returns why a call cannot be used. The model is told once, and may call again. Raises ModelUnavailable
-        when the server fails after bounded retries, and ModelAnswerUnusable when arguments are no JSON object.
+        `check` returns why a call cannot be used. The model is told once, and may call again; all calls are returned,
+        those that cannot be used included. Raises ModelUnavailable when the server fails after bounded retries, and
+        ModelAnswerUnusable when arguments are no JSON object.
         """
         call, messages = self._start_call(use), _messages(prompt)
         history, parameters = to_model_messages(messages), _tool_parameters(tools)
@@ -136,10 +137,9 @@ class ProviderModel:
                 parts = tool_call_parts(response)
                 made = [parse_tool_call(part, call.name) for part in parts]
                 refusals = [check(tool_call) for tool_call in made]
+                calls += made
                 if not any(refusals) or not left:
-                    calls += made
                     break
-                calls += [tool_call for tool_call, refusal in zip(made, refusals, strict=True) if refusal is None]
                 results = [
                     ToolReturnPart(part.tool_name, refusal or "done", part.tool_call_id)
                     for part, refusal in zip(parts, refusals, strict=True)

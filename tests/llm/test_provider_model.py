@@ -430,7 +430,7 @@ async def test_a_model_is_told_once_which_of_its_tool_calls_cannot_be_used() -> 
     ) as server:
         async with model_at(server) as model:
             answer = await model.call_tools(PROMPT, TOOLS, check=check)
-    assert [made.arguments for made in answer.calls] == [{"what": "tea"}, {"what": "cake"}, {}]
+    assert [made.arguments for made in answer.calls] == [{"what": "tea"}, {}, {"what": "cake"}, {}]
     assert (answer.text, answer.receipt.llm_calls) == ("Noted.", 2)
     *_, kept, refused = server.requests[1]["messages"]
     assert (kept["role"], kept["tool_call_id"], kept["content"]) == ("tool", "call_1", "done")
