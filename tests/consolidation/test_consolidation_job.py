@@ -250,7 +250,7 @@ async def test_a_model_that_fails_leaves_everything_and_the_run_can_be_retried(
     harness: ConsolidationHarness, tmp_path: Path
 ) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    steps = [fails(500), fails(500), model_answers(action("MERGE", memories=[1, 2], content=DIET))]
+    steps = [fails(500), model_answers(action("MERGE", memories=[1, 2], content=DIET))]
     async with open_run_client_with_model(harness, tmp_path, *steps) as (run_client, _):
         run = await run_client.start(user_id=harness.owner.user_id)
         assert run.status is RunStatus.FAILED
