@@ -45,7 +45,7 @@ from graphmem.domain.memory import Memory, MemoryStatus
 from graphmem.domain.session import MessageRole, MessagesIn
 from graphmem.embedding import create_embedder
 from graphmem.errors import ConfigurationError, GraphmemError
-from graphmem.llm.openai_model import OpenAILanguageModel
+from graphmem.llm.provider_model import ProviderModel
 from graphmem.llm.replay import ReplayServer
 from graphmem.settings import Settings
 
@@ -192,7 +192,7 @@ async def open_timed_services(settings: Settings, timer: ModelTimer) -> AsyncIte
     async with AsyncExitStack() as stack:
         embedder = create_embedder(settings)
         stack.push_async_callback(embedder.aclose)
-        model = OpenAILanguageModel.from_settings(settings)
+        model = ProviderModel.from_settings(settings)
         assert model is not None
         await stack.enter_async_context(model)
         yield await stack.enter_async_context(

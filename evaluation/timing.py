@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from graphmem.domain.job import Job
 from graphmem.embedding import Embedder
 from graphmem.llm.completion import Completion, ToolCallCompletion
-from graphmem.llm.model import LanguageModel, ModelUse
+from graphmem.llm.model import CheckToolCall, LanguageModel, ModelUse
 from graphmem.llm.prompts import ChatMessage, Prompt
 
 T = TypeVar("T", bound=BaseModel)
@@ -58,11 +58,16 @@ class TimedModel:
             return await self._model.complete_structured(prompt, schema, use=use)
 
     async def call_tools(
-        self, prompt: Prompt | Sequence[ChatMessage], tools: Sequence[Mapping[str, Any]], *, use: ModelUse = "main"
+        self,
+        prompt: Prompt | Sequence[ChatMessage],
+        tools: Sequence[Mapping[str, Any]],
+        *,
+        use: ModelUse = "main",
+        check: CheckToolCall = lambda call: None,
     ) -> ToolCallCompletion:
         """Return the model's tool calls."""
         with self._timer.busy():
-            return await self._model.call_tools(prompt, tools, use=use)
+            return await self._model.call_tools(prompt, tools, use=use, check=check)
 
 
 class TimedEmbedder:

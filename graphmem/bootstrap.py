@@ -44,6 +44,7 @@ from graphmem.service.entities import EntityService
 from graphmem.service.export import ExportService
 from graphmem.service.forget import ERASURE_JOB, ForgetService, UserData
 from graphmem.service.importing import ImportService
+from graphmem.service.instructions import InstructionService
 from graphmem.service.keys import KeyService
 from graphmem.service.maintenance import MaintenanceService, schedule_maintenance
 from graphmem.service.memories import MemoryService
@@ -57,6 +58,7 @@ from graphmem.store.context import ContextStore
 from graphmem.store.export import ExportStore
 from graphmem.store.forget import ForgetStore
 from graphmem.store.importing import ImportStore
+from graphmem.store.instructions import InstructionStore
 from graphmem.store.keys import KeyStore
 from graphmem.store.runs import RunStore
 
@@ -164,6 +166,7 @@ class Services:
         self.keys = KeyService(
             KeyStore(graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
         )
+        self.instructions = InstructionService(InstructionStore(graph), policy, clock)
         self.readiness = ReadinessCheck(graph, jobs, settings)
 
     @classmethod

@@ -15,7 +15,6 @@ from graphmem.domain.times import Clock, utc_now
 from graphmem.embedding import Embedder, create_embedder
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.llm.model import LanguageModel
-from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.hybrid_search import HybridSearch
 from graphmem.retrieval.lookup import EntityLookup
@@ -118,8 +117,8 @@ async def open_components(
         if load_embedder or not embedder.dimension:
             await embedder.open()
         await migrate(graph, embedder.model, embedder.dimension)
-        if model is None and (own_model := OpenAILanguageModel.from_settings(settings)):
-            model = await stack.enter_async_context(own_model)
+        if model is None and settings.has_model:
+            model = await stack.enter_async_context(_open_model(settings))
         entities = EntityStore(graph)
         facts = FactStore(graph, entities, clock)
         policy = SecretPolicy(settings.allowed_secret_classes)
@@ -138,6 +137,18 @@ async def open_components(
             profiles=profiles,
             memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         )
+
+
+@asynccontextmanager
+async def _open_model(settings: Settings) -> AsyncIterator[LanguageModel | None]:
+    # Imported here: the libraries of the providers take a second to load.
+    from graphmem.llm.provider_model import ProviderModel
+
+    if (model := ProviderModel.from_settings(settings)) is None:
+        yield None
+        return
+    async with model:
+        yield model
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@
         ├── DatabaseUnavailable      Neo4j
         ├── JobStoreUnavailable      the job store
         ├── ModelUnavailable         the language model or the embedding model, after bounded retries
+        │   └── ModelAnswerUnusable      the model answers, and its answer cannot be used
         └── ConfigurationError       the installation must be changed
 
 The detail of an error is one sentence that says what is wrong and, after a colon, what to do about it.
@@ -151,6 +152,10 @@ class JobStoreUnavailable(Unavailable):
 
 class ModelUnavailable(Unavailable):
     """A language or embedding model did not give a usable answer within its bounded retries."""
+
+
+class ModelAnswerUnusable(ModelUnavailable):
+    """A language model answered, and its answer does not fit what was asked; another try may give a better one."""
 
 
 class ConfigurationError(Unavailable):

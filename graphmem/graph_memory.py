@@ -215,6 +215,11 @@ class GraphMemory:
     create_key = Method(operations.create_key, lambda call: call.services.keys.create(call.tenant, call.parameters))
     keys = Method(operations.keys, lambda call: call.services.keys.list(call.tenant))
     revoke_key = Method(operations.revoke_key, lambda call: call.services.keys.revoke(call.tenant, call.resource_id))
+    instructions = Method(operations.instructions, lambda call: call.services.instructions.get(call.tenant))
+    set_instructions = Method(
+        operations.set_instructions,
+        lambda call: call.services.instructions.set(call.tenant, call.parameters, actor=SOURCE_KIND),
+    )
 
     export = Method(operations.export, lambda call: call.services.exports.export(call.owner, call.parameters.format))
     export_schema = Method(operations.export_schema, _export_schema)

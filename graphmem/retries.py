@@ -11,7 +11,10 @@ from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
 from openai import APIConnectionError, APIStatusError
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
+
+MAX_REQUESTS = 6
+"""Requests of one call at most: those repeated after a failure, and those sent again in another form."""
 
 MAX_RETRY_AFTER_SECONDS = 30.0
 """Longest pause between two tries; a server that asks for a longer one is not asked again."""
@@ -29,11 +32,49 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
+def is_transient(error: BaseException | None) -> bool:
+    """Return whether the same request may succeed later: time-outs, lost connections, 408, 409, 425, 429 and 5xx."""
+    if (status := status_of(error)) is not None:
+        if error_code(error) in _PERMANENT_CODES:
+            return False
+        return status in _TRANSIENT_STATUSES or status >= 500
+    return isinstance(error, (TimeoutError, ConnectionError, APIConnectionError))
+
+
+def status_of(error: BaseException | None) -> int | None:
+    """Return the HTTP status that a client library reports by an error, or None."""
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def retry_after_seconds(error: BaseException | None) -> float | None:
+    """Return the seconds of `Retry-After` (a number or an HTTP date), at most one day; None without that header."""
+    headers = error.response.headers if isinstance(error, APIStatusError) else getattr(error, "headers", None)
+    if not headers or not (value := headers.get("retry-after")):
+        # Where a provider says it in the body of its answer, the client library has read it.
+        told = getattr(error, "retry_after", None)
+        return min(float(told), _DAY_SECONDS) if isinstance(told, int | float) else None
+    try:
+        pause = float(value)
+    except ValueError:
+        try:
+            pause = (parsedate_to_datetime(value).astimezone(UTC) - datetime.now(UTC)).total_seconds()
+        except ValueError:
+            return None
+    return min(max(0.0, pause), _DAY_SECONDS)
+
+
+def error_code(error: BaseException | None) -> str | None:
+    """Return the server's error code, where it is an identifier."""
+    code = getattr(error, "code", None) or getattr(error, "provider_error_code", None)
+    return code if isinstance(code, str) and _CODE_PATTERN.fullmatch(code) else None
+
+
 class RetryPolicy:
     """Tries a request up to `attempts` times, each for `timeout` seconds, with random pauses that grow.
 
     `backoff` is the longest first pause in seconds; it doubles up to `MAX_RETRY_AFTER_SECONDS`. A longer pause that the
-    server asks for by `Retry-After` is respected.
+    server asks for by `Retry-After` is respected. No call sends more than `MAX_REQUESTS` requests.
     """
 
     def __init__(
@@ -45,18 +86,30 @@ class RetryPolicy:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.timeout = timeout
-        self.attempts = attempts
+        self.attempts = min(attempts, MAX_REQUESTS)
         self._sleep = sleep
         self._backoff = wait_random_exponential(multiplier=backoff, max=MAX_RETRY_AFTER_SECONDS)
 
-    async def run(self, model: str, request: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of `request`, or raise its last error; `model` names what is asked in the log."""
+    async def run(
+        self,
+        model: str,
+        request: Callable[[], Awaitable[T]],
+        *,
+        may_succeed_later: Callable[[BaseException], bool] = is_transient,
+        adapt: Callable[[BaseException], bool] = lambda error: False,
+        max_requests: int = MAX_REQUESTS,
+    ) -> T:
+        """Return the result of `request`, or raise its last error; `model` names what is asked in the log.
+
+        `adapt` may change the next request after an error; where it returns True, that is sent at once.
+        """
+        call = _Attempts(self, model, may_succeed_later, adapt, max_requests)
         retrying = AsyncRetrying(
-            stop=stop_after_attempt(self.attempts),
-            wait=self._pause,
+            stop=call.must_stop,
+            wait=call.pause,
             sleep=self._sleep,
-            retry=retry_if_exception(_should_retry),
-            before_sleep=lambda state: self._log_retry(state, model),
+            retry=retry_if_exception(call.should_retry),
+            before_sleep=call.log_retry,
             reraise=True,
         )
         async for attempt in retrying:
@@ -66,45 +119,46 @@ class RetryPolicy:
                     result = await request()
         return result
 
-    def _pause(self, state: RetryCallState) -> float:
+    def pause(self, state: RetryCallState) -> float:
+        """Return the seconds before the next try of a request that failed."""
         asked = retry_after_seconds(state.outcome.exception()) if state.outcome else None
         return max(self._backoff(state), asked or 0.0)
 
-    def _log_retry(self, state: RetryCallState, model: str) -> None:
+
+class _Attempts:
+    """The tries of one call."""
+
+    def __init__(
+        self,
+        policy: RetryPolicy,
+        model: str,
+        may_succeed_later: Callable[[BaseException], bool],
+        adapt: Callable[[BaseException], bool],
+        max_requests: int,
+    ) -> None:
+        self._policy = policy
+        self._model = model
+        self._may_succeed_later = may_succeed_later
+        self._adapt = adapt
+        self._max_requests = max_requests
+        self._failures = 0
+        self._adapted = False
+
+    def should_retry(self, error: BaseException) -> bool:
+        self._adapted = self._adapt(error)
+        if self._adapted:
+            return True
+        self._failures += 1
+        return self._may_succeed_later(error) and (retry_after_seconds(error) or 0) <= MAX_RETRY_AFTER_SECONDS
+
+    def must_stop(self, state: RetryCallState) -> bool:
+        return state.attempt_number >= self._max_requests or self._failures >= self._policy.attempts
+
+    def pause(self, state: RetryCallState) -> float:
+        return 0.0 if self._adapted else self._policy.pause(state)
+
+    def log_retry(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
-        why = str(error.status_code) if isinstance(error, APIStatusError) else type(error).__name__
+        why = str(status) if (status := status_of(error)) else type(error).__name__
         tried, pause = state.attempt_number, state.upcoming_sleep
-        log.info("model %s: try %d of %d failed (%s), next in %.1f s", model, tried, self.attempts, why, pause)
-
-
-def is_transient(error: BaseException | None) -> bool:
-    """Return whether the same request may succeed later: time-outs, lost connections, 408, 409, 425, 429 and 5xx."""
-    if isinstance(error, APIStatusError):
-        if error_code(error) in _PERMANENT_CODES:
-            return False
-        return error.status_code in _TRANSIENT_STATUSES or error.status_code >= 500
-    return isinstance(error, (TimeoutError, APIConnectionError))
-
-
-def retry_after_seconds(error: BaseException | None) -> float | None:
-    """Return the seconds of `Retry-After` (a number or an HTTP date), at most one day; None without that header."""
-    if not isinstance(error, APIStatusError) or not (value := error.response.headers.get("retry-after")):
-        return None
-    try:
-        pause = float(value)
-    except ValueError:
-        try:
-            pause = (parsedate_to_datetime(value).astimezone(UTC) - datetime.now(UTC)).total_seconds()
-        except ValueError:
-            return None
-    return min(max(0.0, pause), _DAY_SECONDS)
-
-
-def error_code(error: APIStatusError) -> str | None:
-    """Return the server's error code, where it is an identifier."""
-    code = error.code
-    return code if isinstance(code, str) and _CODE_PATTERN.fullmatch(code) else None
-
-
-def _should_retry(error: BaseException) -> bool:
-    return is_transient(error) and (retry_after_seconds(error) or 0) <= MAX_RETRY_AFTER_SECONDS
+        log.info("model %s: request %d failed (%s), next in %.1f s", self._model, tried, why, pause)

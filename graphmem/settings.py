@@ -9,6 +9,8 @@ from platformdirs import user_cache_dir, user_data_dir
 from pydantic import AliasChoices, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from graphmem.model_names import is_of_other_provider
+
 
 class Settings(BaseSettings):
     """The configuration of one graphmem process; each field's description is its documentation."""
@@ -54,7 +56,8 @@ class Settings(BaseSettings):
     )
     llm_model: str | None = Field(
         None,
-        description="Model for both calls; absent with a key or address set: gpt-4.1-mini.",
+        description="Model for both calls: its name at the OpenAI-compatible server, or `provider:model` with the "
+        "provider anthropic, google, bedrock, groq, mistral or ollama; absent with a key or address set: gpt-4.1-mini.",
     )
     llm_gate_model: str | None = Field(None, description="Model for the gate-and-extract call; absent: `llm_model`.")
     llm_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
@@ -64,7 +67,12 @@ class Settings(BaseSettings):
         None, description="Reasoning effort of the gate-and-extract call; absent: the model's own."
     )
     llm_timeout: float = Field(15, gt=0, description="Seconds of one try of a model call.")
-    llm_attempts: int = Field(4, ge=1, le=10, description="Tries of a model call on 429, 5xx and time-outs.")
+    llm_attempts: int = Field(4, ge=1, le=6, description="Tries of a model call on 429, 5xx and time-outs.")
+    llm_output: Literal["native", "tool", "prompted"] | None = Field(
+        None,
+        description="How a model is asked for JSON: by a schema that the server enforces, as a tool call, or in the "
+        "prompt; absent: as the model allows.",
+    )
 
     # Embedding
     embedder: Literal["local", "sentence-transformers", "openai"] = Field(
@@ -217,5 +225,6 @@ class Settings(BaseSettings):
 
     @property
     def has_model(self) -> bool:
-        """Whether a language model is configured."""
-        return bool(self.openai_api_key or self.openai_base_url)
+        """Whether a language model is configured: by a key, by an address, or by the name of a provider."""
+        by_name = is_of_other_provider(self.llm_model) or is_of_other_provider(self.llm_gate_model)
+        return bool(self.openai_api_key or self.openai_base_url or by_name)

@@ -6,7 +6,20 @@ from typing import Annotated
 
 import typer
 
-from graphmem.cli import admin, db, doctor, export, forget, importing, ingest, keys, memories, quickstart, serve
+from graphmem.cli import (
+    admin,
+    db,
+    doctor,
+    export,
+    forget,
+    importing,
+    ingest,
+    instructions,
+    keys,
+    memories,
+    quickstart,
+    serve,
+)
 from graphmem.cli.command import DebugFlag, Flags, JsonFlag
 
 app = typer.Typer(
@@ -43,3 +56,4 @@ for family in (quickstart, memories, ingest, serve, admin, export, importing, fo
     app.add_typer(family.app)
 app.add_typer(db.app, name="db", help="The embedded Neo4j.")
 app.add_typer(keys.app, name="keys", help="API keys.")
+app.add_typer(instructions.app, name="instructions", help="What a tenant wants remembered, and what not.")

@@ -18,6 +18,8 @@ from graphmem.disk_space import RECOMMENDED_FREE, free_bytes
 from graphmem.embedded.home import ServerInfo
 from graphmem.embedded.server import find_server
 from graphmem.errors import ConfigurationError, GraphmemError
+from graphmem.llm.model import DEFAULT_MODEL
+from graphmem.model_names import OPENAI_COMPATIBLE, ModelProvider, is_installed, lacks_credentials, split_model_name
 from graphmem.settings import Settings
 
 _MODEL_TIMEOUT_SECONDS = 10
@@ -60,7 +62,8 @@ async def run_checks(settings: Settings) -> AsyncIterator[Check]:
     async for check in check_database(settings, server):
         yield check
     yield await check_job_store(settings)
-    yield await check_language_model(settings)
+    for check in await check_language_model(settings):
+        yield check
 
 
 def check_python() -> Check:
@@ -226,20 +229,27 @@ async def check_job_store(settings: Settings) -> Check:
     return Check("job store", CheckStatus.OK, detail)
 
 
-async def check_language_model(settings: Settings) -> Check:
-    """Check that the language model's server can be reached and accepts the key."""
+async def check_language_model(settings: Settings) -> list[Check]:
+    """Check each language model: that its provider can be used, or that its server answers and accepts the key."""
     part = "language model"
     if not settings.has_model:
         detail = "none configured: messages are stored and searched, but no memories are extracted from them"
-        fix = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any compatible server."
-        return Check(part, CheckStatus.NOTE, detail, fix)
+        fix = "Set OPENAI_API_KEY, OPENAI_BASE_URL for any compatible server, or GRAPHMEM_LLM_MODEL=provider:model."
+        return [Check(part, CheckStatus.NOTE, detail, fix)]
+    main = settings.llm_model or DEFAULT_MODEL
+    names = dict.fromkeys((main, settings.llm_gate_model or main))
+    return [await _check_model(settings, part, name) for name in names]
+
+
+async def _check_model(settings: Settings, part: str, name: str) -> Check:
+    provider, model = split_model_name(name)
+    if provider is not OPENAI_COMPATIBLE:
+        return _check_provider(part, provider, model)
     from openai import APIStatusError, OpenAIError
 
-    from graphmem.llm.openai_model import DEFAULT_MODEL
     from graphmem.openai_client import DEFAULT_BASE_URL, api_key_of, create_client
 
     base_url = settings.openai_base_url or DEFAULT_BASE_URL
-    model = settings.llm_model or DEFAULT_MODEL
     try:
         async with create_client(base_url, api_key_of(settings), _MODEL_TIMEOUT_SECONDS) as client:
             await client.models.retrieve(model)
@@ -254,6 +264,17 @@ async def check_language_model(settings: Settings) -> Check:
         reason = f"{base_url} cannot be reached ({type(error).__name__})"
         return Check(part, CheckStatus.BROKEN, reason, "Check that it runs, or set OPENAI_BASE_URL.")
     return Check(part, CheckStatus.OK, f"{model} at {base_url}")
+
+
+def _check_provider(part: str, provider: ModelProvider, model: str) -> Check:
+    """Check that the package and the credentials of a provider are there; its server is not asked."""
+    if not is_installed(provider):
+        detail = f"models of {provider.name} need a package that is not installed"
+        return Check(part, CheckStatus.BROKEN, detail, f"pip install 'graphmem[{provider.extra}]'")
+    if lacks_credentials(provider):
+        needed = " or ".join(provider.credentials)
+        return Check(part, CheckStatus.BROKEN, f"{needed} is not set", f"Set {needed}.")
+    return Check(part, CheckStatus.OK, f"{model} of {provider.name}")
 
 
 def _broken_check(part: str, error: GraphmemError) -> Check:

@@ -55,7 +55,9 @@ async def ingest(
             jobs = await ingest_batches(services, owner, batches, on_progress)
     output.show({"jobs": jobs}, render.jobs(jobs))
     if failed := failed_jobs(jobs):
-        output.note(f"graphmem: {len(failed)} of {len(jobs)} jobs failed; run the same command again to retry them.")
+        output.note(
+            f"graphmem: {len(failed)} of {len(jobs)} jobs are not done; run the same command again to retry them."
+        )
         raise typer.Exit(EXIT_FAILED)
 
 

@@ -65,7 +65,7 @@ def completion_source(settings: Settings) -> Iterator[tuple[Settings, str]]:
     """Yield the settings to run with, and a sentence that says whether completions are live or replayed."""
     from pydantic import SecretStr
 
-    from graphmem.llm.openai_model import DEFAULT_MODEL
+    from graphmem.llm.model import DEFAULT_MODEL
     from graphmem.llm.replay import ReplayServer
     from graphmem.openai_client import DEFAULT_BASE_URL
     from graphmem.sample import SAMPLE_FOLDER

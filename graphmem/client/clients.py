@@ -90,6 +90,8 @@ class ClientMethods:
     create_key = ClientMethod(lambda endpoints: endpoints.create_key)
     keys = ClientMethod(lambda endpoints: endpoints.keys)
     revoke_key = ClientMethod(lambda endpoints: endpoints.revoke_key)
+    instructions = ClientMethod(lambda endpoints: endpoints.instructions)
+    set_instructions = ClientMethod(lambda endpoints: endpoints.set_instructions)
 
     export = ClientMethod(lambda endpoints: endpoints.export)
     export_schema = ClientMethod(lambda endpoints: endpoints.export_schema)

@@ -25,6 +25,7 @@ from graphmem.domain.context_models import ContextItem, ContextResponse
 from graphmem.domain.entity import Entity
 from graphmem.domain.erasure import ErasureResult
 from graphmem.domain.import_result import ImportResult
+from graphmem.domain.instructions import Instructions
 from graphmem.domain.job import Job
 from graphmem.domain.learned_preferences import FeedbackResult, LearnedPreference
 from graphmem.domain.listing import Page
@@ -60,6 +61,7 @@ JOB = "/v1/jobs/{resource_id}"
 RUNS = "/v1/admin/consolidations"
 RUN = f"{RUNS}/{{resource_id}}"
 KEYS = "/v1/admin/keys"
+INSTRUCTIONS = "/v1/admin/instructions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +228,8 @@ class Endpoints:
     create_key = Endpoint(operations.create_key, post(KEYS, parse_model(CreatedApiKey, tenant="")))
     keys = Endpoint(operations.keys, get(KEYS, parse_items(ApiKey, tenant="")))
     revoke_key = Endpoint(operations.revoke_key, delete(f"{KEYS}/{{resource_id}}", _parse_nothing))
+    instructions = Endpoint(operations.instructions, get(INSTRUCTIONS, parse_model(Instructions)))
+    set_instructions = Endpoint(operations.set_instructions, post(INSTRUCTIONS, parse_model(Instructions)))
 
     export = Endpoint(operations.export, get(f"{USER}/export", _parse_bytes, waits=True))
     export_schema = Endpoint(operations.export_schema, get("/v1/schema/export", _parse_schema))

@@ -32,6 +32,7 @@ from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import Prompt, PromptTemplate, indent_continuations
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.fact_write import FactLoader
+from graphmem.store.instructions import InstructionStore
 from graphmem.store.runs import list_rolled_back_proposals
 
 MAX_REASON_LENGTH = 2000
@@ -154,6 +155,7 @@ class ProposalAnalyser:
         self._graph = graph
         self._model = model
         self._prompts = prompts
+        self._instructions = InstructionStore(graph)
 
     @property
     def has_model(self) -> bool:
@@ -167,7 +169,9 @@ class ProposalAnalyser:
         shown = await self._load_batch(owner, batch.memory_ids)
         if len(shown.facts) < 2:
             return AnalysisResult([])
-        answer = await self._model.complete_structured(self._render_prompt(shown, batch.old), Analysis, use="main")
+        instructions = await self._instructions.find(owner.tenant)
+        prompt = self._render_prompt(shown, batch.old, instructions.text)
+        answer = await self._model.complete_structured(prompt, Analysis, use="main")
         proposals, invalid_count = shown.to_proposals(answer.value.actions)
         return AnalysisResult(proposals, invalid_count, answer.receipt)
 
@@ -181,7 +185,7 @@ class ProposalAnalyser:
 
         return await self._graph.read(work)
 
-    def _render_prompt(self, batch: PromptBatch, old: bool) -> Prompt:
+    def _render_prompt(self, batch: PromptBatch, old: bool, instructions: str) -> Prompt:
         numbers = {fact.memory_id: number for number, fact in enumerate(batch.facts, 1)}
         names = {entity.id: entity.name for entity in batch.entities}
         memories = [
@@ -202,6 +206,7 @@ class ProposalAnalyser:
             memories="\n".join(memories),
             entities="\n".join(entities) or "(none)",
             texts_seen="\n".join(rolled_back) or "(none)",
+            custom_instructions=instructions,
         )
 
     async def _associate_similar(self, owner: Owner, memory_ids: Sequence[str]) -> list[ReviewedProposal]:

@@ -73,7 +73,8 @@ class JobOutcome(BaseModel):
 class Job(BaseModel):
     """One job; `attempts` counts its starts and the repeated tries of its steps.
 
-    `user_id` and `session_id` are those of its payload. `partition` is its queue, one per user; it is used to authorize
+    A queued job that waits for an unavailable model has `waits_until`, and says why in `reason`. `user_id` and
+    `session_id` are those of its payload. `partition` is its queue, one per user; it is used to authorize
     callers and is not part of the JSON.
     """
 
@@ -91,4 +92,10 @@ class Job(BaseModel):
     session_id: str | None = None
     created_at: datetime
     finished_at: datetime | None = None
+    waits_until: datetime | None = None
     partition: str = Field(exclude=True)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing will happen soon: the job is final or waits for a model."""
+        return self.status.is_final or self.waits_until is not None

@@ -42,6 +42,7 @@ RESERVED_LABELS = frozenset(RecordLabel) | {
     "Extraction",
     "IdempotentRequest",
     "Migration",
+    "TenantInstructions",
     "User",
 }
 """Labels that graphmem uses itself and that therefore cannot be entity types."""

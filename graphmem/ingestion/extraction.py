@@ -17,7 +17,13 @@ from graphmem.ingestion.candidates import Rejection
 from graphmem.ingestion.job_actions import shorten_reason
 from graphmem.ingestion.llm_schemas import Extraction
 from graphmem.ingestion.secret_redaction import Redactor, make_redactor
-from graphmem.ingestion.tool_extraction import UPSERT_MEMORIES_TOOL, convert_tool_calls, render_history, render_period
+from graphmem.ingestion.tool_extraction import (
+    UPSERT_MEMORIES_TOOL,
+    convert_tool_calls,
+    explain_unusable_call,
+    render_history,
+    render_period,
+)
 from graphmem.ingestion.transcript import (
     EARLIER_MESSAGES,
     MessagePart,
@@ -32,6 +38,7 @@ from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import PromptTemplate, indent_continuations
 from graphmem.store.driver import Graph
 from graphmem.store.episodes import EpisodeStore
+from graphmem.store.instructions import InstructionStore
 from graphmem.text_thread import read_text
 
 MAX_KNOWN_NAMES = 80
@@ -83,11 +90,14 @@ class Extractor:
         self._policy = policy
         self._prompts = prompts
         self._zone = zone
+        self._instructions = InstructionStore(graph)
 
     async def extract(self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel) -> ExtractionStep:
         """Ask what is worth remembering of a window, with one structured call."""
-        conversation, (known, interests) = await asyncio.gather(
-            self._load_conversation(owner, parts), self._load_known_names(owner)
+        conversation, (known, interests), instructions = await asyncio.gather(
+            self._load_conversation(owner, parts),
+            self._load_known_names(owner),
+            self._instructions.find(owner.tenant),
         )
         if conversation is None:
             return ExtractionStep()
@@ -99,6 +109,7 @@ class Extractor:
             noted_interests="\n".join(map(indent_continuations, interests)),
             earlier=earlier,
             conversation=render_transcript(lines),
+            custom_instructions=instructions.text,
         )
         answer = await model.complete_structured(prompt, Extraction, use="gate")
         reason = shorten_reason(redact(answer.value.reason))
@@ -114,18 +125,25 @@ class Extractor:
     async def extract_with_tools(
         self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel
     ) -> ExtractionStep:
-        """Let the model save what is worth remembering with the tool `upsert_memories`, in one call."""
-        conversation, (known, _) = await asyncio.gather(
-            self._load_conversation(owner, parts), self._load_known_names(owner)
+        """Let the model save what is worth remembering with the tool `upsert_memories`, in one call.
+
+        A model whose calls do not fit the tool is told once, and may correct them.
+        """
+        conversation, (known, _), instructions = await asyncio.gather(
+            self._load_conversation(owner, parts),
+            self._load_known_names(owner),
+            self._instructions.find(owner.tenant),
         )
         if conversation is None:
             return ExtractionStep()
         redact = self._make_redactor(owner)
         lines, _ = await self._read_conversation(conversation, parts, redact)
         prompt = self._prompts["tool_extraction"].render(
-            conversation_history=render_history(lines), period=render_period(lines)
+            conversation_history=render_history(lines),
+            period=render_period(lines),
+            custom_instructions=instructions.text,
         )
-        answer = await model.call_tools(prompt, [UPSERT_MEMORIES_TOOL], use="gate")
+        answer = await model.call_tools(prompt, [UPSERT_MEMORIES_TOOL], use="gate", check=explain_unusable_call)
         extraction, rejections = convert_tool_calls(answer.calls, lines)
         return ExtractionStep(
             session_id=conversation.messages[0].session_id,

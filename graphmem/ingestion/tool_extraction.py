@@ -60,6 +60,17 @@ def render_period(lines: Sequence[TranscriptLine]) -> str:
     return "held on " + " to ".join(dict.fromkeys(days))
 
 
+def explain_unusable_call(call: ToolCall) -> str | None:
+    """Return why a call saves nothing, in words for the model, or None for one that saves."""
+    if call.name != TOOL_NAME:
+        return "there is no such tool"
+    try:
+        UpsertMemory.model_validate(call.arguments)
+    except ValidationError as error:
+        return f"the call does not fit the tool: {_invalid_fields(error)}"
+    return None
+
+
 def convert_tool_calls(
     calls: Sequence[ToolCall], lines: Sequence[TranscriptLine]
 ) -> tuple[Extraction, list[Rejection]]:
@@ -68,13 +79,10 @@ def convert_tool_calls(
     candidates: list[Candidate] = []
     rejections: list[Rejection] = []
     for call in calls:
-        if call.name != TOOL_NAME:
-            rejections.append(Rejection("tool", "there is no such tool"))
-            continue
-        try:
+        if reason := explain_unusable_call(call):
+            rejections.append(Rejection("tool", reason))
+        else:
             candidates.append(_to_candidate(UpsertMemory.model_validate(call.arguments), user_lines))
-        except ValidationError as error:
-            rejections.append(Rejection("tool", f"the call does not fit the tool: {_invalid_fields(error)}"))
     return Extraction(skip=not candidates, reason="", keywords=[], names=[], candidates=candidates), rejections
 
 

@@ -14,7 +14,17 @@ import sqlalchemy as sa
 from dbos import DBOS
 
 STATUS_TABLE = "workflow_status"
-STATUS_COLUMNS = ("workflow_uuid", "status", "queue_name", "queue_partition_key", "created_at")
+STATUS_COLUMNS = (
+    "workflow_uuid",
+    "status",
+    "queue_name",
+    "queue_partition_key",
+    "created_at",
+    "started_at_epoch_ms",
+    "recovery_attempts",
+    "owner_xid",
+    "delay_until_epoch_ms",
+)
 
 STEP_TABLE = "operation_outputs"
 TEXT_COLUMNS = {
@@ -48,12 +58,48 @@ class DbosTables:
             sa.select(sa.func.max(jobs.created_at)).where(
                 jobs.queue_name == queue,
                 jobs.queue_partition_key == partition,
-                jobs.status.in_(["ENQUEUED", "PENDING"]),
+                jobs.status.in_(["ENQUEUED", "DELAYED", "PENDING"]),
                 jobs.workflow_uuid != job_id,
             )
         )
         created_at = max(int(time.time() * 1000), (last or 0) + 1)
         connection.execute(self._status.update().where(jobs.workflow_uuid == job_id).values(created_at=created_at))
+
+    def delay(self, connection: sa.Connection, job_id: str, until_ms: int) -> None:
+        """Take a running job from its worker until a time, in milliseconds since 1970; its steps stay recorded.
+
+        DBOS has delays for new jobs only. Its count of attempts starts again, because it ends jobs that crash.
+        """
+        jobs = self._status.c
+        connection.execute(
+            self._status.update()
+            .where(jobs.workflow_uuid == job_id, jobs.status == "PENDING")
+            .values(
+                status="DELAYED",
+                delay_until_epoch_ms=until_ms,
+                recovery_attempts=0,
+                started_at_epoch_ms=None,
+                owner_xid=None,
+            )
+        )
+
+    def find_earlier_delay(self, connection: sa.Connection, job_id: str) -> int | None:
+        """Return until when an earlier job of a job's partition is delayed, in milliseconds since 1970, or None."""
+        earlier, this = self._status.alias(), self._status.alias()
+        same_queue = sa.and_(
+            earlier.c.queue_name == this.c.queue_name,
+            earlier.c.queue_partition_key == this.c.queue_partition_key,
+        )
+        until: int | None = connection.scalar(
+            sa.select(sa.func.max(earlier.c.delay_until_epoch_ms))
+            .select_from(this.join(earlier, same_queue))
+            .where(
+                this.c.workflow_uuid == job_id,
+                earlier.c.status == "DELAYED",
+                earlier.c.created_at < this.c.created_at,
+            )
+        )
+        return until
 
     def find_jobs_containing(self, connection: sa.Connection, text: str) -> set[str]:
         """Return the ids of the jobs that hold a text as a whole JSON string in their input, result or steps."""

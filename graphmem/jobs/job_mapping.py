@@ -10,6 +10,9 @@ from dbos import WorkflowStatus
 from graphmem.domain.job import Job, JobStatus
 from graphmem.jobs.records import JobResult
 
+EARLIER_ATTEMPTS, WAIT_COUNT, WAIT_REASON = "earlier_attempts", "waits", "wait_reason"
+"""Attributes of a job in DBOS: its attempts before the last retry or wait, how often it waited, and why."""
+
 _STATUS_BY_DBOS_STATUS = {
     "ENQUEUED": JobStatus.QUEUED,
     "DELAYED": JobStatus.QUEUED,
@@ -31,13 +34,17 @@ def job_from_status(status: WorkflowStatus) -> Job:
             error=_failure_message(status),
             finished_at=datetime.fromtimestamp(status.completed_at / 1000, UTC) if status.completed_at else None,
         )
-    attempts = (status.attributes or {}).get("earlier_attempts", 0) + (status.recovery_attempts or 0)
+    attributes = status.attributes or {}
+    attempts = attributes.get(EARLIER_ATTEMPTS, 0) + (status.recovery_attempts or 0)
+    waits_until = datetime.fromtimestamp((status.delay_until_epoch_ms or 0) / 1000, UTC)
+    is_waiting = status.status == "DELAYED" and waits_until > datetime.now(UTC)
     return Job(
         id=status.workflow_id,
         kind=kind,
         status=result.status,
         attempts=attempts + result.retries,
-        reason=result.reason,
+        reason=attributes.get(WAIT_REASON) if is_waiting else result.reason,
+        waits_until=waits_until if is_waiting else None,
         error=result.error,
         actions=result.actions,
         receipt=result.receipt,

@@ -20,7 +20,7 @@ from graphmem.domain.job import JobOutcome
 from graphmem.errors import GraphmemError
 from graphmem.jobs.postponement import POSTPONING_ERRORS
 from graphmem.jobs.records import JobResult, StepRecord
-from graphmem.jobs.steps import ExecuteStep, Steps, error_detail
+from graphmem.jobs.steps import ExecuteStep, FindPause, JobInterrupted, Steps, error_detail
 
 log = logging.getLogger(__name__)
 
@@ -28,13 +28,6 @@ _POSTPONING_NAMES = {error.__name__ for error in POSTPONING_ERRORS}
 
 StartHandler = Callable[[Steps], Coroutine[Any, Any, JobOutcome]]
 """Start the handler of a job with its steps."""
-
-
-class JobInterrupted(BaseException):
-    """The job stops here without an outcome: this process is closing or no longer owns it.
-
-    Not an Exception, because DBOS records those as the job's end.
-    """
 
 
 class JobPostponed(JobInterrupted):
@@ -68,12 +61,13 @@ class JobRun:
         loop: asyncio.AbstractEventLoop,
         retry_delays: Sequence[float],
         postpone: Callable[[], bool],
+        find_pause: FindPause,
     ) -> None:
         self.job_id = job_id
         self._postpone = postpone
         self._start = start
         self._loop = loop
-        self._steps = Steps(job_id, self._record, retry_delays)
+        self._steps = Steps(job_id, self._record, retry_delays, find_pause)
         self._pending: queue.SimpleQueue[_PendingStep | None] = queue.SimpleQueue()
         self._task: asyncio.Task[JobOutcome] | None = None
         self._executing: concurrent.futures.Future[StepRecord] | None = None
@@ -83,9 +77,10 @@ class JobRun:
     # On DBOS's thread
 
     def run(self) -> JobResult:
-        """Run the handler to its end, recording each step it asks for; raise JobInterrupted when the job must stop.
+        """Run the handler to its end, recording each step it asks for.
 
         A step that met an unavailable database is not recorded when the job is postponed, so that it is done again.
+        Raises JobInterrupted when the job must stop, and JobWaits when it must go on later.
         """
         started = time.monotonic()
         self._call_on_loop(self._start_handler)
@@ -142,6 +137,8 @@ class JobRun:
         if task is None or task.cancelled() or self._aborted:
             raise JobInterrupted
         error = task.exception()
+        if isinstance(error, JobInterrupted):
+            raise error
         if error is None:
             return JobResult.from_outcome(task.result())
         if isinstance(error, POSTPONING_ERRORS) and self._postpone():

@@ -32,6 +32,9 @@ DEAD_WORKER_SECONDS = 30.0
 RETRY_DELAYS = (2.0, 8.0, 20.0)
 """Seconds before each further try of a step that met an unavailable dependency."""
 
+MODEL_PAUSES = (30.0, 120.0, 600.0, 1800.0, *[3600.0] * 23)
+"""Seconds that a job waits, time after time, for a model that is unavailable: a day in all; then it fails."""
+
 FORGET_TIMEOUT_SECONDS = 60.0
 """Seconds that `forget` waits for running jobs to stop; a handler stops at its next `await`."""
 
@@ -73,6 +76,7 @@ class JobRunner:
         dead_worker_seconds: float = DEAD_WORKER_SECONDS,
         retry_delays: Sequence[float] = RETRY_DELAYS,
         first_postponement: float = FIRST_PAUSE_SECONDS,
+        model_pauses: Sequence[float] = MODEL_PAUSES,
     ) -> None:
         """Run jobs on this event loop by the handlers of their kinds until `close`.
 
@@ -89,6 +93,7 @@ class JobRunner:
             dead_worker_seconds=dead_worker_seconds,
             retry_delays=retry_delays,
             first_postponement=first_postponement,
+            model_pauses=model_pauses,
         )
         await asyncio.to_thread(worker.launch, concurrency)
         self._worker = worker
@@ -146,22 +151,31 @@ class JobRunner:
         return job
 
     async def wait(self, job_id: str, timeout: float) -> Job:  # noqa: ASYNC109 - it answers instead of raising
-        """Return the job once it is final, or as it is after `timeout` seconds; raise NotFound when there is none."""
+        """Return the job once it is final or waits for a model, or as it is after `timeout` seconds.
+
+        Raises NotFound when there is none.
+        """
         deadline = time.monotonic() + timeout
         pause = 0.02
         while True:
             job = await self.get(job_id)
             left = deadline - time.monotonic()
-            if job.status.is_final or left <= 0:
+            if job.is_at_rest or left <= 0:
                 return job
             await asyncio.sleep(min(pause, left))
             pause = min(pause * 1.2, 0.25)
 
     async def retry(self, job_id: str) -> Job:
-        """Queue a failed job again from the step that failed; raise NotFound, and Conflict when it has not failed."""
+        """Queue a failed job again from the step that failed, or end the wait of one that waits for a model.
+
+        Raises NotFound, and Conflict for any other job.
+        """
         job = await self.get(job_id)
+        if job.waits_until is not None:
+            await asyncio.to_thread(self._store.end_waits, job.partition)
+            return await self.get(job_id)
         if job.status is not JobStatus.FAILED:
-            raise Conflict(f"Job {job_id} is {job.status.value}; only a failed job can be retried.")
+            raise Conflict(f"Job {job_id} is {job.status.value}; only a failed or waiting job can be retried.")
         await asyncio.to_thread(self._store.retry, job)
         return await self.get(job_id)
 

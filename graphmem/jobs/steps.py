@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_chain, wait_fixed
 
-from graphmem.errors import ConfigurationError, GraphmemError, Unavailable
+from graphmem.errors import ConfigurationError, GraphmemError, ModelUnavailable, Unavailable
 from graphmem.jobs.records import StepRecord
 from graphmem.tracing import span
 
@@ -23,21 +24,48 @@ RecordStep = Callable[[str, ExecuteStep], Awaitable[StepRecord]]
 """Return the stored record of the job's next step, or do the step and store its record."""
 
 
+FindPause = Callable[[ModelUnavailable], float | None]
+"""Return the seconds that a job waits after a model was unavailable, or None when it has waited long enough; blocks."""
+
+
+class JobInterrupted(BaseException):
+    """The job stops here without an outcome: this process is closing or no longer owns it.
+
+    Not an Exception, because DBOS records those as the job's end.
+    """
+
+
+class JobWaits(JobInterrupted):
+    """The job stops here and goes on with this step after `seconds`, since a model is unavailable for a `reason`."""
+
+    def __init__(self, reason: str, seconds: float) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.seconds = seconds
+
+
 class Steps:
     """The steps of one attempt at a job. Belongs to the event loop of the handler.
 
-    A step that meets an unavailable dependency is tried again after each of `retry_delays`, in seconds. The delays are
-    fixed and longer than those of `graphmem.retries`: a step waits out a restart of Neo4j or of a model's server after
-    the client's own retries have failed, and a worker that waits blocks nobody but its user's partition.
+    A step that meets an unavailable dependency is tried again after each of `retry_delays`, in seconds, which wait out
+    a restart of Neo4j. A step that meets an unavailable model is not, because the model's client has its own retries:
+    its job gives its worker back and waits as long as `find_pause` says.
     """
 
-    def __init__(self, job_id: str, record: RecordStep, retry_delays: Sequence[float]) -> None:
+    def __init__(
+        self,
+        job_id: str,
+        record: RecordStep,
+        retry_delays: Sequence[float],
+        find_pause: FindPause = lambda error: None,
+    ) -> None:
         self.job_id = job_id
         """The id of the job, the same in every attempt."""
         self.retry_count = 0
         """How many tries were repetitions."""
         self._record = record
         self._retry_delays = retry_delays
+        self._find_pause = find_pause
 
     async def run(self, name: str, fn: Callable[[], Awaitable[T]], returns: type[T] | None = None) -> T:
         """Do `fn` once in the life of the job and return its result; a finished step is answered from its record.
@@ -72,6 +100,10 @@ class Steps:
                         value = await step.fn()
             return StepRecord(value=step.to_json(value))
         except Exception as error:
+            if isinstance(error, ModelUnavailable) and error.retry_after is not None:
+                pause = await asyncio.to_thread(self._find_pause, error)
+                if pause is not None:
+                    raise JobWaits(error.detail, pause) from None
             step.cause = error
             name = type(error).__name__ if isinstance(error, GraphmemError) else ""
             return StepRecord(error=name, detail=error_detail(error))
@@ -109,9 +141,8 @@ def error_detail(error: BaseException) -> str:
 
 
 def _is_transient(error: BaseException) -> bool:
-    return (
-        isinstance(error, Unavailable) and not isinstance(error, ConfigurationError) and error.retry_after is not None
-    )
+    excluded = (ConfigurationError, ModelUnavailable)
+    return isinstance(error, Unavailable) and not isinstance(error, excluded) and error.retry_after is not None
 
 
 def _all_subclasses(root: type[GraphmemError]) -> Iterator[type[GraphmemError]]:

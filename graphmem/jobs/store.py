@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -15,7 +16,7 @@ from graphmem.domain.job import Job
 from graphmem.errors import Conflict, InvalidInput, JobStoreUnavailable
 from graphmem.jobs.database import create_engine, database_url, translate_database_errors
 from graphmem.jobs.dbos_internals import DbosTables, batches
-from graphmem.jobs.job_mapping import job_from_status
+from graphmem.jobs.job_mapping import EARLIER_ATTEMPTS, WAIT_COUNT, WAIT_REASON, job_from_status
 from graphmem.jobs.kinds import SYSTEM_PARTITION
 from graphmem.jobs.records import JobResult, StepRecord
 from graphmem.settings import Settings
@@ -143,7 +144,7 @@ class JobStore:
                     queue_name=JOB_QUEUE,
                     queue_partition_key=job.partition,
                 )
-                self.client.update_workflow_attributes(job.id, {"earlier_attempts": job.attempts})
+                self.client.update_workflow_attributes(job.id, {EARLIER_ATTEMPTS: job.attempts})
             except dbos_error.DBOSException as error:
                 raise Conflict(f"Job {job.id} is no longer failed; read it again.") from error
 
@@ -156,6 +157,38 @@ class JobStore:
         last = steps[-1]
         has_failed = not last["output"] or StepRecord.model_validate(last["output"]).has_failed
         return last["function_id"] + (0 if has_failed else 1)
+
+    def delay(self, job_id: str, reason: str, seconds: float) -> None:
+        """Let a running job wait and go on later; its attempts count from then on, and the reason is shown."""
+        with self.translate_errors():
+            status = self.client.list_workflows(workflow_ids=[job_id], load_input=False, load_output=False)[0]
+            known = status.attributes or {}
+            changes = {
+                WAIT_REASON: reason,
+                WAIT_COUNT: known.get(WAIT_COUNT, 0) + 1,
+                EARLIER_ATTEMPTS: known.get(EARLIER_ATTEMPTS, 0) + (status.recovery_attempts or 0),
+            }
+            self.client.update_workflow_attributes(job_id, {**known, **changes})
+            with self.engine.begin() as connection:
+                self.tables.delay(connection, job_id, int((time.time() + seconds) * 1000))
+
+    def count_waits(self, job_id: str) -> int:
+        """Return how often a job has waited."""
+        with self.translate_errors():
+            found = self.client.list_workflows(workflow_ids=[job_id], load_input=False, load_output=False)
+        return int((found[0].attributes or {}).get(WAIT_COUNT, 0)) if found else 0
+
+    def seconds_of_earlier_wait(self, job_id: str) -> float | None:
+        """Return how long an earlier job of the same partition still waits, or None where none does."""
+        with self.translate_errors(), self.engine.connect() as connection:
+            until = self.tables.find_earlier_delay(connection, job_id)
+        return None if until is None else max(0.0, until / 1000 - time.time())
+
+    def end_waits(self, partition: str) -> None:
+        """Let the waiting jobs of a partition go on at once."""
+        for status in self.list_statuses(user=partition, status="DELAYED"):
+            with self.translate_errors():
+                self.client.set_workflow_delay(status.workflow_id, delay_seconds=0)
 
     def resume(self, status: WorkflowStatus) -> None:
         """Queue a job again that is claimed but does not run."""

@@ -13,21 +13,25 @@ from dbos import DBOS
 from structlog.contextvars import bound_contextvars
 
 from graphmem.domain.job import JobOutcome
-from graphmem.errors import ConfigurationError, JobStoreUnavailable
+from graphmem.errors import ConfigurationError, JobStoreUnavailable, ModelAnswerUnusable, ModelUnavailable
 from graphmem.jobs.job_run import JobRun, RunningJobs, StartHandler
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.postponement import Postponements
 from graphmem.jobs.records import JobResult
 from graphmem.jobs.recovery import JobRecovery
-from graphmem.jobs.steps import Steps
+from graphmem.jobs.steps import JobWaits, Steps
 from graphmem.jobs.store import APPLICATION, APPLICATION_VERSION, JOB_WORKFLOW, TICK_WORKFLOW, JobStore
 from graphmem.jobs.worker_registry import WorkerProcess, WorkerRegistry
+from graphmem.retries import DEFAULT_RETRY_AFTER_SECONDS
 from graphmem.tracing import span
 
 log = logging.getLogger(__name__)
 
 MAX_RECOVERY_ATTEMPTS = 10
 """Workers that a job may stop before it is given up."""
+
+MAX_WAITS_FOR_ANSWER = 2
+"""How often a job waits after answers that cannot be used, which often stay so."""
 
 SHUTDOWN_TIMEOUT_SECONDS = 5.0
 """Seconds that closing waits for the handlers it has aborted."""
@@ -48,6 +52,7 @@ class Worker:
         dead_worker_seconds: float,
         retry_delays: Sequence[float],
         first_postponement: float,
+        model_pauses: Sequence[float],
     ) -> None:
         self.running = RunningJobs()
         self._store = store
@@ -55,6 +60,7 @@ class Worker:
         self._handlers = {handler.kind.name: handler for handler in handlers}
         self._loop = loop
         self._retry_delays = retry_delays
+        self._model_pauses = model_pauses
         self._process = WorkerProcess.current()
         self._postponements = Postponements(first_postponement)
         self._recovery = JobRecovery(
@@ -118,18 +124,35 @@ class Worker:
             loop=self._loop,
             retry_delays=self._retry_delays,
             postpone=partial(self._postpone, job_id, kind),
+            find_pause=partial(self._find_pause, job_id),
         )
         self.running.add(run)
         # The handler runs on the event loop with a copy of what is bound here.
         with bound_contextvars(job_id=job_id), span(f"job {kind}", graphmem__job_id=job_id) as current:
             try:
                 self._registry.claim(job_id, self._process.id)
+                if (seconds := self._store.seconds_of_earlier_wait(job_id)) is not None:
+                    raise JobWaits("an earlier job of this user waits for a model", seconds)
                 result = run.run()
                 current.set_attribute("graphmem.job_status", result.status)
                 log.info("job", extra={"kind": kind, "status": result.status, "seconds": result.receipt.seconds})
                 return result
+            except JobWaits as wait:
+                log.warning("Job %s waits %.0f s: %s", job_id, wait.seconds, wait.reason)
+                self._store.delay(job_id, wait.reason, wait.seconds)
+                raise
             finally:
                 self._release(job_id)
+
+    def _find_pause(self, job_id: str, error: ModelUnavailable) -> float | None:
+        """Return how long a job waits for a model, at least as long as its server asks; None to let it fail."""
+        limit = MAX_WAITS_FOR_ANSWER if isinstance(error, ModelAnswerUnusable) else None
+        pauses = self._model_pauses[:limit]
+        waits = self._store.count_waits(job_id)
+        if waits >= len(pauses):
+            return None
+        asked = error.retry_after or 0
+        return max(pauses[waits], asked) if asked > DEFAULT_RETRY_AFTER_SECONDS else pauses[waits]
 
     def _handler_of(self, kind: str, payload: dict[str, Any]) -> StartHandler:
         handler = self._handlers.get(kind)

@@ -1,1 +1,1 @@
-"""Language models: the interface, the client of OpenAI-compatible servers, prompts, and replay of completions."""
+"""Language models: the interface, the client of all providers, prompts, and replay of completions."""

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from graphmem.llm.completion import Completion, ToolCallCompletion
+from graphmem.llm.completion import Completion, ToolCall, ToolCallCompletion
 from graphmem.llm.prompts import ChatMessage, Prompt
+
+DEFAULT_MODEL = "gpt-4.1-mini"
+"""Model where the settings name a key or an address and no model."""
+
+MAX_TOOL_ANSWERS = 2
+"""Answers of a model that calls tools: one, and one more after calls that cannot be used."""
 
 T = TypeVar("T", bound=BaseModel)
 
 ModelUse = Literal["gate", "main"]
 """What a call is for: `gate` decides whether anything is worth remembering, and what; `main` is everything else."""
+
+CheckToolCall = Callable[[ToolCall], str | None]
+"""Return why a call of a tool cannot be used, in words for the model, or None."""
 
 
 class LanguageModel(Protocol):
@@ -38,6 +47,10 @@ class LanguageModel(Protocol):
         tools: Sequence[Mapping[str, Any]],
         *,
         use: ModelUse = "main",
+        check: CheckToolCall = lambda call: None,
     ) -> ToolCallCompletion:
-        """Return the calls of tools that the model makes, if any; `tools` as in the chat completions API."""
+        """Return the calls of tools that the model makes, if any; `tools` as in the chat completions API.
+
+        Where `check` refuses a call, the model is told once, and may call again.
+        """
         ...

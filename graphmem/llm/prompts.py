@@ -12,7 +12,8 @@
     </conversation>
 
 A placeholder marked `!` is trusted: graphmem itself fills it, with a date or a number, and it may be anywhere. Every
-other one is untrusted: it must be in the user part, alone between tags of its own, which its text cannot close.
+other one is untrusted: it must be in the user part, alone between tags of its own, which its text cannot close. One
+marked `?` is untrusted and optional: without a value, the paragraph that holds it is left out.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ EMPTY = "(none)"
 
 _HEAD = re.compile(r"\A<!--\s*prompt:\s*([a-z][a-z0-9_]*)\(([^)]*)\)\s*-->\n")
 _PART = re.compile(r"^## (system|user)[ \t]*$", re.MULTILINE)
-_PARAMETER = re.compile(r"([a-z][a-z0-9_]*)(!?)")
+_PARAMETER = re.compile(r"([a-z][a-z0-9_]*)([!?]?)")
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 _FENCED = re.compile(r"^<([a-z_]+)>\n\{\{\s*([a-z][a-z0-9_]*)\s*\}\}\n</\1>$", re.MULTILINE)
 _LINE_END = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -59,7 +60,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
-    """A prompt with placeholders, of which some are `untrusted`; `fences` are the tags around those."""
+    """A prompt with placeholders, of which some are `untrusted`; `fences` are the tags around those.
+
+    Of the untrusted ones, some are `optional`.
+    """
 
     name: str
     system: str
@@ -67,13 +71,15 @@ class PromptTemplate:
     parameters: frozenset[str]
     untrusted: frozenset[str]
     fences: frozenset[str]
+    optional: frozenset[str] = frozenset()
 
     def render(self, **values: str | int) -> Prompt:
         """Fill in every placeholder; placeholders in values are not filled. Raises TypeError for other names."""
-        if values.keys() != self.parameters:
+        if not self.parameters - self.optional <= values.keys() <= self.parameters:
             raise TypeError(f"prompt {self.name} takes {sorted(self.parameters)}, not {sorted(values)}")
-        texts = {name: self._text_of(name, str(value)) for name, value in values.items()}
-        return Prompt(self.name, _fill(self.system, texts), _fill(self.user, texts))
+        absent = {name for name in self.optional if not values.get(name)}
+        texts = {name: self._text_of(name, str(value)) for name, value in values.items() if name not in absent}
+        return Prompt(self.name, _fill(self.system, texts), _fill(_without_paragraphs(self.user, absent), texts))
 
     def _text_of(self, name: str, value: str) -> str:
         return escape_tags(value, self.fences) or EMPTY if name in self.untrusted else value
@@ -97,6 +103,11 @@ def indent_continuations(text: str) -> str:
     return _LINE_END.sub("\n    ", text.strip())
 
 
+def _without_paragraphs(template: str, absent: Iterable[str]) -> str:
+    names = set(absent)
+    return "\n\n".join(part for part in template.split("\n\n") if names.isdisjoint(_PLACEHOLDER.findall(part)))
+
+
 def _fill(template: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
 
@@ -113,23 +124,24 @@ def _load_template(path: Path) -> PromptTemplate:
         raise _prompt_error(path, "it needs one part `## user` that is not empty, and at most one `## system`")
     system, user = named.get("system", ""), named["user"]
     _check_placeholders(path, declared, system, user)
-    untrusted = frozenset(name for name, trusted in declared.items() if not trusted)
+    untrusted = frozenset(name for name, mark in declared.items() if mark != "!")
+    optional = frozenset(name for name, mark in declared.items() if mark == "?")
     fences = frozenset(tag for tag, _ in _FENCED.findall(user))
-    return PromptTemplate(path.stem, system, user, frozenset(declared), untrusted, fences)
+    return PromptTemplate(path.stem, system, user, frozenset(declared), untrusted, fences, optional)
 
 
-def _parse_parameters(path: Path, text: str) -> dict[str, bool]:
-    """Return the declared placeholders, with whether they are trusted."""
-    declared: dict[str, bool] = {}
+def _parse_parameters(path: Path, text: str) -> dict[str, str]:
+    """Return the declared placeholders, each with its mark."""
+    declared: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         match = _PARAMETER.fullmatch(item)
         if match is None or match[1] in declared:
             raise _prompt_error(path, f"its parameter {item!r} is no name or declared twice")
-        declared[match[1]] = bool(match[2])
+        declared[match[1]] = match[2]
     return declared
 
 
-def _check_placeholders(path: Path, declared: Mapping[str, bool], system: str, user: str) -> None:
+def _check_placeholders(path: Path, declared: Mapping[str, str], system: str, user: str) -> None:
     used = set(_PLACEHOLDER.findall(system + user))
     if missing := used - declared.keys():
         raise _prompt_error(path, f"it uses {sorted(missing)} without declaring them")
@@ -139,7 +151,7 @@ def _check_placeholders(path: Path, declared: Mapping[str, bool], system: str, u
     if len({tag for tag, _ in fenced}) < len(fenced):
         raise _prompt_error(path, "two placeholders are in the same tag; each needs its own")
     bare = _PLACEHOLDER.findall(system) + _PLACEHOLDER.findall(_FENCED.sub("", user))
-    if unsafe := {name for name in bare if not declared[name]}:
+    if unsafe := {name for name in bare if declared[name] != "!"}:
         raise _prompt_error(
             path,
             f"{sorted(unsafe)} must be in the user part, alone between <tag> and </tag> lines, or be marked `!`",

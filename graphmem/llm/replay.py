@@ -1,7 +1,7 @@
 """Replay of recorded completions: a server on this machine that answers recorded prompts only.
 
-A recording is `{key, request, answer}`. `key` is a hash of the messages, the response format and the tools of the
-request, without the model's name and sampling. `answer` is `{"content": text}` or
+A recording is `{key, request, answer}`. `key` is a hash of what the model gets: the messages, the response format, the
+tools and the tool choice of the request, without the model's name and sampling. `answer` is `{"content": text}` or
 `{"tool_calls": [{"name", "arguments"}]}`.
 """
 
@@ -22,12 +22,36 @@ from graphmem.llm.completion import CHARACTERS_PER_TOKEN
 Json = dict[str, Any]
 
 _KEY_FIELDS = ("messages", "response_format", "tools", "tool_choice")
+_SCHEMA_FIELDS = {"schema", "parameters"}
+_DEFAULTS: Mapping[str, Any] = {"tool_choice": "auto", "description": "", "strict": False}
 
 
 def recording_key(request: Mapping[str, Any]) -> str:
-    """24 hex digits over what decides the answer to a chat completion request."""
-    hashed = {name: request[name] for name in _KEY_FIELDS if name in request}
+    """24 hex digits over what decides the answer to a chat completion request.
+
+    The order of keys does not matter, nor whether a field with its default value is sent or left out.
+    """
+    hashed = {
+        name: _without_defaults(request[name]) for name in _KEY_FIELDS if not _is_default(name, request.get(name))
+    }
     return hashlib.sha256(json.dumps(hashed, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:24]
+
+
+def _without_defaults(value: Any) -> Any:
+    """Return a value of a request without the fields that say what the API assumes anyway; schemas stay whole."""
+    if isinstance(value, list):
+        return [_without_defaults(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: child if name in _SCHEMA_FIELDS else _without_defaults(child)
+        for name, child in value.items()
+        if not _is_default(name, child)
+    }
+
+
+def _is_default(name: str, value: Any) -> bool:
+    return value is None or (name in _DEFAULTS and value == _DEFAULTS[name])
 
 
 def load_recordings(source: Path) -> dict[str, Json]:

@@ -46,10 +46,9 @@ def response_schema(schema: type[BaseModel]) -> dict[str, JsonNode]:
     return cleaned
 
 
-def response_format(schema: type[BaseModel]) -> dict[str, JsonNode]:
-    """Return the `response_format` parameter that asks for an answer in this schema."""
-    name = re.sub(r"[^A-Za-z0-9_-]+", "_", schema.__name__)[:64]
-    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": response_schema(schema)}}
+def schema_name(schema: type[BaseModel]) -> str:
+    """Return the name of a schema, of characters that every provider takes."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", schema.__name__)[:64]
 
 
 def read_answer(text: str, schema: type[T]) -> T:

@@ -100,10 +100,10 @@ class ConsolidationService:
         return await self._runs.get(tenant, run_id)
 
     async def follow(self, tenant: str, run_id: str) -> AsyncIterator[ConsolidationRun]:
-        """Yield the state of a run, without its changes, every half second until its jobs have ended."""
+        """Yield the state of a run, without its changes, each half second until its jobs end or wait."""
         run = await self._runs.get(tenant, run_id, with_changes=False)
         for job_id in [run_id] if run.user_id is not None else run.parts:
-            while not (await self._jobs.wait(job_id, FOLLOW_POLL_SECONDS)).status.is_final:
+            while not (await self._jobs.wait(job_id, FOLLOW_POLL_SECONDS)).is_at_rest:
                 yield await self._runs.get(tenant, run_id, with_changes=False)
         yield await self._runs.get(tenant, run_id, with_changes=False)
 

@@ -83,6 +83,7 @@ def test_every_route_of_the_contract_is_there() -> None:
         ("post", "/v1/admin/maintenance"),
         *((method, "/v1/admin/keys") for method in ("get", "post")),
         ("delete", "/v1/admin/keys/{key_id}"),
+        *((method, "/v1/admin/instructions") for method in ("get", "post")),
         *(("get", path) for path in ("/healthz", "/readyz", "/metrics")),
     }
     assert promised <= {(method, path) for path, method in OPERATIONS}

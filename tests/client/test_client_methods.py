@@ -82,6 +82,12 @@ async def test_keys_are_created_listed_and_revoked(admin: AsyncClient) -> None:
     assert created.id not in {key.id for key in await admin.keys()}
 
 
+async def test_custom_instructions_are_set_and_read(admin: AsyncClient) -> None:
+    made = await admin.set_instructions("Remember allergies.")
+    assert (made.text, await admin.instructions()) == ("Remember allergies.", made)
+    assert (await admin.set_instructions("")).text == ""
+
+
 async def test_a_memory_is_erased_by_an_admin(admin: AsyncClient) -> None:
     [saved] = await admin.add("mara", "Mara likes oolong tea")
     assert saved.memory

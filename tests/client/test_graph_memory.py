@@ -70,6 +70,8 @@ async def test_maintenance_and_keys_are_those_of_the_tenant(memory: GraphMemory)
     assert [key.id for key in await memory.keys()] == [created.id]
     await memory.revoke_key(created.id)
     assert await memory.keys() == []
+    assert (await memory.set_instructions("Remember allergies.")).text == "Remember allergies."
+    assert (await memory.instructions()).updated_by == "python"
 
 
 async def test_a_user_is_exported_imported_and_forgotten(memory: GraphMemory) -> None:

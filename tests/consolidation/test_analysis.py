@@ -21,8 +21,8 @@ from graphmem.domain.consolidation_models import (
 )
 from graphmem.domain.memory import Memory
 from graphmem.errors import ModelUnavailable
-from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.llm.prompts import load_prompts
+from graphmem.llm.provider_model import ProviderModel
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import current, entity_id
 from tests.llm.scripted_server import ScriptedServer, fails, replies
@@ -48,7 +48,7 @@ def batch_of(memories: list[Memory], *, old: bool = False) -> MemoryBatch:
 async def analyse(
     harness: ConsolidationHarness, server: ScriptedServer, memories: list[Memory], *, old: bool = False
 ) -> AnalysisResult:
-    model = OpenAILanguageModel(base_url=server.base_url)
+    model = ProviderModel(base_url=server.base_url)
     async with model:
         analyser = ProposalAnalyser(harness.graph, model, load_prompts())
         return await analyser.analyse(harness.owner, batch_of(memories, old=old))

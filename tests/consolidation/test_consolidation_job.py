@@ -33,8 +33,8 @@ from graphmem.domain.job import Job, JobStatus
 from graphmem.domain.requests import RunListQuery
 from graphmem.errors import Conflict, InvalidInput, NotFound
 from graphmem.jobs import JobHandler, JobRunner
-from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.llm.prompts import load_prompts
+from graphmem.llm.provider_model import ProviderModel
 from graphmem.retries import RetryPolicy
 from graphmem.service.consolidations import ConsolidationService
 from graphmem.settings import Settings
@@ -76,7 +76,7 @@ class RunClient:
 
 @asynccontextmanager
 async def open_run_client(
-    harness: ConsolidationHarness, settings: Settings, model: OpenAILanguageModel | None = None
+    harness: ConsolidationHarness, settings: Settings, model: ProviderModel | None = None
 ) -> AsyncIterator[RunClient]:
     discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
     analyser = ProposalAnalyser(harness.graph, model, load_prompts())
@@ -88,7 +88,7 @@ async def open_run_client(
             JobHandler(CONSOLIDATION_JOB, consolidation_job.handle),
             JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
         ]
-        await jobs.start_worker(handlers, retry_delays=(0.01,))
+        await jobs.start_worker(handlers, retry_delays=(0.01,), model_pauses=())
         service = ConsolidationService(
             discovery, harness.runs, harness.executor, harness.rollbacks, jobs, harness.clock
         )
@@ -107,7 +107,7 @@ async def open_run_client_with_model(
 ) -> AsyncIterator[tuple[RunClient, ScriptedServer]]:
     with ScriptedServer(*steps) as server:
         async with (
-            OpenAILanguageModel(base_url=server.base_url, retries=RetryPolicy(attempts=1)) as model,
+            ProviderModel(base_url=server.base_url, retries=RetryPolicy(attempts=1)) as model,
             open_run_client(harness, Settings(data_dir=tmp_path), model) as run_client,
         ):
             yield run_client, server
@@ -250,7 +250,7 @@ async def test_a_model_that_fails_leaves_everything_and_the_run_can_be_retried(
     harness: ConsolidationHarness, tmp_path: Path
 ) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    steps = [fails(500), fails(500), model_answers(action("MERGE", memories=[1, 2], content=DIET))]
+    steps = [fails(500), model_answers(action("MERGE", memories=[1, 2], content=DIET))]
     async with open_run_client_with_model(harness, tmp_path, *steps) as (run_client, _):
         run = await run_client.start(user_id=harness.owner.user_id)
         assert run.status is RunStatus.FAILED

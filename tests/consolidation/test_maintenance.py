@@ -33,7 +33,7 @@ from graphmem.ingestion.job_kinds import SUMMARY_JOB, SummaryPayload
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs import JobHandler, JobRunner
-from graphmem.llm.openai_model import OpenAILanguageModel
+from graphmem.llm.provider_model import ProviderModel
 from graphmem.retries import RetryPolicy
 from graphmem.service.maintenance import MaintenanceService
 from graphmem.settings import Settings
@@ -235,7 +235,7 @@ async def test_an_archived_message_is_still_deduplicated(
 
 @asynccontextmanager
 async def run_maintenance_jobs(
-    harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks, folder: Path, model: OpenAILanguageModel | None
+    harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks, folder: Path, model: ProviderModel | None
 ) -> AsyncIterator[MaintenanceService]:
     """Maintenance with its jobs, and with summaries if there is a model."""
 
@@ -266,7 +266,7 @@ async def run_maintenance_jobs(
             JobHandler(ARCHIVE_JOB, job.handle_archive),
             JobHandler(SUMMARY_JOB, summaries.run),
         ]
-        await jobs.start_worker(handlers, retry_delays=(0.01,))
+        await jobs.start_worker(handlers, retry_delays=(0.01,), model_pauses=())
         yield MaintenanceService(jobs)
         for queued in await jobs.list():
             await jobs.wait(queued.id, PATIENCE)
@@ -295,7 +295,7 @@ async def test_compression_summarizes_then_archives_messages(
     harness.clock.advance(31 * DAY)
     summary = {"title": "Maps", "summary": "Mara collects maps.", "takeaways": [], "topics": [], "sentiment": 0.2}
     with ScriptedServer(replies(json.dumps(summary))) as server:
-        async with OpenAILanguageModel(base_url=server.base_url, retries=RetryPolicy(attempts=1)) as model:
+        async with ProviderModel(base_url=server.base_url, retries=RetryPolicy(attempts=1)) as model:
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "1", model) as maintenance:
                 done = await maintenance.run(harness.owner.tenant, [MaintenanceTask.COMPRESS])
             async with run_maintenance_jobs(harness, maintenance_tasks, tmp_path / "2", model) as maintenance:

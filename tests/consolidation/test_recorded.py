@@ -14,8 +14,8 @@ import pytest
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.domain.consolidation_models import ConsolidationRun, ProposalVerdict, RunPhase, RunTrigger
 from graphmem.domain.memory import Memory, MemoryIn
-from graphmem.llm.openai_model import OpenAILanguageModel
 from graphmem.llm.prompts import load_prompts
+from graphmem.llm.provider_model import ProviderModel
 from graphmem.llm.replay import ReplayServer
 from graphmem.retries import RetryPolicy
 from tests.consolidation.conftest import ConsolidationHarness
@@ -66,11 +66,11 @@ OLD: list[dict[str, Any]] = [
 async def reading(harness: ConsolidationHarness) -> AsyncIterator[ProposalAnalyser]:
     """The model as recorded, or the one that GRAPHMEM_RECORD_FROM names."""
     if live := os.environ.get("GRAPHMEM_RECORD_FROM"):
-        async with OpenAILanguageModel(base_url=live, retries=RetryPolicy(timeout=900)) as model:
+        async with ProviderModel(base_url=live, retries=RetryPolicy(timeout=900)) as model:
             yield ProposalAnalyser(harness.graph, model, load_prompts())
         return
     with ReplayServer(RECORDINGS) as replay:
-        async with OpenAILanguageModel(base_url=replay.base_url, retries=RetryPolicy(attempts=1)) as model:
+        async with ProviderModel(base_url=replay.base_url, retries=RetryPolicy(attempts=1)) as model:
             yield ProposalAnalyser(harness.graph, model, load_prompts())
 
 

@@ -15,7 +15,7 @@ from graphmem.domain.job import JobOutcome
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.job_kinds import EXTRACTION_JOB, ExtractionPayload
 from graphmem.jobs import JobHandler, JobRunner, Steps
-from graphmem.llm.openai_model import OpenAILanguageModel
+from graphmem.llm.provider_model import ProviderModel
 from graphmem.settings import Settings
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ async def main(data_dir: Path, step: str) -> None:
         data_dir=data_dir,
         neo4j_uri=os.environ["GRAPHMEM_NEO4J_URI"],
     )
-    async with open_components(settings) as parts, OpenAILanguageModel(base_url=os.environ["MODEL_ADDRESS"]) as model:
+    async with open_components(settings) as parts, ProviderModel(base_url=os.environ["MODEL_ADDRESS"]) as model:
         extraction = ExtractionJob(
             graph=parts.graph,
             episodes=parts.episodes,

@@ -29,7 +29,7 @@ from graphmem.ingestion.job_kinds import (
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs import JobHandler, JobKind, JobPayload, JobRunner, Steps
-from graphmem.llm.openai_model import OpenAILanguageModel
+from graphmem.llm.provider_model import ProviderModel
 from graphmem.retries import RetryPolicy
 from graphmem.service.memories import MemoryService
 from graphmem.service.messages import MessageService
@@ -72,7 +72,9 @@ async def jobs(job_dispatcher: JobDispatcher, tmp_path_factory: pytest.TempPathF
     settings = Settings(data_dir=tmp_path_factory.mktemp("jobs"))
     kinds: list[JobKind[Any]] = [EXTRACTION_JOB, TOOL_EXTRACTION_JOB, SUMMARY_JOB, CLOSING_JOB]
     async with await JobRunner.open(settings) as runner:
-        await runner.start_worker(map(job_dispatcher.handler_for, kinds), retry_delays=(0.05,))
+        await runner.start_worker(
+            map(job_dispatcher.handler_for, kinds), retry_delays=(0.05,), model_pauses=(600.0,) * 9
+        )
         yield runner
 
 
@@ -169,7 +171,7 @@ def harness(
     episodes = EpisodeStore(graph, clock)
     policy = SecretPolicy()
     memory_writer = MemoryWriter(facts, embedder, policy, profiles)
-    model = OpenAILanguageModel(base_url=server.base_url, retries=RetryPolicy(timeout=1, attempts=2, backoff=0.01))
+    model = ProviderModel(base_url=server.base_url, retries=RetryPolicy(timeout=1, attempts=2, backoff=0.01))
     job = ExtractionJob(
         graph=graph,
         episodes=episodes,

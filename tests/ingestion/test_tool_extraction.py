@@ -130,9 +130,13 @@ async def test_tool_calls_pass_the_same_policy(harness: IngestionHarness) -> Non
             call("User may sell the bakery", confidence=0.49),
             call("User is a dragon", "DRAGON_INFO"),
             {"name": "drop_everything", "arguments": {}},
-        )
+        ),
+        replies("Done."),
     )
     job = await triggered(harness)
+    *_, unknown_type, unknown_tool = harness.server.requests[1]["messages"]
+    assert unknown_type["content"] == "the call does not fit the tool: type"
+    assert unknown_tool["content"] == "there is no such tool"
     saved = await harness.current_memories()
     assert [memory.type.value for memory in saved] == ["behavioral_pattern", "conversation_summary", "open_loop"]
     assert saved[0].tags == ["CASHFLOW_AND_SPENDING"]

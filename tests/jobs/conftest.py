@@ -128,10 +128,16 @@ async def open_runner(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> As
     monkeypatch.setattr("graphmem.jobs.store.POLL_SECONDS", 0.05)
     async with AsyncExitStack() as opened:
 
-        async def open_runner(functions: dict[str, HandleJob] | None = None) -> JobRunner:
+        async def open_runner(functions: dict[str, HandleJob] | None = None, **changes: Any) -> JobRunner:
             runner = await opened.enter_async_context(await JobRunner.open(settings))
             if functions is not None:
-                options: Any = {"dead_worker_seconds": 2.0, "retry_delays": (0.01, 0.01), "first_postponement": 0.2}
+                options: Any = {
+                    "dead_worker_seconds": 2.0,
+                    "retry_delays": (0.01, 0.01),
+                    "first_postponement": 0.2,
+                    "model_pauses": (),
+                    **changes,
+                }
                 await runner.start_worker(handlers_of(functions), **options)
             return runner
 

@@ -242,7 +242,7 @@ async def test_failed_job_logs_one_warning_and_retries_from_its_failed_step(
         async def ask() -> str:
             calls.append("ask")
             if len(calls) < 5:
-                raise ModelUnavailable("The model did not answer.")
+                raise DatabaseUnavailable("Neo4j did not answer.")
             return "answered"
 
         return JobOutcome(actions=[Report(got=[await steps.run("read", read), await steps.run("ask", ask)])])
@@ -251,7 +251,7 @@ async def test_failed_job_logs_one_warning_and_retries_from_its_failed_step(
     job_id = await runner.enqueue(kind("extract"), JobInput())
     with caplog.at_level(logging.INFO):
         job = await runner.wait(job_id, TIMEOUT_SECONDS)
-    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "The model did not answer.", 3)
+    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "Neo4j did not answer.", 3)
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["WARNING"]
     again = await runner.retry(job_id)
     assert again.status in (JobStatus.QUEUED, JobStatus.RUNNING)

@@ -13,9 +13,9 @@ from pydantic import BaseModel
 
 from graphmem.errors import ConfigurationError, ModelUnavailable
 from graphmem.llm.completion import ToolCall
-from graphmem.llm.openai_model import OpenAILanguageModel
+from graphmem.llm.provider_model import ProviderModel
 from graphmem.llm.replay import ReplayServer, load_recordings, pack_recordings, recording_key
-from graphmem.llm.structured_output import response_format
+from graphmem.llm.structured_output import response_schema
 
 
 class Verdict(BaseModel):
@@ -23,6 +23,13 @@ class Verdict(BaseModel):
 
 
 TOOLS = [{"type": "function", "function": {"name": "keep", "parameters": {"type": "object", "properties": {}}}}]
+
+
+def response_format(schema: type[BaseModel]) -> dict[str, Any]:
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": schema.__name__, "strict": True, "schema": response_schema(schema)},
+    }
 
 
 def asks(text: str) -> list[dict[str, str]]:
@@ -57,9 +64,24 @@ def test_the_key_is_over_messages_format_and_tools_only() -> None:
     assert recording_key(request) != recording_key({**request, "tools": TOOLS})
 
 
+def test_the_key_ignores_the_order_of_fields_and_defaults_that_are_spelled_out() -> None:
+    function = {"name": "keep", "parameters": {"type": "object", "properties": {}}}
+    plain = {"messages": asks("Tea?"), "tools": [{"type": "function", "function": function}]}
+    spelled = {
+        "tool_choice": "auto",
+        "tools": [{"function": {**function, "description": "", "strict": False}, "type": "function"}],
+        "messages": [{"name": None, "content": "Tea?", "role": "user"}],
+    }
+    assert recording_key(spelled) == recording_key(plain)
+    assert recording_key({**plain, "tool_choice": "required"}) != recording_key(plain)
+    described = {"type": "object", "properties": {}, "description": ""}
+    changed = [{"type": "function", "function": {**function, "parameters": described}}]
+    assert recording_key({**plain, "tools": changed}) != recording_key(plain), "schemas count as they are"
+
+
 async def test_recorded_prompts_are_answered_as_recorded(folder: Path) -> None:
     with ReplayServer(folder) as replay:
-        async with OpenAILanguageModel(base_url=replay.base_url) as model:
+        async with ProviderModel(base_url=replay.base_url) as model:
             completion = await model.complete_structured(TEA["request"]["messages"], Verdict)
             called = await model.call_tools(CAKE["request"]["messages"], TOOLS)
             await model.call_tools(CAKE["request"]["messages"], TOOLS)
@@ -74,7 +96,7 @@ async def test_a_prompt_without_a_recording_fails_at_once_and_names_its_key(fold
     messages = asks("Never heard of it")
     key = recording_key({"messages": messages, "response_format": response_format(Verdict)})
     with ReplayServer(folder) as replay:
-        async with OpenAILanguageModel(base_url=replay.base_url) as model:
+        async with ProviderModel(base_url=replay.base_url) as model:
             with pytest.raises(
                 ModelUnavailable, match=f"No completion is recorded for this prompt .key {key}."
             ) as caught:
@@ -85,7 +107,7 @@ async def test_a_prompt_without_a_recording_fails_at_once_and_names_its_key(fold
 
 async def test_concurrent_requests_are_answered(folder: Path) -> None:
     with ReplayServer(folder) as replay:
-        async with OpenAILanguageModel(base_url=replay.base_url) as model:
+        async with ProviderModel(base_url=replay.base_url) as model:
             await asyncio.gather(*(model.call_tools(CAKE["request"]["messages"], TOOLS) for _ in range(40)))
     assert replay.calls[CAKE["key"]] == 40
 

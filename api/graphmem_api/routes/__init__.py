@@ -8,6 +8,7 @@ from graphmem_api.routes import (
     forget,
     health,
     importing,
+    instructions,
     jobs,
     keys,
     memories,
@@ -37,5 +38,7 @@ ROUTERS = (
     keys.write_router,
     admin.read_router,
     admin.write_router,
+    instructions.read_router,
+    instructions.write_router,
 )
 """All routers of the API; the order decides where two routes match the same path."""

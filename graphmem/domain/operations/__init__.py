@@ -7,12 +7,14 @@ An operation is a function that returns a `Request`. `graphmem.client` sends req
 from graphmem.domain.operations.administration import (
     consolidate,
     create_key,
+    instructions,
     keys,
     maintain,
     revoke_key,
     rollback,
     run,
     runs,
+    set_instructions,
 )
 from graphmem.domain.operations.conversations import (
     add_messages,
@@ -75,6 +77,7 @@ __all__ = [
     "forget",
     "history",
     "import_",
+    "instructions",
     "job",
     "keys",
     "lookup",
@@ -94,6 +97,7 @@ __all__ = [
     "session",
     "session_messages",
     "sessions",
+    "set_instructions",
     "summarize_session",
     "trigger_extraction",
     "update_memory",

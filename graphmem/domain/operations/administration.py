@@ -1,4 +1,4 @@
-"""Operations for admins: consolidation, maintenance and API keys."""
+"""Operations for admins: consolidation, maintenance, API keys and custom instructions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal
 from graphmem.domain.api_key import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
 from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackResult
 from graphmem.domain.inputs import as_dicts, without_none
+from graphmem.domain.instructions import Instructions, InstructionsIn
 from graphmem.domain.listing import Page
 from graphmem.domain.maintenance import MaintenanceResults, MaintenanceTask
 from graphmem.domain.operations.request import Request
@@ -65,3 +66,13 @@ def keys() -> Request[None, list[ApiKey]]:
 def revoke_key(key_id: str) -> Request[None, None]:
     """Revoke an API key with immediate effect (admin)."""
     return Request(None, resource_id=key_id)
+
+
+def instructions() -> Request[None, Instructions]:
+    """Read what the tenant wants remembered, and what not (admin)."""
+    return Request(None)
+
+
+def set_instructions(text: str) -> Request[InstructionsIn, Instructions]:
+    """Set what the tenant wants remembered, and what not; an empty text removes it (admin)."""
+    return Request(validate_input(InstructionsIn, {"text": text}))

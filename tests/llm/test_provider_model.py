@@ -14,8 +14,9 @@ from pydantic import BaseModel, Field
 
 from graphmem.errors import ModelUnavailable
 from graphmem.llm.completion import ToolCall
-from graphmem.llm.openai_model import DEFAULT_MODEL, OpenAILanguageModel
+from graphmem.llm.model import DEFAULT_MODEL
 from graphmem.llm.prompts import Prompt
+from graphmem.llm.provider_model import ProviderModel
 from graphmem.retries import RetryPolicy
 from graphmem.settings import Settings
 from tests.llm.scripted_server import Exchange, ScriptedServer, Step, fails, hangs, hangs_up, replies, sends, trickles
@@ -43,11 +44,11 @@ GOOD = '{"keep": true, "tone": "dry", "kind": "PLAN", "notes": ["tea"]}'
 VERDICT = Verdict(keep=True, tone=Tone.DRY, kind="PLAN", notes=["tea"])
 
 
-def model_at(server: ScriptedServer, **options: Any) -> OpenAILanguageModel:
+def model_at(server: ScriptedServer, **options: Any) -> ProviderModel:
     tries: dict[str, Any] = {"timeout": 5, "backoff": 0.01}
     tries |= {name: options.pop(name) for name in ("timeout", "attempts", "sleep") if name in options}
     retries = RetryPolicy(**tries)
-    return OpenAILanguageModel(base_url=server.base_url, main_model="large", retries=retries, **options)
+    return ProviderModel(base_url=server.base_url, main_model="large", retries=retries, **options)
 
 
 async def ask(*steps: Step, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
@@ -123,7 +124,7 @@ async def test_an_answer_outside_the_schema_is_a_retryable_error_without_quotes(
     assert why in error.detail
     assert "flowerpot" not in error.detail
     assert error.retry_after is not None
-    assert len(requests) == 1, "an answer that does not fit is not asked for again"
+    assert len(requests) == (2 if why == "holds no JSON" else 1), "only an answer without JSON is asked for again"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ async def test_a_hanging_server_costs_at_most_the_timeout_of_each_attempt(step: 
 async def test_an_unreachable_server_is_an_error_that_names_the_setting() -> None:
     with ScriptedServer(replies(GOOD)) as server:
         address = server.base_url
-    async with OpenAILanguageModel(base_url=address, retries=RetryPolicy(attempts=2, backoff=0.01)) as model:
+    async with ProviderModel(base_url=address, retries=RetryPolicy(attempts=2, backoff=0.01)) as model:
         with pytest.raises(ModelUnavailable, match="OPENAI_BASE_URL"):
             await model.complete_structured(PROMPT, Verdict)
 
@@ -275,13 +276,48 @@ async def test_two_calls_refused_at_the_same_time_drop_one_format_only() -> None
     assert [request["response_format"]["type"] for request in server.requests[2:]] == ["json_object"] * 2
 
 
-async def test_a_server_that_ignores_the_schema_gets_it_in_the_next_prompt() -> None:
+async def test_an_answer_without_json_is_asked_for_with_the_schema_in_the_prompt_in_that_call_only() -> None:
     with ScriptedServer(replies("The user has a key."), replies(GOOD)) as server:
         async with model_at(server) as model:
-            with pytest.raises(ModelUnavailable):
-                await model.complete_structured(PROMPT, Verdict)
+            first = await model.complete_structured(PROMPT, Verdict)
             assert (await model.complete_structured(PROMPT, Verdict)).value == VERDICT
-    assert '"tone"' in server.requests[1]["messages"][0]["content"]
+    assert first.value == VERDICT
+    assert first.receipt.llm_calls == 2
+    assert ['"tone"' in request["messages"][0]["content"] for request in server.requests] == [False, True, False]
+    formats = [request["response_format"]["type"] for request in server.requests]
+    assert formats == ["json_schema", "json_object", "json_schema"]
+
+
+async def test_a_refused_parameter_is_sent_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphmem.llm.output_modes.REFUSAL_SECONDS", 0.05)
+    with ScriptedServer(fails(400, "response_format is not supported"), replies(GOOD)) as server:
+        async with model_at(server) as model:
+            await model.complete_structured(PROMPT, Verdict)
+            await asyncio.sleep(0.06)
+            await model.complete_structured(PROMPT, Verdict)
+    formats = [request["response_format"]["type"] for request in server.requests]
+    assert formats == ["json_schema", "json_object", "json_schema"]
+
+
+async def test_the_output_can_be_asked_for_as_a_tool_call_or_in_the_prompt() -> None:
+    tool_call = call(json.loads(GOOD), name="Verdict")
+    completion, requests = await ask(replies(None, finish="tool_calls", tool_calls=[tool_call]), output_mode="tool")
+    assert completion.value == VERDICT
+    assert "response_format" not in requests[0]
+    assert requests[0]["tool_choice"] in ("required", {"type": "function", "function": {"name": "Verdict"}})
+    assert requests[0]["tools"][0]["function"]["parameters"]["required"] == ["keep", "tone", "kind", "notes"]
+    completion, requests = await ask(replies(GOOD), output_mode="prompted")
+    assert completion.value == VERDICT
+    assert '"tone"' in requests[0]["messages"][0]["content"]
+
+
+async def test_one_call_sends_at_most_six_requests_whatever_goes_wrong() -> None:
+    refusals = [
+        fails(400, f"{name} is not supported") for name in ("response_format", "response_format", "temperature")
+    ]
+    error, requests = await ask(*refusals, fails(503), attempts=6)
+    assert isinstance(error, ModelUnavailable)
+    assert len(requests) == 6
 
 
 async def test_a_refused_sampling_parameter_is_left_out_for_that_model_only() -> None:
@@ -314,7 +350,7 @@ async def test_gate_and_main_calls_use_their_own_model_and_effort() -> None:
             llm_effort="high",
             llm_gate_effort="none",
         )
-        model = OpenAILanguageModel.from_settings(settings)
+        model = ProviderModel.from_settings(settings)
         assert model is not None
         async with model:
             await model.complete_structured(PROMPT, Verdict, use="gate")
@@ -326,11 +362,11 @@ async def test_gate_and_main_calls_use_their_own_model_and_effort() -> None:
 def test_without_key_and_address_there_is_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    assert OpenAILanguageModel.from_settings(Settings(_env_file=None)) is None
+    assert ProviderModel.from_settings(Settings(_env_file=None)) is None
 
 
 def test_a_key_alone_means_the_default_model() -> None:
-    model = OpenAILanguageModel.from_settings(Settings(_env_file=None, openai_api_key="k"))
+    model = ProviderModel.from_settings(Settings(_env_file=None, openai_api_key="k"))
     assert model is not None
     assert (model.main_model, model.gate_model) == (DEFAULT_MODEL, DEFAULT_MODEL)
 
@@ -354,7 +390,8 @@ async def tools_answer(step: Step) -> Any:
     with ScriptedServer(step) as server:
         async with model_at(server) as model:
             answer = await model.call_tools(PROMPT, TOOLS)
-    assert server.requests[0]["tools"] == TOOLS
+    assert [tool["function"]["name"] for tool in server.requests[0]["tools"]] == ["keep"]
+    assert server.requests[0].get("tool_choice", "auto") == "auto"
     return answer
 
 
@@ -381,6 +418,23 @@ async def test_no_tool_call_is_an_answer_too() -> None:
 async def test_tool_arguments_that_are_no_object_are_refused(bad: object) -> None:
     with pytest.raises(ModelUnavailable, match="no JSON object"):
         await tools_answer(replies(None, finish="tool_calls", tool_calls=[call('{"a": 1}'), call(bad)]))
+
+
+async def test_a_model_is_told_once_which_of_its_tool_calls_cannot_be_used() -> None:
+    def check(tool_call: ToolCall) -> str | None:
+        return None if tool_call.arguments.get("what") else "what (missing)"
+
+    with ScriptedServer(
+        replies("Noted.", finish="tool_calls", tool_calls=[call('{"what": "tea"}'), {**call("{}"), "id": "call_2"}]),
+        replies(None, finish="tool_calls", tool_calls=[call('{"what": "cake"}'), {**call("{}"), "id": "call_2"}]),
+    ) as server:
+        async with model_at(server) as model:
+            answer = await model.call_tools(PROMPT, TOOLS, check=check)
+    assert [made.arguments for made in answer.calls] == [{"what": "tea"}, {}, {"what": "cake"}, {}]
+    assert (answer.text, answer.receipt.llm_calls) == ("Noted.", 2)
+    *_, kept, refused = server.requests[1]["messages"]
+    assert (kept["role"], kept["tool_call_id"], kept["content"]) == ("tool", "call_1", "done")
+    assert (refused["tool_call_id"], refused["content"]) == ("call_2", "what (missing)")
 
 
 @pytest.mark.parametrize(
@@ -447,3 +501,13 @@ async def test_properties_named_like_keywords_stay() -> None:
         async with model_at(server) as model:
             assert (await model.complete_structured([{"role": "user", "content": "x"}], Item)).value.title == "a"
     assert schema_of(server.requests[0])["required"] == ["title", "default"]
+
+
+async def test_an_output_that_the_model_does_not_support_is_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer(replies(GOOD)) as server:
+        monkeypatch.setenv("OLLAMA_BASE_URL", server.base_url)
+        async with ProviderModel(main_model="ollama:qwen3-cloud", output_mode="native") as model:
+            with pytest.raises(ModelUnavailable, match="GRAPHMEM_LLM_OUTPUT") as caught:
+                await model.complete_structured(PROMPT, Verdict)
+    assert caught.value.retry_after is None
+    assert server.requests == []
