@@ -55,7 +55,9 @@ def _translate_server_error(error: Neo4jError) -> GraphmemError | None:
         return DatabaseUnavailable("Neo4j refuses writes because it is read-only: check its configuration.")
     if code.startswith(_FAILED_STORAGE_CODES):
         log.error("Neo4j failed: %s: %s", code, message)
-        return DatabaseUnavailable(f"Neo4j failed ({code}): check its log and its disk, then try again.")
+        return DatabaseUnavailable(
+            f"Neo4j failed ({code}), as it does on a full disk: free disk space, restart Neo4j, then try again."
+        )
     if isinstance(error, TransientError):
         return DatabaseUnavailable("Neo4j is overloaded or not ready: try again.")
     if code.startswith(_NOT_READY_CODES):

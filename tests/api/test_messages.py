@@ -111,7 +111,7 @@ async def test_sessions_are_opened_listed_paged_and_closed(agent: httpx.AsyncCli
 
 async def test_readyz_reports_ready(anonymous: httpx.AsyncClient) -> None:
     answer = await anonymous.get("/readyz")
-    assert answer.json() == {"status": "ready", "parts": {"neo4j": "ok", "jobs": "ok"}}
+    assert answer.json() == {"status": "ready", "parts": {"neo4j": "ok", "jobs": "ok", "disk": "ok"}}
 
 
 @pytest.mark.req("CASH-01", "CASH-02", "CASH-07")
