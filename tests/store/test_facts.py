@@ -152,7 +152,8 @@ async def test_an_erased_memory_leaves_no_version_and_no_reference(
     old = await save_one(facts, owner, {"content": "works at Acme", **job})
     new = await save_one(facts, owner, {"content": "works at NewCo", **job})
     assert new.supersedes == [old.id]
-    assert await graph.write(lambda transaction: facts.erase_memory(transaction, owner, old.id)) == 2
+    erased = await graph.write(lambda transaction: facts.erase_memory(transaction, owner, old.id))
+    assert erased.versions == 2
     with pytest.raises(NotFound):
         await facts.get(owner, old.id)
     assert (await facts.get(owner, new.id)).supersedes == []
