@@ -130,6 +130,7 @@ async def test_run_is_accepted_with_202_and_dry_run_changes_nothing(admin: httpx
 async def test_runs_are_tenant_scoped_and_listed_latest_first(
     admin: httpx.AsyncClient, caller: Caller, services: Services, tenant: str
 ) -> None:
+    await save_memories(admin, *SOURCE_STATEMENTS)
     runs = RunStore(services.components.graph)
     for number in range(3):
         await runs.create(f"{tenant}-{number}", tenant, Owner(tenant, "mara"), RunTrigger.ON_DEMAND, utc_now())

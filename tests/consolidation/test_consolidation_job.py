@@ -163,6 +163,7 @@ async def test_an_aborted_run_says_why_and_changes_nothing(run_client: RunClient
 
 async def test_runs_are_listed_by_tenant_and_user_page_by_page(run_client: RunClient) -> None:
     harness = run_client.harness
+    await harness.save("User likes green tea")
     for _ in range(3):
         await run_client.start(user_id=harness.owner.user_id)
     first = await run_client.service.page(harness.owner.tenant, RunListQuery(user_id=harness.owner.user_id, limit=2))
