@@ -176,14 +176,18 @@ class Graph:
             return await session.execute_write(lambda inner: work(Transaction(inner)))
 
     @asynccontextmanager
-    async def read_transaction(self) -> AsyncIterator[Transaction]:
-        """Open a read transaction for results that are streamed; it is not retried."""
+    async def discarded_transaction(self, timeout: float) -> AsyncIterator[Transaction]:  # noqa: ASYNC109 - the server's
+        """Open a write transaction that is rolled back at its end, to read while a lock is held; it is not retried.
+
+        The server ends it after `timeout` seconds, so that its locks do not outlive a process that hangs.
+        """
         async with (
             _map_errors(),
-            self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
-            await session.begin_transaction() as inner,
+            self._driver.session(database=self._database) as session,
+            await session.begin_transaction(timeout=timeout) as inner,
         ):
             yield Transaction(inner)
+            await inner.rollback()
 
     async def fetch(self, name: str, **parameters: Any) -> list[Row]:
         """Run one read query and return its rows."""
