@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import groupby
 
 from graphmem.domain.conversation import PreparedMessage
+from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import (
     Message,
+    MessageIn,
     MessagesAccepted,
     MessagesIn,
     Session,
@@ -63,8 +65,13 @@ class Inbox:
         self._queue_observation = queue_observation
         self._summaries = summaries
 
-    async def add(self, owner: Owner, batch: MessagesIn, *, extract: bool) -> MessagesAccepted:
-        """Store new messages and queue one extraction of all unread ones; the same batch again changes nothing."""
+    async def add(
+        self, owner: Owner, batch: MessagesIn, *, extract: bool, request: IdempotentRequest | None = None
+    ) -> MessagesAccepted:
+        """Store new messages and queue one extraction of all unread ones.
+
+        The same batch again changes nothing when its messages have ids, or when it comes with the same `request`.
+        """
         redact = make_redactor(self._policy.allowed_classes(owner.tenant))
         vectors = await self._embedder.embed(
             [embedding_text(message.name, message.content) for message in batch.messages]
@@ -73,29 +80,29 @@ class Inbox:
             PreparedMessage(
                 message, vector, redacted if (redacted := redact(message.content)) != message.content else None
             )
-            for message, vector in zip(batch.messages, vectors, strict=True)
+            for message, vector in zip(_with_ids(batch.messages, request), vectors, strict=True)
         ]
         # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
         job_id = str(uuid.uuid4()) if extract else None
         with MESSAGE_STORAGE_TIME.time():
             stored = await self._episodes.append_messages(
-                owner, batch.session_id, messages, job_id=job_id, timezone=batch.timezone
+                owner, batch.session_id, messages, job_id=job_id, timezone=batch.timezone, request=request
             )
         if stored.new_ids and self._queue_observation:
             # Before extraction, so that mentions are known while a slow model is still working.
             await self._queue_observation(owner, stored.new_ids)
         for pending_job in stored.pending_jobs:
             await self._ensure_enqueued(owner, pending_job)
-        if job_id and stored.unextracted_ids:
-            await self._enqueue_extraction(
-                owner, await self._episodes.load_messages(owner, stored.unextracted_ids), job_id
-            )
-        else:
-            job_id = stored.pending_jobs[-1] if extract and stored.pending_jobs else None
+        if stored.job_id:
+            await self._enqueue_pending(owner, stored.job_id)
         if self._summaries and stored.new_ids:
             await self._enqueue_summary_when_long(owner, stored.session_id)
+        last_pending_job = stored.pending_jobs[-1] if extract and stored.pending_jobs else None
         return MessagesAccepted(
-            job_id=job_id, session_id=stored.session_id, message_ids=stored.message_ids, new_ids=stored.new_ids
+            job_id=stored.job_id or last_pending_job,
+            session_id=stored.session_id,
+            message_ids=stored.message_ids,
+            new_ids=stored.new_ids,
         )
 
     async def extract_unread(self, owner: Owner, session_id: str) -> str | None:
@@ -163,11 +170,25 @@ class Inbox:
 
     async def _ensure_enqueued(self, owner: Owner, job_id: str) -> None:
         if await self._jobs.find(job_id) is None:
-            await self._enqueue_extraction(owner, await self._episodes.list_pending_of_job(owner, job_id), job_id)
+            await self._enqueue_pending(owner, job_id)
+
+    async def _enqueue_pending(self, owner: Owner, job_id: str) -> None:
+        """Queue the extraction of the messages that a job has not read yet, if there are any."""
+        if messages := await self._episodes.list_pending_of_job(owner, job_id):
+            await self._enqueue_extraction(owner, messages, job_id)
 
     async def _enqueue_extraction(self, owner: Owner, messages: Sequence[Message], job_id: str) -> str:
         payload = _extraction_payload(owner, messages[0].session_id, messages)
         return await self._jobs.enqueue(EXTRACTION_JOB, payload, job_id)
+
+
+def _with_ids(messages: Sequence[MessageIn], request: IdempotentRequest | None) -> Iterator[MessageIn]:
+    """Yield the messages of a request; those without an id get the one that every repetition of the request gives."""
+    for index, message in enumerate(messages):
+        if request is None or message.id is not None:
+            yield message
+        else:
+            yield message.model_copy(update={"id": request.derive_id(f"message {index}")})
 
 
 def _extraction_payload(owner: Owner, session_id: str, messages: Sequence[Message]) -> ExtractionPayload:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphmem.domain.fact import FactAmendments, amendments_from_patch
+from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MIN_CONFIDENCE, MemoryIn, MemoryPatch, SaveAction, SaveResult
 from graphmem.domain.new_memory import NewMemory
@@ -38,10 +39,12 @@ class MemoryWriter:
         actor: str | None,
         kind: str,
         provenance: Sequence[ImportProvenance] | None = None,
+        request: IdempotentRequest | None = None,
     ) -> list[SaveResult]:
         """Save the statements that the policy allows, all or none; the results are in the order of `memories`.
 
-        `kind` is the kind of their source, `provenance` their history in the memory they were imported from.
+        `kind` is the kind of their source, `provenance` their history in the memory they were imported from. With
+        `request`, they are saved once for it.
         """
         reasons = [self.rejection_reason(owner, memory) for memory in memories]
         allowed = [index for index, reason in enumerate(reasons) if reason is None]
@@ -51,7 +54,7 @@ class MemoryWriter:
                 replace(statement, provenance=provenance[index])
                 for statement, index in zip(statements, allowed, strict=True)
             ]
-        saved = iter(await self._facts.save(owner, statements, names, actor) if statements else [])
+        saved = iter(await self._facts.save(owner, statements, names, actor, request) if statements else [])
         return [
             next(saved) if reason is None else SaveResult(action=SaveAction.SKIP, memory=None, reason=reason)
             for reason in reasons

@@ -202,8 +202,8 @@ class AsOfStateMachine(RuleBasedStateMachine):
         """Apply a change; return None when the rules reject it, which must leave everything unchanged."""
         self.advance_clock()
         try:
-            return self.run_async(self.store.update_memory(self.owner, key, change, related=True))
-        except (Conflict, MemoryDeleted):
+            return self.run_async(self.store.update_memory(self.owner, key, change))
+        except (Conflict, InvalidInput, MemoryDeleted):
             return None
 
     def record_state(self) -> None:
