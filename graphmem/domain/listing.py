@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -75,7 +76,7 @@ class Page(BaseModel, Generic[T]):
 class Cursor(Generic[P]):
     """The cursors of one list: positions of the type `P`, at which a page ended, as opaque text."""
 
-    def __init__(self, position_type: type[P]) -> None:
+    def __init__(self, position_type: Any) -> None:
         self._position: TypeAdapter[P] = TypeAdapter(position_type, config=ConfigDict(strict=True))
 
     def encode(self, position: P) -> str:
@@ -95,8 +96,5 @@ class Cursor(Generic[P]):
 StoredInteger = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 """An integer that Neo4j can store."""
 
-TimePosition = tuple[Instant, StorableText]
-"""A time and an id, in a list that is sorted by time, then by id."""
-
-TIME_CURSOR: Cursor[TimePosition] = Cursor(TimePosition)
+TIME_CURSOR: Cursor[tuple[datetime, str]] = Cursor(tuple[Instant, StorableText])
 """Cursors of lists that are sorted by time, then by id."""

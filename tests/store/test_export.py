@@ -16,6 +16,7 @@ from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.session import MessagesIn
+from graphmem.errors import Conflict
 from graphmem.store.driver import Graph
 from tests.store.complete_user import fill_user
 
@@ -131,3 +132,15 @@ async def test_a_slow_reader_of_an_export_holds_up_no_write(memory: Services, ow
 async def test_exporting_an_unknown_user_leaves_no_trace(memory: Services, owner: Owner, graph: Graph) -> None:
     assert (await export_document(memory, owner))["memories"] == []
     assert await graph.fetch("export.get_user", group_id=owner.group_id) == []
+
+
+async def test_an_import_that_contradicts_a_single_value_is_refused_entirely(memory: Services, owner: Owner) -> None:
+    home = {"predicate": "LIVES_IN", "single_valued": True, "subject": {"name": "Ada"}}
+    other = Owner(owner.tenant, "omar")
+    await memory.memories.save(owner, [MemoryIn.model_validate({"content": "Ada lives in Lund", **home})])
+    await memory.memories.save(other, [MemoryIn.model_validate({"content": "Ada lives in Oslo", **home})])
+    before = await memory.exports.export(other)
+    with pytest.raises(Conflict, match="contradict what the user has") as refused:
+        await memory.imports.import_(other, await memory.exports.export(owner))
+    assert refused.value.errors[0]["loc"] == ["memories", 0]
+    assert await memory.exports.export(other) == before
