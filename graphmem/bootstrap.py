@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -296,4 +298,6 @@ def build_maintenance_job(
 
 async def _queue_observation(jobs: JobRunner, owner: Owner, message_ids: Sequence[str]) -> None:
     payload = ObservationPayload(tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids))
-    await jobs.enqueue(OBSERVATION_JOB, payload)
+    # The same messages are the same job, so that a repeated request does not count them twice.
+    job_id = str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([OBSERVATION_JOB.name, owner.group_id, *message_ids])))
+    await jobs.enqueue(OBSERVATION_JOB, payload, job_id)

@@ -7,9 +7,19 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from graphmem.bootstrap import Services
+from graphmem.domain.idempotency import IdempotentRequest
 
 USER_PATH = "/v1/users/{user_id:segment}"
 """Path of a user; `segment` lets an id hold any character."""
+
+
+def set_idempotent_request(request: Request, idempotent: IdempotentRequest) -> None:
+    """Give a route's function the idempotent request that it executes."""
+    request.state.idempotent_request = idempotent
+
+
+def _get_idempotent_request(request: Request) -> IdempotentRequest | None:
+    return getattr(request.state, "idempotent_request", None)
 
 
 def _get_services(request: Request) -> Services:
@@ -19,3 +29,6 @@ def _get_services(request: Request) -> Services:
 
 ServicesDep = Annotated[Services, Depends(_get_services)]
 """The services that the application was created for."""
+
+IdempotentRequestDep = Annotated[IdempotentRequest | None, Depends(_get_idempotent_request)]
+"""The request with its idempotency key; None without a key."""

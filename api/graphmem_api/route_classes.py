@@ -16,6 +16,7 @@ from graphmem.errors import InvalidInput
 from graphmem.settings import Settings
 from graphmem.store.availability import limit_database_time
 from graphmem_api.auth import Permission, authorize
+from graphmem_api.dependencies import set_idempotent_request
 from graphmem_api.idempotency import IdempotentResponder, fingerprint, read_idempotency_key
 from graphmem_api.openapi import add_common_docs
 from graphmem_api.problems import respond_to_error
@@ -100,6 +101,7 @@ class AuthenticatedRoute(APIRoute):
             fingerprint=fingerprint(request, f"{caller.role.value} {caller.users}", body),
             contains_user_text=not self.is_tenant_wide,
         )
+        set_idempotent_request(request, record)
         secret = request.headers["authorization"] if self.encrypted else None
         responder = IdempotentResponder(request.app.state.services.idempotency, secret)
         return await responder.respond(record, lambda: _response_or_problem(request, handle))

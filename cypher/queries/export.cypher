@@ -1,5 +1,10 @@
 // Reading everything of one user for an export.
 
+// name: lock_user(group_id)
+// Lock a user as a write does, in a transaction that is rolled back: nothing that an export contains changes.
+MERGE (u:User {group_id: $group_id})
+SET u.write_version = coalesce(u.write_version, 0)
+
 // name: get_user(group_id)
 // Return the user's own node.
 MATCH (u:User {group_id: $group_id}) RETURN u {.*} AS user

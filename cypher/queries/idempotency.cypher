@@ -2,13 +2,16 @@
 
 // name: claim(tenant, route, key, owner_group, contains_user_text, fingerprint, token, now, oldest, lease_until)
 // Claim a request unless it has a response or a valid lease; the first SET locks the node before it is examined.
+// The result of a write stays, so that whoever claims the request next does not write again.
 MERGE (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key})
 SET i.asked = $token
 WITH i, i.token IS NULL OR i.created_at < $oldest
-        OR (i.status IS NULL AND i.lease_until < $now AND i.fingerprint = $fingerprint) AS free
+        OR (i.status IS NULL AND i.lease_until < $now AND i.fingerprint = $fingerprint) AS free,
+     CASE WHEN i.created_at >= $oldest THEN i.result END AS result
 FOREACH (_ IN CASE WHEN free THEN [1] ELSE [] END |
   SET i.token = $token, i.owner_group = $owner_group, i.contains_user_text = $contains_user_text,
-      i.fingerprint = $fingerprint, i.created_at = $now, i.lease_until = $lease_until, i.status = null, i.media_type = null, i.body = null, i.encrypted = null)
+      i.fingerprint = $fingerprint, i.created_at = $now, i.lease_until = $lease_until, i.status = null, i.media_type = null, i.body = null, i.encrypted = null,
+      i.result = result)
 RETURN free AS is_acquired, i {.fingerprint, .status, .media_type, .body, .encrypted} AS request
 
 // name: renew_lease(tenant, route, key, token, lease_until)
@@ -19,12 +22,26 @@ SET i.lease_until = $lease_until
 // name: complete(tenant, route, key, token, status, media_type, body, encrypted)
 // Store the first response.
 MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.token = $token
-SET i.status = $status, i.media_type = $media_type, i.body = $body, i.encrypted = $encrypted, i.lease_until = null
+SET i.status = $status, i.media_type = $media_type, i.body = $body, i.encrypted = $encrypted, i.lease_until = null,
+    i.result = null
 
 // name: release(tenant, route, key, token)
-// Delete a request that failed, so that its repetition is executed.
+// Let the repetition of a request that failed be executed: end its lease if it has written something, else delete it.
 MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.token = $token AND i.status IS NULL
-DELETE i
+WITH i, i.result IS NOT NULL AS has_written
+FOREACH (_ IN CASE WHEN has_written THEN [1] ELSE [] END | SET i.lease_until = datetime({epochSeconds: 0}))
+FOREACH (_ IN CASE WHEN has_written THEN [] ELSE [1] END | DELETE i)
+
+// name: find_result(tenant, route, key)
+// Lock a request until the transaction ends and return the result that its write stored, or null.
+MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key})
+SET i.asked = randomUUID()
+RETURN i.result AS result
+
+// name: store_result(tenant, route, key, result)
+// Store the result of a write with what it wrote.
+MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key})
+SET i.result = $result
 
 // name: delete_expired(oldest)
 // Erase the requests that are past their retention.
@@ -33,6 +50,6 @@ DELETE i RETURN count(*) AS erased
 
 // name: clear_responses(tenant, owner_groups, needle)
 // Remove the responses that contain an id; the requests stay, so that they are not executed again.
-MATCH (i:IdempotentRequest {tenant: $tenant}) WHERE i.owner_group IN $owner_groups AND i.body CONTAINS $needle
-SET i.status = 410, i.media_type = null, i.body = null
+MATCH (i:IdempotentRequest {tenant: $tenant}) WHERE i.owner_group IN $owner_groups AND (i.body CONTAINS $needle OR i.result CONTAINS $needle)
+SET i.status = 410, i.media_type = null, i.body = null, i.result = null
 RETURN count(*) AS cleared

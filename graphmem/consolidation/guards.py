@@ -7,7 +7,6 @@ scopes, to change immutable or past memories, to lose or invent what sources say
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from itertools import combinations
 
 from graphmem.consolidation import clause_checks, statement_features
@@ -233,15 +232,15 @@ def _check_not_distinct(keep: Entity, merge: Entity, context: GuardContext) -> s
             fact.predicate in IDENTITY_PREDICATES and ends == {keep.id, merge.id}
         ):
             return f"{fact.memory_id} names both"
-    for one in _single_valued_facts(ours, keep.id, context.now):
-        for other in _single_valued_facts(theirs, merge.id, context.now):
-            if one.predicate == other.predicate and one.object_id != other.object_id:
+    for one in _single_valued_facts(ours, keep.id):
+        for other in _single_valued_facts(theirs, merge.id):
+            if one.predicate == other.predicate and one.object_id != other.object_id and one.overlaps(other):
                 return f"they differ in {one.predicate}: {one.memory_id} and {other.memory_id}"
     return None
 
 
-def _single_valued_facts(facts: Iterable[Fact], subject_id: str, now: datetime) -> list[Fact]:
-    return [fact for fact in facts if fact.single_valued and fact.subject_id == subject_id and fact.is_valid_at(now)]
+def _single_valued_facts(facts: Iterable[Fact], subject_id: str) -> list[Fact]:
+    return [fact for fact in facts if fact.single_valued and fact.subject_id == subject_id]
 
 
 def _check_same_name(keep: Entity, merge: Entity, context: GuardContext) -> str | None:

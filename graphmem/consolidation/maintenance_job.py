@@ -42,7 +42,8 @@ class MaintenancePayload(ScheduledPayload):
     @property
     def partition(self) -> str:
         """The partition of the tenant's maintenance, or of the schedule."""
-        return f"{SYSTEM_PARTITION}{MAINTENANCE_SCHEDULE}" if self.tenant is None else f"maintenance:{self.tenant}"
+        schedule = f"{SYSTEM_PARTITION}{MAINTENANCE_SCHEDULE}"
+        return schedule if self.tenant is None else f"{schedule}:{self.tenant}"
 
 
 class ArchivePayload(UserJobPayload):

@@ -25,11 +25,13 @@ def merge_facts(sources: Sequence[Fact], content: str) -> Fact:
     """Return the first version of the memory that replaces `sources`.
 
     It has the least confidence, the greatest importance and the provenance of all sources. It starts when they do, or
-    at an unknown time if the start of one is unknown. Subject, predicate and object are those of the single-valued
-    source, else of the most important one; it mentions the objects of the others.
+    at an unknown time if the start of one is unknown. Subject, predicate, object and times are those of the
+    single-valued source, whose predecessor and successor end and start with it; without one, subject, predicate and
+    object are those of the most important source. It mentions the objects of the others.
     """
     primary = max(sources, key=lambda fact: (fact.single_valued, fact.object_id is not None, fact.importance))
-    starts = [fact.valid_at for fact in sources]
+    dated = [primary] if primary.single_valued else sources
+    starts = [fact.valid_at for fact in dated]
     ids = {fact.memory_id for fact in sources}
     sessions = {fact.session_id for fact in sources}
     kind = primary.type if len({fact.type for fact in sources}) == 1 else _common_type(sources)
@@ -58,7 +60,7 @@ def merge_facts(sources: Sequence[Fact], content: str) -> Fact:
         valid_at=None if None in starts else primary.valid_at,
         invalid_at=primary.invalid_at,
         claimed_invalid_at=primary.claimed_invalid_at,
-        expires_at=_latest(fact.expires_at for fact in sources),
+        expires_at=_latest(fact.expires_at for fact in dated),
         created_at=now,
         first_created_at=now,
         updated_at=now,

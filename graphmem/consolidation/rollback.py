@@ -17,12 +17,14 @@ from graphmem.domain.consolidation_models import (
     RunTrigger,
 )
 from graphmem.domain.identity import Owner
+from graphmem.domain.rivals import describe_rival, find_rival
 from graphmem.domain.snapshot import ElementImage, ElementKind
 from graphmem.domain.times import MICROSECOND, Clock
 from graphmem.domain.versioning import Ledger
 from graphmem.errors import Conflict, Gone
 from graphmem.store import snapshots
 from graphmem.store.driver import Graph, Transaction
+from graphmem.store.fact_mapping import fact_from_image
 from graphmem.store.fact_write import FactLoader
 from graphmem.store.facts import FactStore
 from graphmem.store.runs import RunStore, RunUpdate
@@ -167,7 +169,11 @@ def _raise_conflicts(conflicts: Iterable[RollbackConflict]) -> None:
 
 
 async def load_plan(transaction: Transaction, owner: Owner, run_id: str) -> RollbackPlan:
-    """Return the plan to roll a run back; raise Conflict when a name to be restored belongs to another entity."""
+    """Return the plan to roll a run back.
+
+    Raises Conflict when a name to be restored belongs to another entity, and when a value to be restored would be valid
+    together with another one of its single-valued predicate.
+    """
     group_id = owner.group_id
     changes = await snapshots.list_changes(transaction, run_id)
     images: dict[ElementKey, ElementImage] = {}
@@ -185,6 +191,7 @@ async def load_plan(transaction: Transaction, owner: Owner, run_id: str) -> Roll
     if hashes := plan.restored_hashes():
         rows = await transaction.run("snapshots.find_active_hash_holders", group_id=group_id, keys=list(hashes))
         plan.add_duplicates(rows)
+    await _refuse_rivals(transaction, owner, plan)
     if entity_ids := plan.removed_entity_ids():
         rows = await transaction.run("snapshots.list_entity_relationships", group_id=group_id, ids=entity_ids)
         for row in rows:
@@ -196,6 +203,20 @@ async def load_plan(transaction: Transaction, owner: Owner, run_id: str) -> Roll
         )
         plan.remove_references(await _fetch_fact_images(transaction, group_id, rows))
     return plan
+
+
+async def _refuse_rivals(transaction: Transaction, owner: Owner, plan: RollbackPlan) -> None:
+    restored = [
+        (fact_from_image(target), fact_from_image(current) if current else None)
+        for current, target in plan.restored_facts()
+    ]
+    values = [(fact, before) for fact, before in restored if fact.single_valued and fact.expired_at is None]
+    pairs = [(fact.subject_id, fact.predicate) for fact, _ in values]
+    found = (await FactLoader(transaction, owner).fetch(pairs=pairs)).values()
+    others = [fact for fact in found if not plan.concerns(fact)]
+    for fact, before in values:
+        if rival := find_rival(fact, others, before):
+            raise Conflict(f"{fact.memory_id} would become {describe_rival(fact, rival)}.")
 
 
 async def _fetch_fact_images(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphmem.domain.consolidation_models import RollbackConflict
+from graphmem.domain.fact import Fact
 from graphmem.domain.snapshot import (
     EXISTENCE_FIELD,
     ElementChange,
@@ -146,6 +147,20 @@ class RollbackPlan:
             self.duplicates[holder["memory_id"]] = restored_id
             detail = f"states the same as {restored_id}, which the rollback restores"
             self._add_conflict(ElementKind.FACT, holder["id"], holder["memory_id"], detail)
+
+    # Single-valued statements
+
+    def restored_facts(self) -> list[tuple[ElementImage | None, ElementImage]]:
+        """Return the current state and the target of every version that the rollback changes or restores."""
+        return [
+            (element.current, element.target)
+            for element in self.changed(ElementKind.FACT)
+            if element.target is not None
+        ]
+
+    def concerns(self, fact: Fact) -> bool:
+        """Return whether the rollback restores, removes or retires a version."""
+        return (ElementKind.FACT, fact.uuid) in self._elements or fact.memory_id in self.duplicates
 
     # Entities used after the run
 

@@ -21,14 +21,14 @@ class PreparedMessage:
 class AppendResult:
     """The result of storing a batch.
 
-    `message_ids` are those of the whole batch, `new_ids` those that were stored now, `unextracted_ids` those that no
-    job has read or will read, and `pending_jobs` the jobs that will read the others.
+    `message_ids` are those of the whole batch, `new_ids` those that were stored now. `job_id` is the job that the
+    messages were assigned to which no other job has read or will read; `pending_jobs` will read the others.
     """
 
     session_id: str
     message_ids: list[str]
     new_ids: list[str]
-    unextracted_ids: list[str]
+    job_id: str | None
     pending_jobs: list[str]
 
 

@@ -86,8 +86,13 @@ class Fact:
 
     @property
     def effective_start(self) -> datetime:
-        """The start by which single-valued facts are ordered; an unknown one is the time of the first version."""
-        return self.valid_at or self.first_created_at
+        """The start by which single-valued facts are ordered.
+
+        An unknown start is the time of the first version, or that of the earliest when the fact had ended by then.
+        """
+        if self.valid_at:
+            return self.valid_at
+        return self.first_created_at if self.valid_to > self.first_created_at else MIN_TIME
 
     @property
     def is_never_valid(self) -> bool:
@@ -102,6 +107,10 @@ class Fact:
     def is_valid_at(self, instant: datetime) -> bool:
         """Return whether the fact is valid at `instant`."""
         return interval_contains(self.valid_from, self.valid_to, instant)
+
+    def overlaps(self, other: Fact) -> bool:
+        """Return whether both facts are valid at some time."""
+        return max(self.valid_from, other.valid_from) < min(self.valid_to, other.valid_to)
 
     def with_active_hash(self, now: datetime) -> Fact:
         """Return the fact with `active_hash` set if it is current at `now`, and cleared otherwise."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from dataclasses import dataclass
 
 from graphmem.domain.identity import Owner
+
+_DERIVED_IDS = uuid.UUID("5b0f4d0e-9a55-4d7c-8b0a-0d9a6a8a3f3e")
+"""Namespace of the ids that are derived from idempotent requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,11 @@ class IdempotentRequest:
     key: str
     fingerprint: str
     contains_user_text: bool = True
+
+    def derive_id(self, name: str) -> str:
+        """Return the id of something that the request creates; every repetition of the request gets the same one."""
+        parts = [self.owner.group_id, self.route, self.key, self.fingerprint, name]
+        return str(uuid.uuid5(_DERIVED_IDS, json.dumps(parts)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+from graphmem.domain.text import check_normalised_length
 from graphmem.errors import InvalidInput
 
 DEFAULT_TENANT = "default"
@@ -39,6 +40,10 @@ class Owner:
             self.user_id.encode()
         except UnicodeEncodeError as error:
             raise InvalidInput("A user id must be text that UTF-8 can encode.") from error
+        try:  # it is also the name of the entity that stands for the user
+            check_normalised_length(self.user_id, MAX_USER_ID_LENGTH)
+        except ValueError as error:
+            raise InvalidInput(f"A user id {error}.") from None
 
     @classmethod
     def from_group_id(cls, group_id: str) -> Owner:

@@ -35,8 +35,8 @@ def parse_json(text: str) -> Any:
     return value
 
 
-def check_json_value(value: object) -> None:
-    """Raise UnstorableValue unless a value consists of JSON types and can be stored."""
+def check_json_value(value: object, max_depth: int = MAX_JSON_DEPTH) -> None:
+    """Raise UnstorableValue unless a value consists of JSON types in at most `max_depth` levels and can be stored."""
     pending: list[tuple[JsonPath, object]] = [((), value)]
     while pending:
         path, current = pending.pop()
@@ -50,8 +50,8 @@ def check_json_value(value: object) -> None:
             if problem := _describe_problem(current):
                 raise UnstorableValue(path, problem)
             continue
-        if len(path) >= MAX_JSON_DEPTH:
-            raise UnstorableValue(path, f"is nested deeper than {MAX_JSON_DEPTH} levels")
+        if len(path) >= max_depth:
+            raise UnstorableValue(path, f"is nested deeper than {max_depth} levels")
         for key, item in items:
             if type(item) is float and math.isfinite(item):  # most items: vectors are long
                 continue

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import base64
-import json
 from datetime import datetime
 from enum import StrEnum
-from typing import Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from graphmem.domain.filters import MemoryFilters, SharedFilters, TagFilter
 from graphmem.domain.memory import MemoryTypeInput
 from graphmem.domain.tags import Tag
-from graphmem.domain.text import NonBlankText
+from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.times import Instant
 from graphmem.domain.types import Id
 from graphmem.errors import InvalidInput
 
 T = TypeVar("T")
-
-_INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
-_FOREIGN_CURSOR = "The cursor does not belong to this list: send `next_cursor` of a page with the same sort."
+P = TypeVar("P")
 
 
 class SortOrder(StrEnum):
@@ -76,38 +73,28 @@ class Page(BaseModel, Generic[T]):
     next_cursor: str | None = None
 
 
-def encode_time_cursor(time: datetime, item_id: str) -> str:
-    """Return the cursor of a list that is sorted by time, then by id."""
-    return encode_cursor(time.isoformat(), item_id)
+class Cursor(Generic[P]):
+    """The cursors of one list: positions of the type `P`, at which a page ended, as opaque text."""
+
+    def __init__(self, position_type: Any) -> None:
+        self._position: TypeAdapter[P] = TypeAdapter(position_type, config=ConfigDict(strict=True))
+
+    def encode(self, position: P) -> str:
+        """Return the cursor of a position."""
+        return base64.urlsafe_b64encode(self._position.dump_json(position)).decode().rstrip("=")
+
+    def decode(self, cursor: str) -> P:
+        """Return the position that a cursor holds; raise InvalidInput when it is not a cursor of this list."""
+        try:
+            return self._position.validate_json(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
+        except ValueError:  # not base64, not JSON or not a position
+            raise InvalidInput(
+                "The cursor does not belong to this list: send `next_cursor` of a page with the same sort."
+            ) from None
 
 
-def decode_time_cursor(cursor: str) -> tuple[datetime, str]:
-    """Return the time and id that a cursor holds; raise InvalidInput when it is not a cursor of such a list."""
-    time, item_id = map(str, decode_cursor(cursor, (str, str)))
-    try:
-        return _INSTANT.validate_python(time), item_id
-    except ValidationError:
-        raise InvalidInput(_FOREIGN_CURSOR) from None
+StoredInteger = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+"""An integer that Neo4j can store."""
 
-
-def encode_cursor(*position: object) -> str:
-    """Return a cursor for the position at which a page ended."""
-    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
-
-
-def decode_cursor(cursor: str, element_types: tuple[type | tuple[type, ...], ...]) -> list[object]:
-    """Return the position that a cursor holds; raise InvalidInput when it is not a cursor of this list."""
-    try:
-        position = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
-    except (ValueError, UnicodeError, RecursionError):
-        position = None
-    if (
-        not isinstance(position, list)
-        or len(position) != len(element_types)
-        or not all(
-            isinstance(element, element_type) and not isinstance(element, bool)
-            for element, element_type in zip(position, element_types, strict=True)
-        )
-    ):
-        raise InvalidInput(_FOREIGN_CURSOR)
-    return position
+TIME_CURSOR: Cursor[tuple[datetime, str]] = Cursor(tuple[Instant, StorableText])
+"""Cursors of lists that are sorted by time, then by id."""

@@ -32,3 +32,13 @@ StorableText = Annotated[str, AfterValidator(check_storable)]
 
 NonBlankText = Annotated[StorableText, AfterValidator(_strip_non_blank)]
 """Text with at least one visible character, stripped."""
+
+
+def check_normalised_length(text: str, limit: int) -> str:
+    """Return `text` unchanged; raise ValueError when its normalised form, which indexes hold, is over `limit`.
+
+    One character may become up to 18 when it is normalised.
+    """
+    if not text.isascii() and len(normalise(text)) > limit:
+        raise ValueError(f"must have at most {limit} characters when it is normalised (NFKC)")
+    return text

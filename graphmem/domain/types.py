@@ -7,10 +7,13 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from graphmem.domain.text import NonBlankText, StorableText
-from graphmem.text.storable import check_storable
+from graphmem.domain.json_values import check_json_value
+from graphmem.domain.text import NonBlankText, StorableText, check_normalised_length
 
 Item = TypeVar("Item", bound=Hashable)
+
+MAX_NAME_LENGTH = 300
+"""Longest name of an entity, in characters, as it is given and as it is normalised."""
 
 MAX_METADATA_DEPTH = 8
 """Deepest nesting of objects and lists in metadata, in levels."""
@@ -26,28 +29,19 @@ def _normalise_domain(value: str) -> str:
 
 
 def _check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Raise ValueError for metadata that is nested too deeply or holds text that cannot be stored."""
-    level: list[Any] = [metadata]
-    for _ in range(MAX_METADATA_DEPTH):
-        deeper: list[Any] = []
-        for value in level:
-            if isinstance(value, dict):
-                deeper.extend(value.values())
-                deeper.extend(value.keys())
-            elif isinstance(value, list):
-                deeper.extend(value)
-            elif isinstance(value, str):
-                check_storable(value)
-        level = deeper
-    if any(isinstance(value, dict | list) for value in level):
-        raise ValueError(f"is nested deeper than {MAX_METADATA_DEPTH} levels")
+    """Raise ValueError for metadata that is nested too deeply or holds a value that JSON cannot store."""
+    check_json_value(metadata, MAX_METADATA_DEPTH)
     return metadata
+
+
+def _check_name_length(name: str) -> str:
+    return check_normalised_length(name, MAX_NAME_LENGTH)
 
 
 Id = Annotated[StorableText, Field(min_length=1, max_length=255)]
 """An id that a caller gives."""
 
-EntityName = Annotated[NonBlankText, Field(max_length=300)]
+EntityName = Annotated[NonBlankText, Field(max_length=MAX_NAME_LENGTH), AfterValidator(_check_name_length)]
 """The name or an alias of an entity."""
 
 Domain = Annotated[NonBlankText, Field(max_length=100), AfterValidator(_normalise_domain)]

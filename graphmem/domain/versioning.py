@@ -16,7 +16,8 @@ from graphmem.domain.decay import MAX_CONFIDENCE, apply_reinforcement
 from graphmem.domain.fact import Fact, FactAmendments, FactAnnotations
 from graphmem.domain.memory import MemoryStatus, SaveAction
 from graphmem.domain.provenance import ImportProvenance
-from graphmem.domain.times import MICROSECOND
+from graphmem.domain.rivals import refuse_rivals
+from graphmem.domain.times import MICROSECOND, MIN_TIME
 from graphmem.domain.types import deduplicate
 from graphmem.domain.version_log import VersionLog, ensure_mutable
 from graphmem.errors import Conflict, InvalidInput, VersionConflict
@@ -62,7 +63,7 @@ class Ledger(VersionLog):
     def _insert(self, draft: Fact, targets: list[Fact], now: datetime, reason: str) -> SaveOutcome:
         # The targets are ended in any case, so they neither follow the draft nor precede it.
         competing = [fact for fact in self._find_competing_facts(draft, now) if fact not in targets]
-        if draft.valid_at is None and (targets or competing):
+        if draft.valid_at is None and (targets or (competing and draft.valid_to > now)):
             draft = replace(draft, valid_at=now)
         draft, successor = self._close_before_successor(draft, competing)
         predecessors = [fact for fact in competing if _is_ended_by_start(fact, draft.valid_from)]
@@ -120,16 +121,16 @@ class Ledger(VersionLog):
     def _find_competing_facts(self, draft: Fact, now: datetime) -> list[Fact]:
         """Return the facts that must not be valid together with `draft`.
 
-        These state the same or, when it is single-valued, have the same subject and predicate. A draft that ended
-        before `now` and has no known start competes with none.
+        These state the same or, when it is single-valued, have the same subject and predicate. Two facts that have
+        ended and whose starts are unknown do not compete: which one came first is unknown as well.
         """
-        if draft.valid_at is None and draft.valid_to <= now:
-            return []
+        is_past = draft.valid_at is None and draft.valid_to <= now
         return [
             fact
             for fact in self._latest.values()
             if fact.memory_id != draft.memory_id
             and not fact.is_never_valid
+            and not (is_past and fact.effective_start == MIN_TIME)
             and (
                 fact.dedup_key == draft.dedup_key
                 or (draft.single_valued and _has_same_subject_and_predicate(fact, draft))
@@ -195,10 +196,10 @@ class Ledger(VersionLog):
     # Changing, ending, undoing
 
     def amend(self, memory_id: str, changes: FactAmendments, *, if_version: int | None = None) -> Fact:
-        """Create a version with `changes`.
+        """Create a version with `changes`; a superseded memory that gets another end is no longer superseded.
 
-        Raises VersionConflict when `if_version` is not the latest version, and InvalidInput when the memory would end
-        before it starts.
+        Raises VersionConflict when `if_version` is not the latest version, InvalidInput when the memory would end
+        before it starts, and Conflict when it would be valid together with another value of a single-valued predicate.
         """
         fact = self._get_mutable(memory_id)
         if if_version is not None and fact.version != if_version:
@@ -210,7 +211,10 @@ class Ledger(VersionLog):
             amended = replace(amended, claimed_invalid_at=amended.invalid_at)
         if amended.valid_at and amended.invalid_at and amended.invalid_at < amended.valid_at:
             raise InvalidInput("invalid_at is before valid_at.")
-        self._next_time()
+        now = self._next_time()
+        if "invalid_at" in changes and not fact.retired and amended.valid_to > now:
+            amended = replace(amended, status=MemoryStatus.ACTIVE, superseded_by=None)
+        refuse_rivals(amended, self._latest.values(), fact)
         return self._add_next_version(fact, amended, "amended", None, needs_new_vector=amended.content != fact.content)
 
     def annotate(self, memory_id: str, **annotations: Unpack[FactAnnotations]) -> Fact:
@@ -247,8 +251,8 @@ class Ledger(VersionLog):
     def revert(self, memory_id: str) -> Fact:
         """Undo one supersession: restore the memory and retire its replacement.
 
-        Raises Conflict when the memory is not superseded, when a consolidation run merged it, and when its replacement
-        was replaced itself.
+        Raises Conflict when the memory is not superseded, when a consolidation run merged it, when its replacement was
+        replaced itself, and when another value of a single-valued predicate that started earlier has not ended.
         """
         fact = self._get_latest(memory_id)
         if fact.status is not MemoryStatus.SUPERSEDED:
@@ -270,6 +274,7 @@ class Ledger(VersionLog):
             superseded_by=None,
         )
         reopened, _ = self._close_before_successor(reopened, self._find_competing_facts(reopened, self._now))
+        refuse_rivals(reopened, self._latest.values(), fact)
         return self._add_next_version(fact, reopened, "reverted", fact.superseded_by)
 
     # Parts

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 from graphmem.domain.conversation import PendingMessages, PreparedMessage
+from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import (
     Message,
+    MessageIn,
     MessagesAccepted,
     MessagesIn,
     Session,
@@ -20,7 +22,7 @@ from graphmem.domain.session import (
 )
 from graphmem.domain.stored_values import stored_values, text_length
 from graphmem.embedding import Embedder
-from graphmem.errors import InvalidInput, NotFound, Unavailable
+from graphmem.errors import InvalidInput, Unavailable
 from graphmem.ingestion.job_kinds import (
     CLOSING_JOB,
     EXTRACTION_JOB,
@@ -69,8 +71,13 @@ class Inbox:
         self._summaries = summaries
         self._without_job: set[tuple[str, str]] = set()
 
-    async def add(self, owner: Owner, batch: MessagesIn, *, extract: bool) -> MessagesAccepted:
-        """Store new messages and queue one extraction of all unread ones; the same batch again changes nothing."""
+    async def add(
+        self, owner: Owner, batch: MessagesIn, *, extract: bool, request: IdempotentRequest | None = None
+    ) -> MessagesAccepted:
+        """Store new messages and queue one extraction of all unread ones.
+
+        The same batch again changes nothing when its messages have ids, or when it comes with the same `request`.
+        """
         redact = make_redactor(self._policy.allowed_classes(owner.tenant))
         redacted = await read_text(
             sum(len(message.content) for message in batch.messages),
@@ -81,33 +88,35 @@ class Inbox:
         )
         messages = [
             PreparedMessage(message, vector, text if text != message.content else None)
-            for message, vector, text in zip(batch.messages, vectors, redacted, strict=True)
+            for message, vector, text in zip(_with_ids(batch.messages, request), vectors, redacted, strict=True)
         ]
         # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
         job_id = str(uuid.uuid4()) if extract else None
         with MESSAGE_STORAGE_TIME.time():
             stored = await self._episodes.append_messages(
-                owner, batch.session_id, messages, job_id=job_id, timezone=batch.timezone
+                owner, batch.session_id, messages, job_id=job_id, timezone=batch.timezone, request=request
             )
         if stored.new_ids and self._queue_observation:
             # Before extraction, so that mentions are known while a slow model is still working.
             await self._queue_observation(owner, stored.new_ids)
         for pending_job in stored.pending_jobs:
             await self._ensure_enqueued(owner, pending_job)
-        if job_id and stored.unextracted_ids:
-            await self._enqueue_extraction(
-                owner, await self._episodes.load_messages(owner, stored.unextracted_ids), job_id
-            )
-        else:
-            job_id = stored.pending_jobs[-1] if extract and stored.pending_jobs else None
+        if stored.job_id:
+            await self._enqueue_pending(owner, stored.job_id)
         if self._summaries and stored.new_ids:
             await self._enqueue_summary_when_long(owner, stored.session_id)
+        last_pending_job = stored.pending_jobs[-1] if extract and stored.pending_jobs else None
         return MessagesAccepted(
-            job_id=job_id, session_id=stored.session_id, message_ids=stored.message_ids, new_ids=stored.new_ids
+            job_id=stored.job_id or last_pending_job,
+            session_id=stored.session_id,
+            message_ids=stored.message_ids,
+            new_ids=stored.new_ids,
         )
 
-    async def open_session(self, owner: Owner, session: SessionIn) -> Session:
-        """Create a session before its first message.
+    async def open_session(
+        self, owner: Owner, session: SessionIn, *, request: IdempotentRequest | None = None
+    ) -> Session:
+        """Create a session before its first message; a repetition with the same `request` returns the same one.
 
         Raises InvalidInput for a secret that the tenant may not store, Conflict when the session's id is taken.
         """
@@ -116,7 +125,7 @@ class Inbox:
         )
         if classes:
             raise InvalidInput(f"The session holds a secret ({', '.join(classes)}), which is not stored: leave it out.")
-        return await self._episodes.open_session(owner, session)
+        return await self._episodes.open_session(owner, session, request=request)
 
     async def extract_unread(self, owner: Owner, session_id: str) -> str | None:
         """Queue the extraction of the unread messages of a session; return the job's id, or None without any."""
@@ -220,13 +229,25 @@ class Inbox:
 
     async def _ensure_enqueued(self, owner: Owner, job_id: str) -> None:
         if await self._jobs.find(job_id) is None:
-            await self._enqueue_extraction(owner, await self._episodes.list_pending_of_job(owner, job_id), job_id)
+            await self._enqueue_pending(owner, job_id)
+
+    async def _enqueue_pending(self, owner: Owner, job_id: str) -> None:
+        """Queue the extraction of the messages that a job has not read yet, if there are any."""
+        if messages := await self._episodes.list_pending_of_job(owner, job_id):
+            await self._enqueue_extraction(owner, messages, job_id)
 
     async def _enqueue_extraction(self, owner: Owner, messages: Sequence[Message], job_id: str) -> str:
-        if not messages:
-            raise NotFound("The messages were erased while they were being stored.")
         payload = _extraction_payload(owner, messages[0].session_id, messages)
         return await self._jobs.enqueue(EXTRACTION_JOB, payload, job_id)
+
+
+def _with_ids(messages: Sequence[MessageIn], request: IdempotentRequest | None) -> Iterator[MessageIn]:
+    """Yield the messages of a request; those without an id get the one that every repetition of the request gives."""
+    for index, message in enumerate(messages):
+        if request is None or message.id is not None:
+            yield message
+        else:
+            yield message.model_copy(update={"id": request.derive_id(f"message {index}")})
 
 
 def _extraction_payload(owner: Owner, session_id: str, messages: Sequence[Message]) -> ExtractionPayload:

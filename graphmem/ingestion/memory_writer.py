@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from graphmem.domain.fact import FactAmendments, amendments_from_patch
+from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MIN_CONFIDENCE, MemoryIn, MemoryPatch, SaveAction, SaveResult
 from graphmem.domain.new_memory import NewMemory
@@ -42,12 +43,14 @@ class MemoryWriter:
         actor: str | None,
         kind: str,
         provenance: Sequence[ImportProvenance] | None = None,
+        request: IdempotentRequest | None = None,
         creates_user: bool = True,
     ) -> list[SaveResult]:
         """Save the statements that the policy allows, all or none; the results are in the order of `memories`.
 
-        `kind` is the kind of their source, `provenance` their history in the memory they were imported from. Raises
-        UserBeingForgotten, and NotFound for a user that does not exist unless `creates_user`.
+        `kind` is the kind of their source, `provenance` their history in the memory they were imported from. With
+        `request`, they are saved once for it. Raises UserBeingForgotten, and NotFound for a user that does not exist
+        unless `creates_user`.
         """
         reasons = await read_text(
             sum(map(text_length, memories)),
@@ -61,7 +64,9 @@ class MemoryWriter:
                 for statement, index in zip(statements, allowed, strict=True)
             ]
         saved = iter(
-            await self._facts.save(owner, statements, names, actor, creates_user=creates_user) if statements else []
+            await self._facts.save(owner, statements, names, actor, request, creates_user=creates_user)
+            if statements
+            else []
         )
         return [
             next(saved) if reason is None else SaveResult(action=SaveAction.SKIP, memory=None, reason=reason)

@@ -12,8 +12,8 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome
 from graphmem.jobs.steps import Steps
 
-SYSTEM_PARTITION = "system:"
-"""Prefix of the partitions of jobs that belong to no user, such as those of schedules."""
+SYSTEM_PARTITION = "_system:"
+"""Prefix of the partitions of jobs that belong to no user, such as those of schedules; no tenant's name starts so."""
 
 
 class JobPayload(BaseModel):

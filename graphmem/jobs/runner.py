@@ -145,7 +145,6 @@ class JobRunner:
     async def get_for_tenant(self, tenant: str, job_id: str) -> Job:
         """Return a job of a tenant; raise NotFound for any other, and for jobs of the system."""
         job = await self.get(job_id)
-        # The partition of a system job, such as `maintenance:acme`, may look like that of a user; it names none.
         if job.partition != Owner(tenant, job.user_id or "").group_id:
             raise NotFound("There is no such job.")
         return job
@@ -229,7 +228,7 @@ class JobRunner:
     async def schedule(self, name: str, cron: str, timezone: str, kind: JobKind[S], payload: S) -> None:
         """Queue a job at every tick of `cron` in the IANA zone, once however many workers there are.
 
-        A schedule outlives the process and replaces the one of its name. Its jobs go to the partition `system:<name>`
+        A schedule outlives the process and replaces the one of its name. Its jobs go to the partition `_system:<name>`
         with the time of the tick in `scheduled_at`. Ticks that pass while no worker runs are dropped. Raises
         InvalidInput for a cron or zone that cannot be read.
         """

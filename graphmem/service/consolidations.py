@@ -31,7 +31,7 @@ from graphmem.domain.consolidation_models import (
 )
 from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.job import JobStatus
-from graphmem.domain.listing import Page, decode_time_cursor, encode_time_cursor
+from graphmem.domain.listing import TIME_CURSOR, Page
 from graphmem.domain.requests import RunListQuery
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput, JobStoreUnavailable, NotFound, UserBeingForgotten
@@ -110,9 +110,9 @@ class ConsolidationService:
     async def page(self, tenant: str, query: RunListQuery) -> Page[ConsolidationRun]:
         """Return a page of runs without their proposals and changes, newest first."""
         owner = make_owner(tenant, query.user_id) if query.user_id is not None else None
-        after = decode_time_cursor(query.cursor) if query.cursor else None
+        after = TIME_CURSOR.decode(query.cursor) if query.cursor else None
         runs = await self._runs.list_page(tenant, owner, after, query.limit)
-        next_cursor = encode_time_cursor(runs[-1].created_at, runs[-1].id) if len(runs) == query.limit else None
+        next_cursor = TIME_CURSOR.encode((runs[-1].created_at, runs[-1].id)) if len(runs) == query.limit else None
         return Page(items=runs, next_cursor=next_cursor)
 
     async def get(self, tenant: str, run_id: str) -> ConsolidationRun:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from graphmem.domain.entity import Entity
 from graphmem.domain.filters import FactFilters, known_at_or_now
 from graphmem.domain.identity import Owner
-from graphmem.domain.listing import Page, decode_cursor, encode_cursor
+from graphmem.domain.listing import Cursor, Page
 from graphmem.domain.memory import Memory
 from graphmem.domain.requests import EntityGraphQuery, EntityListQuery, EntityMemoriesQuery
 from graphmem.domain.search_models import EntityGraph
+from graphmem.domain.text import StorableText
 from graphmem.domain.times import Clock
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
@@ -16,6 +17,8 @@ from graphmem.store.search import SearchStore
 
 MAX_EDGES = 500
 """Most memories in a graph."""
+
+_CURSOR: Cursor[tuple[str, str]] = Cursor(tuple[StorableText, StorableText])
 
 
 class EntityService:
@@ -29,12 +32,11 @@ class EntityService:
 
     async def page(self, owner: Owner, query: EntityListQuery) -> Page[Entity]:
         """Return one page of entities by name."""
-        position = decode_cursor(query.cursor, (str, str)) if query.cursor else None
-        after = (str(position[0]), str(position[1])) if position else None
+        after = _CURSOR.decode(query.cursor) if query.cursor else None
         items, following = await self._entities.list_page(
             owner, text=query.query, type=query.type, after=after, limit=query.limit
         )
-        return Page(items=items, next_cursor=encode_cursor(*following) if following else None)
+        return Page(items=items, next_cursor=_CURSOR.encode(following) if following else None)
 
     async def get(self, owner: Owner, entity_id: str) -> Entity:
         """Return one entity; raise NotFound for one that is not this user's."""

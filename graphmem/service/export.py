@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 
 from graphmem.domain.export.document import EmbeddingInfo, UserExport
 from graphmem.domain.export.entries import ExportedLink
@@ -11,6 +12,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.domain.requests import ExportFormat
 from graphmem.embedding import Embedder
+from graphmem.service.read_ahead import read_ahead
 from graphmem.store.export import ExportStore
 
 CHUNK_CHARS = 64 * 1024
@@ -27,10 +29,16 @@ class ExportService:
     async def stream(
         self, owner: Owner, format: ExportFormat = "json", *, progress: ProgressCallback = ignore_progress
     ) -> AsyncIterator[bytes]:
-        """Yield everything of a user, history and vectors included, while it is read.
+        """Yield everything of a user as it is at one moment, history and vectors included, while it is read.
 
+        The user's writes wait until all of it has been read, which takes as long for a slow caller as for a fast one.
         Links do not count as progress: their number is not known before the end.
         """
+        async with aclosing(read_ahead(self._read(owner, format, progress))) as parts:
+            async for part in parts:
+                yield part
+
+    async def _read(self, owner: Owner, format: ExportFormat, progress: ProgressCallback) -> AsyncGenerator[bytes]:
         embedding = EmbeddingInfo(model=self._embedder.model, dimension=self._embedder.dimension)
         async with self._store.open(owner) as stored:
             counter = ProgressCounter(progress, await stored.count_entries())

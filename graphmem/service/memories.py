@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
+from pydantic import FiniteFloat
+
+from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters, Page, decode_cursor, encode_cursor
+from graphmem.domain.listing import Cursor, ListFilters, Page, SortOrder, StoredInteger
 from graphmem.domain.memory import Memory, MemoryIn, MemoryPatch, MemoryVersion, SaveResult
+from graphmem.domain.text import StorableText
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput, MemoryDeleted
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore, PagePosition
 
+_CURSOR: Cursor[tuple[SortOrder, int | float, str]] = Cursor(
+    tuple[SortOrder, StoredInteger | FiniteFloat, StorableText]
+)
+
 
 class MemoryService:
-    """Operations on the memories of one user."""
+    """Operations on the memories of one user.
+
+    A write with an idempotent `request` happens once: a repetition changes nothing and returns the same.
+    """
 
     def __init__(
         self,
@@ -33,14 +43,20 @@ class MemoryService:
         self._max_batch_size = max_batch_size
 
     async def save(
-        self, owner: Owner, memories: Sequence[MemoryIn], *, actor: str | None = None, kind: str = "api"
+        self,
+        owner: Owner,
+        memories: Sequence[MemoryIn],
+        *,
+        actor: str | None = None,
+        kind: str = "api",
+        request: IdempotentRequest | None = None,
     ) -> list[SaveResult]:
         """Save statements: all of them or none. Raises InvalidInput for an empty list and for one that is too long."""
         if not memories:
             raise InvalidInput("The list of memories is empty.")
         if len(memories) > self._max_batch_size:
             raise InvalidInput(f"A save takes up to {self._max_batch_size} memories: send them in several saves.")
-        return await self._memory_writer.save(owner, memories, actor=actor, kind=kind)
+        return await self._memory_writer.save(owner, memories, actor=actor, kind=kind, request=request)
 
     async def get(self, owner: Owner, memory_id: str) -> Memory:
         """Return the latest version of a memory, deleted or not; raise NotFound for an unknown or erased one."""
@@ -58,7 +74,7 @@ class MemoryService:
             after=_parse_cursor(filters),
             limit=filters.limit,
         )
-        return Page(items=memories, next_cursor=encode_cursor(filters.sort.value, *position) if position else None)
+        return Page(items=memories, next_cursor=_CURSOR.encode((filters.sort, *position)) if position else None)
 
     async def patch(
         self,
@@ -68,6 +84,7 @@ class MemoryService:
         *,
         if_version: int | None = None,
         actor: str | None = None,
+        request: IdempotentRequest | None = None,
     ) -> Memory:
         """Create a version with the fields given; raise VersionConflict when `if_version` is not the latest."""
         changes, vector = await self._memory_writer.prepare_patch(owner, patch)
@@ -77,6 +94,7 @@ class MemoryService:
             lambda ledger: ledger.amend(memory_id, changes, if_version=if_version),
             actor=actor,
             vector=vector,
+            request=request,
         )
 
     async def delete(self, owner: Owner, memory_id: str, *, actor: str | None = None) -> Memory:
@@ -92,17 +110,19 @@ class MemoryService:
         """Return every version of a memory, oldest first; raise NotFound for an unknown one."""
         return await self._facts.get_history(owner, memory_id)
 
-    async def revert(self, owner: Owner, memory_id: str, *, actor: str | None = None) -> Memory:
+    async def revert(
+        self, owner: Owner, memory_id: str, *, actor: str | None = None, request: IdempotentRequest | None = None
+    ) -> Memory:
         """Undo one supersession: restore the memory and retire its replacement; raise Conflict where it cannot."""
         return await self._facts.update_memory(
-            owner, memory_id, lambda ledger: ledger.revert(memory_id), actor=actor, related=True
+            owner, memory_id, lambda ledger: ledger.revert(memory_id), actor=actor, request=request
         )
 
 
 def _parse_cursor(filters: ListFilters) -> PagePosition | None:
     if not filters.cursor:
         return None
-    sort, key, memory_id = decode_cursor(filters.cursor, (str, (int, float), str))
-    if sort != filters.sort.value:
+    sort, key, memory_id = _CURSOR.decode(filters.cursor)
+    if sort is not filters.sort:
         raise InvalidInput("The cursor belongs to another sort order.")
-    return cast(PagePosition, (key, memory_id))
+    return key, memory_id

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.job import Job
-from graphmem.domain.listing import Page, decode_cursor, decode_time_cursor, encode_cursor, encode_time_cursor
+from graphmem.domain.listing import TIME_CURSOR, Cursor, Page, StoredInteger
 from graphmem.domain.requests import PageQuery, SessionListQuery
 from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, MessagesIn, Session, SessionIn
 from graphmem.ingestion.inbox import Inbox
@@ -15,6 +16,9 @@ from graphmem.store.episodes import EpisodeStore
 
 WAIT_SECONDS = 300.0
 """Seconds that a call with `wait` waits for a job; after them it returns the job as it is."""
+
+
+_MESSAGE_CURSOR: Cursor[tuple[int]] = Cursor(tuple[StoredInteger])
 
 
 class MessageService:
@@ -35,38 +39,48 @@ class MessageService:
         self._jobs = jobs
         self._extraction = extraction
 
-    async def add(self, owner: Owner, batch: MessagesIn) -> MessagesAccepted | Job:
-        """Store messages and queue their extraction; with `wait`, return its job once it is final."""
-        accepted = await self._inbox.add(owner, batch, extract=batch.extract and self._extraction == "auto")
+    async def add(
+        self, owner: Owner, batch: MessagesIn, *, request: IdempotentRequest | None = None
+    ) -> MessagesAccepted | Job:
+        """Store messages and queue their extraction; with `wait`, return its job once it is final.
+
+        A repetition with the same `request` stores nothing and returns the same.
+        """
+        extract = batch.extract and self._extraction == "auto"
+        accepted = await self._inbox.add(owner, batch, extract=extract, request=request)
         if batch.wait and accepted.job_id:
             return await self._jobs.wait(accepted.job_id, WAIT_SECONDS)
         return accepted
 
     async def list_sessions(self, owner: Owner, query: SessionListQuery) -> Page[Session]:
         """List sessions, the most recently updated first."""
-        after = decode_time_cursor(query.cursor) if query.cursor else None
+        after = TIME_CURSOR.decode(query.cursor) if query.cursor else None
         sessions = await self._episodes.list_sessions(owner, active=query.active, after=after, limit=query.limit)
         if len(sessions) < query.limit:
             return Page(items=sessions)
-        return Page(items=sessions, next_cursor=encode_time_cursor(sessions[-1].updated_at, sessions[-1].session_id))
+        return Page(items=sessions, next_cursor=TIME_CURSOR.encode((sessions[-1].updated_at, sessions[-1].session_id)))
 
     async def get_session(self, owner: Owner, session_id: str) -> Session:
         """Return one session."""
         return await self._episodes.get_session(owner, session_id)
 
-    async def open_session(self, owner: Owner, session_in: SessionIn) -> Session:
-        """Create a session before its first message; raise Conflict when its id is taken, InvalidInput for a secret."""
-        return await self._inbox.open_session(owner, session_in)
+    async def open_session(
+        self, owner: Owner, session_in: SessionIn, *, request: IdempotentRequest | None = None
+    ) -> Session:
+        """Create a session before its first message; a repetition with the same `request` returns the same one.
+
+        Raises Conflict when its id is taken, InvalidInput for a secret.
+        """
+        return await self._inbox.open_session(owner, session_in, request=request)
 
     async def list_messages(self, owner: Owner, session_id: str, query: PageQuery) -> Page[Message]:
         """List the messages of a session, oldest first."""
         await self._episodes.get_session(owner, session_id)
-        after = decode_cursor(query.cursor, (int,))[0] if query.cursor else 0
-        assert isinstance(after, int)
+        after = _MESSAGE_CURSOR.decode(query.cursor)[0] if query.cursor else 0
         messages = await self._episodes.list_session_messages(owner, session_id, after=after, limit=query.limit)
         if len(messages) < query.limit:
             return Page(items=messages)
-        return Page(items=messages, next_cursor=encode_cursor(messages[-1].position))
+        return Page(items=messages, next_cursor=_MESSAGE_CURSOR.encode((messages[-1].position,)))
 
     async def close(self, owner: Owner, session_id: str) -> Session:
         """Close a session, and queue the extraction of its unread messages, its promotions and its summary."""

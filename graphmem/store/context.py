@@ -239,7 +239,7 @@ class ContextStore:
 
     async def delete_expired_items(self, owner: Owner) -> int:
         """Delete expired context items; return how many."""
-        rows = await self._graph.execute("context.delete_expired_items", group_id=owner.group_id, now=self._clock())
+        rows = await self._write_rows(owner, "context.delete_expired_items", now=self._clock())
         return int(rows[0]["deleted"])
 
     async def upsert_patterns(self, owner: Owner, patterns: Sequence[DetectedPattern]) -> None:
@@ -253,14 +253,14 @@ class ContextStore:
 
     async def delete_goal_patterns(self, owner: Owner, keys: Sequence[str]) -> None:
         """Delete the goal patterns of some keys, active or not."""
-        await self._graph.execute("context.delete_goal_patterns", group_id=owner.group_id, keys=list(keys))
+        await self._write_rows(owner, "context.delete_goal_patterns", keys=list(keys))
 
-    async def _write_rows(self, owner: Owner, query: str, **parameters: object) -> None:
-        async def work(transaction: Transaction) -> None:
+    async def _write_rows(self, owner: Owner, query: str, **parameters: object) -> list[Row]:
+        async def work(transaction: Transaction) -> list[Row]:
             await self._lock_user(transaction, owner)
-            await transaction.run(query, group_id=owner.group_id, **parameters)
+            return await transaction.run(query, group_id=owner.group_id, **parameters)
 
-        await self._graph.write(work)
+        return await self._graph.write(work)
 
     async def _lock_user(self, transaction: Transaction, owner: Owner) -> datetime:
         return await lock_user(transaction, owner, self._clock())

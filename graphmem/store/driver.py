@@ -207,17 +207,18 @@ class Graph:
             return await session.execute_write(_as_unit_of_work(work))
 
     @asynccontextmanager
-    async def read_transaction(self) -> AsyncIterator[StreamTransaction]:
-        """Open a read transaction for results that are streamed; it is not retried."""
+    async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's
+        """Open a write transaction that is rolled back at its end, to read while a lock is held; it is not retried.
+
+        The server ends it after `timeout` seconds, so that its locks do not outlive a process that hangs.
+        """
         hidden = await self._find_hidden()
-        async with (
-            translate_driver_errors(),
-            self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
-        ):
+        async with translate_driver_errors(), self._driver.session(database=self._database) as session:
             async with self._availability.watch():
-                inner = await session.begin_transaction()
+                inner = await session.begin_transaction(timeout=timeout)
             async with inner:
                 yield StreamTransaction(inner, self._availability, hidden)
+                await inner.rollback()
 
     async def fetch(self, name: str, **parameters: Any) -> list[Row]:
         """Run one read query and return its rows."""

@@ -8,7 +8,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from graphmem.domain.conversation import AppendResult, ConversationContext, PendingMessages, PreparedMessage
+from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.session import Message, Session, SessionIn, SessionKind
 from graphmem.domain.times import Clock
@@ -21,7 +24,11 @@ from graphmem.store.episode_mapping import (
     new_session_properties,
     session_from_node,
 )
+from graphmem.store.idempotency import write_once
 from graphmem.store.user_lock import lock_or_create_user, lock_user
+
+_APPEND_RESULT = TypeAdapter(AppendResult)
+_SESSION = TypeAdapter(Session)
 
 
 class EpisodeStore:
@@ -41,18 +48,24 @@ class EpisodeStore:
         *,
         job_id: str | None,
         timezone: str | None = None,
+        request: IdempotentRequest | None = None,
     ) -> AppendResult:
         """Store the new messages of a batch, in order, at the end of their session.
 
         A message whose id is known stays unchanged. With `job_id`, the messages that no job has read or will read are
-        assigned to that job. `timezone` becomes the user's time zone.
+        assigned to that job. `timezone` becomes the user's time zone. With `request`, they are stored once for it.
         """
+        # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
+        batch = [(prepared.message.id or str(uuid.uuid4()), prepared) for prepared in messages]
 
-        async def work(transaction: Transaction) -> AppendResult:
+        async def append(transaction: Transaction) -> AppendResult:
             now = await lock_or_create_user(transaction, owner, self._clock())
             if timezone:
                 await transaction.run("episodes.set_timezone", group_id=owner.group_id, timezone=timezone)
-            return await self._append_messages(transaction, owner, session_id, messages, job_id, now)
+            return await self._append_messages(transaction, owner, session_id, batch, job_id, now)
+
+        async def work(transaction: Transaction) -> AppendResult:
+            return await write_once(transaction, request, _APPEND_RESULT, lambda: append(transaction))
 
         return await self._graph.write(work)
 
@@ -61,16 +74,14 @@ class EpisodeStore:
         transaction: Transaction,
         owner: Owner,
         session_id: str | None,
-        messages: Sequence[PreparedMessage],
+        messages: Sequence[tuple[str, PreparedMessage]],
         job_id: str | None,
         now: datetime,
     ) -> AppendResult:
-        ids = [prepared.message.id or str(uuid.uuid4()) for prepared in messages]
+        ids = [message_id for message_id, _ in messages]
         rows = await transaction.run("episodes.find_stored", group_id=owner.group_id, message_ids=ids)
         stored = {row["message_id"]: row for row in rows}
-        new_messages = {
-            message_id: prepared for message_id, prepared in zip(ids, messages, strict=True) if message_id not in stored
-        }
+        new_messages = {message_id: prepared for message_id, prepared in messages if message_id not in stored}
         target_session_id = session_id or (stored[ids[0]]["session_id"] if not new_messages else str(uuid.uuid4()))
         if new_messages:
             await self._create_episodes(transaction, owner, target_session_id, new_messages, now)
@@ -85,7 +96,7 @@ class EpisodeStore:
                 "episodes.assign_to_job", group_id=owner.group_id, message_ids=unextracted, job_id=job_id
             )
         pending_jobs = deduplicate(row["pending_job"] for row in rows if row["pending_job"])
-        return AppendResult(target_session_id, ids, list(new_messages), unextracted, pending_jobs)
+        return AppendResult(target_session_id, ids, list(new_messages), job_id if unextracted else None, pending_jobs)
 
     async def _create_episodes(
         self,
@@ -133,20 +144,23 @@ class EpisodeStore:
         *,
         kind: SessionKind = SessionKind.CONVERSATION,
         source_session_id: str | None = None,
+        request: IdempotentRequest | None = None,
     ) -> Session:
-        """Create a session; raise Conflict when its id is taken."""
+        """Create a session; raise Conflict when its id is taken. With `request`, it is created once for it."""
         session_id = session_in.session_id or str(uuid.uuid4())
         properties = new_session_properties(session_in, kind, source_session_id)
 
-        async def work(transaction: Transaction) -> tuple[Row, bool]:
-            now = self._clock()
-            await lock_or_create_user(transaction, owner, now)
-            return await self._get_or_create_session(transaction, owner, session_id, properties, now)
+        async def create(transaction: Transaction) -> Session:
+            now = await lock_or_create_user(transaction, owner, self._clock())
+            session, is_new = await self._get_or_create_session(transaction, owner, session_id, properties, now)
+            if not is_new:
+                raise Conflict(f"There is a session {session_id} already: use it, or leave the id out.")
+            return session_from_node(session)
 
-        session, is_new = await self._graph.write(work)
-        if not is_new:
-            raise Conflict(f"There is a session {session_id} already: use it, or leave the id out.")
-        return session_from_node(session)
+        async def work(transaction: Transaction) -> Session:
+            return await write_once(transaction, request, _SESSION, lambda: create(transaction))
+
+        return await self._graph.write(work)
 
     async def close_session(self, owner: Owner, session_id: str) -> Session:
         """End a session; raise NotFound for one that is not this user's."""

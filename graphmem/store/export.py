@@ -23,6 +23,9 @@ from graphmem.store.driver import Graph, Row, StreamTransaction
 BATCH_SIZE = 500
 """Records read in one query. All records of a large user, with their vectors, would not fit into memory."""
 
+MAX_SECONDS = 900.0
+"""Seconds after which Neo4j ends the reading of a user, whose writes wait for it."""
+
 _UNEXPORTED_PROPERTIES = frozenset(
     {"group_id", "group_key", "tenant", "user_id", "life", "write_version", "last_write_at", "pending_job"}
     | {*SHADOW_PROPERTIES, VECTOR_PROPERTY}
@@ -40,8 +43,12 @@ class ExportStore:
 
     @asynccontextmanager
     async def open(self, owner: Owner) -> AsyncIterator[StoredUser]:
-        """Open a user for reading within one transaction."""
-        async with self._graph.read_transaction() as transaction:
+        """Open a user for reading, under their lock: no write changes anything until they are closed.
+
+        One transaction is not enough, since each query of it sees what others have committed meanwhile.
+        """
+        async with self._graph.discarded_transaction(MAX_SECONDS) as transaction:
+            await transaction.run("export.lock_user", group_id=owner.group_id)
             yield StoredUser(transaction, owner)
 
 

@@ -12,6 +12,7 @@ from graphmem.domain.fact import Fact
 from graphmem.domain.fact_fields import FACT_FIELDS, TIME_FIELDS, FieldKind
 from graphmem.domain.identity import Owner, group_key
 from graphmem.domain.memory import Memory, MemorySource, MemoryStatus, MemoryType, MemoryVersion, Scope
+from graphmem.domain.snapshot import ElementImage
 from graphmem.domain.times import parse_times
 from graphmem.store.json_text import to_json
 
@@ -71,6 +72,11 @@ def fact_from_row(row: Mapping[str, Any]) -> Fact:
     attributes["search_text"] = attributes["search_text"] or ""
     subject_id, object_id = row["subject_id"], row["object_id"]
     return Fact(**attributes, subject_id=subject_id, object_id=object_id if object_id != subject_id else None)
+
+
+def fact_from_image(image: ElementImage) -> Fact:
+    """Return the fact of an image of its edge."""
+    return fact_from_row({"fact": image.properties, "subject_id": image.source, "object_id": image.target})
 
 
 def memory_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> Memory:

@@ -8,10 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import TypeAdapter
+
 from graphmem.domain import decay
 from graphmem.domain.decay import RetrievalCount
 from graphmem.domain.fact import Fact
 from graphmem.domain.filters import FactFilters
+from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import SortOrder
 from graphmem.domain.memory import Memory, MemoryVersion, SaveResult, Scope
@@ -26,7 +29,11 @@ from graphmem.store.entities import EntityStore
 from graphmem.store.fact_mapping import fact_from_row, memory_from_fact, memory_version_from_fact
 from graphmem.store.fact_save import FactSave, entity_ids_of
 from graphmem.store.fact_write import FactLoader, FactWrite
+from graphmem.store.idempotency import write_once
 from graphmem.store.user_lock import lock_or_create_user, lock_user
+
+_MEMORY = TypeAdapter(Memory)
+_SAVE_RESULTS = TypeAdapter(list[SaveResult])
 
 PagePosition = tuple[float, str]
 """The sort key and the memory id after which a page continues."""
@@ -56,20 +63,24 @@ class FactStore:
         memories: Sequence[NewMemory],
         name_vectors: Mapping[str, Vector],
         actor: str | None,
+        request: IdempotentRequest | None = None,
         *,
         creates_user: bool = True,
     ) -> list[SaveResult]:
         """Save all memories or none; global ones are saved for the tenant.
 
-        `name_vectors` holds the vectors of entity names by name key. Raises UserBeingForgotten, and NotFound for a user
-        that does not exist unless `creates_user`.
+        `name_vectors` holds the vectors of entity names by name key. With `request`, they are saved once for it. Raises
+        UserBeingForgotten, and NotFound for a user that does not exist unless `creates_user`.
         """
 
-        async def work(transaction: Transaction) -> list[SaveResult]:
+        async def save(transaction: Transaction) -> list[SaveResult]:
             locked_at = None if creates_user else await self.lock_user(transaction, owner)
             return await self.save_in_transaction(
                 transaction, owner, memories, name_vectors, actor, locked_at=locked_at
             )
+
+        async def work(transaction: Transaction) -> list[SaveResult]:
+            return await write_once(transaction, request, _SAVE_RESULTS, lambda: save(transaction))
 
         return await self._graph.write(work)
 
@@ -111,23 +122,23 @@ class FactStore:
         *,
         actor: str | None = None,
         vector: Vector | None = None,
-        related: bool = False,
+        request: IdempotentRequest | None = None,
     ) -> Memory:
         """Apply `act` to the ledger of one memory in a transaction and return the memory.
 
-        `vector` is that of a new content. With `related`, the ledger also holds the memory's replacement and, for a
-        single-valued memory, the facts of the same subject and predicate. Raises NotFound for an id that is not this
-        user's, and MemoryDeleted for a deleted memory.
+        The ledger also holds the memory's replacement and, for a single-valued memory, the facts of the same subject
+        and predicate. `vector` is that of a new content; with `request`, the change is made once for it. Raises
+        NotFound for an id that is not this user's, and MemoryDeleted for a deleted memory.
         """
 
-        async def work(transaction: Transaction) -> Memory:
+        async def update(transaction: Transaction) -> Memory:
             memory_owner = await self._owner_of_memory(transaction, owner, memory_id)
             now = await self.lock_user(transaction, memory_owner)
             latest = await self._fetch_latest(transaction, memory_owner, memory_id)
             if latest.end_status is not None:
                 raise MemoryDeleted("The memory was deleted: save the statement anew.")
-            replacement = [latest.superseded_by] if related and latest.superseded_by else []
-            pairs = [(latest.subject_id, latest.predicate)] if related and latest.single_valued else []
+            replacement = [latest.superseded_by] if latest.superseded_by else []
+            pairs = [(latest.subject_id, latest.predicate)] if latest.single_valued else []
             facts = await FactLoader(transaction, memory_owner).fetch(
                 hashes=[latest.content_hash], memory_ids=[memory_id, *replacement], pairs=pairs
             )
@@ -139,6 +150,9 @@ class FactStore:
             await FactWrite(memory_owner, transaction, now, ledger, {fact.uuid: vector} if vector else {}).commit()
             refs = await self._entities.get_refs(transaction, memory_owner, entity_ids_of([fact]))
             return memory_from_fact(fact, refs, ledger.now)
+
+        async def work(transaction: Transaction) -> Memory:
+            return await write_once(transaction, request, _MEMORY, lambda: update(transaction))
 
         return await self._graph.write(work)
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import TypeVar
+
+from pydantic import TypeAdapter
 
 from graphmem.domain.idempotency import IdempotencyClaim, IdempotentRequest, StoredResponse
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import Clock
 from graphmem.store.driver import Graph, Row, Transaction
+
+T = TypeVar("T")
 
 LEASE_DURATION = timedelta(seconds=30)
 """Time after which a request that was not renewed may be claimed again; clocks of machines must differ by less."""
@@ -62,7 +68,7 @@ class IdempotencyStore:
         )
 
     async def release(self, request: IdempotentRequest, token: str) -> None:
-        """Release a request that failed, so that its repetition is executed."""
+        """Release a request that failed, so that its repetition is executed; what it wrote is not written again."""
         await self._graph.execute("idempotency.release", **_key_parameters(request), token=token)
 
     async def delete_expired(self) -> int:
@@ -79,6 +85,28 @@ class IdempotencyStore:
             needle=json.dumps(memory_id, ensure_ascii=False),
         )
         return int(rows[0]["cleared"])
+
+
+async def write_once(
+    transaction: Transaction,
+    request: IdempotentRequest | None,
+    result_type: TypeAdapter[T],
+    write: Callable[[], Awaitable[T]],
+) -> T:
+    """Write in an open transaction and store the result in it; return the stored result if the request has written.
+
+    A request that fails after its transaction, or whose process ends, can thus be repeated without writing twice.
+    Without a request nothing is stored. Call it before anything is locked or written.
+    """
+    if request is None:
+        return await write()
+    rows = await transaction.run("idempotency.find_result", **_key_parameters(request))
+    if rows and rows[0]["result"] is not None:
+        return result_type.validate_json(rows[0]["result"])
+    result = await write()
+    stored = result_type.dump_json(result).decode()
+    await transaction.run("idempotency.store_result", **_key_parameters(request), result=stored)
+    return result
 
 
 def _key_parameters(request: IdempotentRequest) -> Row:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from neo4j.exceptions import ClientError
 
-from graphmem.domain.export.document import UserExport, refuse_problems
+from graphmem.domain.export.document import MAX_REPORTED_PROBLEMS, UserExport, refuse_problems
 from graphmem.domain.export.entries import (
     ExportedEntity,
     ExportedEpisode,
@@ -17,13 +17,16 @@ from graphmem.domain.export.entries import (
 )
 from graphmem.domain.export.import_plan import ExistingData, ExistingNode, ImportPlan, find_future_times, plan_import
 from graphmem.domain.export.properties import record_identity
+from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.import_result import ImportResult
 from graphmem.domain.labels import LinkType, RecordLabel
 from graphmem.domain.progress import ProgressCounter
-from graphmem.errors import InvalidInput
+from graphmem.domain.rivals import describe_rival, find_rival
+from graphmem.errors import Conflict, InvalidInput
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
+from graphmem.store.fact_write import FactLoader
 from graphmem.store.facts import FactStore
 
 BATCH_SIZE = 500
@@ -47,13 +50,15 @@ class ImportStore:
     ) -> ImportResult:
         """Write an export completely or not at all; what the user has already stays unchanged.
 
-        Raises InvalidInput when a known time is in the future or Neo4j refuses a value.
+        Raises InvalidInput when a known time is in the future or Neo4j refuses a value, and Conflict when a value of a
+        single-valued predicate would be valid together with one that the user has.
         """
 
         async def work(transaction: Transaction) -> ImportResult:
             now = await self._facts.lock_or_create_user(transaction, owner)
             refuse_problems("The import has known times in the future.", find_future_times(export, now))
             plan = plan_import(export, await self._load_existing(transaction, owner, export))
+            await self._refuse_rivals(transaction, owner, export, plan)
             known = [node for node in (*export.entities, *export.records) if not plan.is_new_node(node)]
             progress.add(len(known) + sum(not plan.is_new_version(version) for version in export.memories))
             nodes = await self._create_nodes(transaction, owner, export, plan, progress)
@@ -100,6 +105,29 @@ class ImportStore:
             current_statements={row["active_hash"]: row["memory_id"] for row in memories if row["active_hash"]},
             taken_ids={row["id"] for row in taken},
         )
+
+    async def _refuse_rivals(
+        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan
+    ) -> None:
+        """Raise Conflict for new single-valued facts that would be valid together with facts of the user."""
+        values = {
+            index: _imported_fact(owner, version, plan.ids)
+            for index, version in enumerate(export.memories)
+            if version.properties.single_valued and plan.is_new_version(version)
+        }
+        pairs = [(fact.subject_id, fact.predicate) for fact in values.values()]
+        others = (await FactLoader(transaction, owner).fetch(pairs=pairs)).values()
+        errors = [
+            {"loc": ["memories", index], "msg": f"would be {describe_rival(fact, rival)}"}
+            for index, fact in values.items()
+            if (rival := find_rival(fact, others))
+        ]
+        if errors:
+            raise Conflict(
+                f"{len(errors)} statements contradict what the user has: see the list of errors, or import into "
+                "another user.",
+                errors=errors[:MAX_REPORTED_PROBLEMS],
+            )
 
     async def _create_nodes(
         self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, progress: ProgressCounter
@@ -154,15 +182,27 @@ def _node_row(owner: Owner, node: ExportedNode, ids: Mapping[str, str]) -> Row:
 
 
 def _version_row(owner: Owner, version: ExportedVersion, ids: Mapping[str, str]) -> Row:
+    fact = _imported_fact(owner, version, ids)
+    # The stored properties also have the marks of maintenance and consolidation, for which a fact has no fields.
+    properties = _stored_properties(owner, version, ids) | fact_to_properties(fact)
+    return {
+        "subject_id": fact.subject_id,
+        "object_id": fact.object_id or fact.subject_id,
+        "properties": properties | {"fact_embedding": version.vector},
+    }
+
+
+def _imported_fact(owner: Owner, version: ExportedVersion, ids: Mapping[str, str]) -> Fact:
     subject_id = ids.get(version.subject_id, version.subject_id)
     object_id = ids.get(version.object_id, version.object_id)
-    stored = version.properties.with_ids(ids).to_graph() | {"group_id": owner.group_id}
+    stored = _stored_properties(owner, version, ids)
     if version.properties.active_hash is not None:
         stored["active_hash"] = f"{version.properties.content_hash}:{subject_id}"
-    fact = fact_from_row({"fact": stored, "subject_id": subject_id, "object_id": object_id})
-    # `stored` also has the marks of maintenance and consolidation, for which a fact has no fields.
-    properties = stored | fact_to_properties(fact) | {"fact_embedding": version.vector}
-    return {"subject_id": subject_id, "object_id": object_id, "properties": properties}
+    return fact_from_row({"fact": stored, "subject_id": subject_id, "object_id": object_id})
+
+
+def _stored_properties(owner: Owner, version: ExportedVersion, ids: Mapping[str, str]) -> Row:
+    return version.properties.with_ids(ids).to_graph() | {"group_id": owner.group_id}
 
 
 def _link_row(owner: Owner, link: ExportedLink, element_ids: Mapping[str, str]) -> Row:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import closing
 
 import httpx
 import pytest
 from fastapi import APIRouter, FastAPI
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from graphmem_api import route_classes
 from graphmem_api.app import create_app
 from graphmem_api.auth import OwnerInPath
+from graphmem_api.dependencies import IdempotentRequestDep, ServicesDep
+from pydantic import BaseModel
 
 from graphmem.bootstrap import Services
+from graphmem.domain.memory import MemoryPatch
+from graphmem.domain.requests import SaveIn
+from graphmem.domain.responses import SaveOut
+from graphmem.domain.session import MessagesIn, SessionIn
 from graphmem.errors import DatabaseUnavailable
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
@@ -228,3 +236,147 @@ async def test_erasing_a_memory_blanks_the_responses_that_hold_it(
     assert "tea" not in str(await stored_requests(graph, tenant))
     again = await agent.post(MEMORIES, json=SAVE_BODY, headers=headers)
     assert again.status_code == 410
+
+
+class LateFailure:
+    """Routes that write like those of the API and fail after the write, `failures` times."""
+
+    def __init__(self) -> None:
+        self.failures = 1
+        self.router = APIRouter(route_class=route_classes.WriteRoute)
+        self.router.post("/v1/users/{user_id:segment}/late/messages")(self.add_messages)
+        self.router.post("/v1/users/{user_id:segment}/late/memories")(self.save)
+        self.router.patch("/v1/users/{user_id:segment}/late/memories/{memory_id}")(self.patch)
+        self.router.post("/v1/users/{user_id:segment}/late/sessions")(self.open_session)
+
+    async def add_messages(
+        self, owner: OwnerInPath, services: ServicesDep, body: MessagesIn, request: IdempotentRequestDep
+    ) -> Response:
+        return self.answer(await services.messages.add(owner, body, request=request))
+
+    async def save(
+        self, owner: OwnerInPath, services: ServicesDep, body: SaveIn, request: IdempotentRequestDep
+    ) -> Response:
+        return self.answer(SaveOut(results=await services.memories.save(owner, body.memories, request=request)))
+
+    async def patch(
+        self,
+        owner: OwnerInPath,
+        memory_id: str,
+        services: ServicesDep,
+        body: MemoryPatch,
+        request: IdempotentRequestDep,
+    ) -> Response:
+        return self.answer(await services.memories.patch(owner, memory_id, body, if_version=1, request=request))
+
+    async def open_session(
+        self, owner: OwnerInPath, services: ServicesDep, body: SessionIn, request: IdempotentRequestDep
+    ) -> Response:
+        return self.answer(await services.messages.open_session(owner, body, request=request))
+
+    def answer(self, result: BaseModel) -> Response:
+        if self.failures:
+            self.failures -= 1
+            self.lost = result
+            raise DatabaseUnavailable("Neo4j cannot be reached.")
+        return JSONResponse(result.model_dump(mode="json"))
+
+
+@pytest.fixture
+async def late() -> LateFailure:
+    return LateFailure()
+
+
+@pytest.fixture
+async def late_agent(
+    late: LateFailure, services: Services, settings: Settings, agent: httpx.AsyncClient
+) -> AsyncIterator[httpx.AsyncClient]:
+    app: FastAPI = create_app(services, settings)
+    app.include_router(late.router)
+    async with serve_app(app) as address, httpx.AsyncClient(base_url=address, headers=agent.headers) as client:
+        yield client
+
+
+@pytest.mark.req("GO-02")
+async def test_messages_stored_before_a_server_error_are_not_stored_again(
+    late: LateFailure, late_agent: httpx.AsyncClient
+) -> None:
+    late.failures = 2
+    headers = idempotency_headers()
+    body = {"messages": [{"role": "user", "content": "I moved to Lund"}, {"role": "user", "content": "I like it"}]}
+    answers = [await late_agent.post("/v1/users/mara/late/messages", json=body, headers=headers) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [503, 503, 200]
+    assert answers[-1].json() == late.lost.model_dump(mode="json")
+    sessions = (await late_agent.get("/v1/users/mara/sessions")).json()["items"]
+    assert [session["message_count"] for session in sessions] == [2]
+    listed = await late_agent.get(f"/v1/users/mara/sessions/{sessions[0]['session_id']}/messages")
+    assert [message["id"] for message in listed.json()["items"]] == answers[-1].json()["message_ids"]
+    assert (await late_agent.get(f"/v1/jobs/{answers[-1].json()['job_id']}")).status_code == 200
+
+
+@pytest.mark.req("GO-02")
+async def test_memories_saved_before_a_server_error_are_neither_saved_nor_reinforced_again(
+    late: LateFailure, late_agent: httpx.AsyncClient
+) -> None:
+    headers = idempotency_headers()
+    first = await late_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)
+    again = await late_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)
+    assert (first.status_code, again.status_code) == (503, 200)
+    assert again.json() == late.lost.model_dump(mode="json")
+    memory = again.json()["results"][0]["memory"]
+    assert again.json()["results"][0]["action"] == "insert"
+    assert (await late_agent.get(f"{MEMORIES}/{memory['id']}")).json()["confidence"] == memory["confidence"]
+    other = {"memories": [{"content": "Mara likes coffee"}]}
+    refused = await late_agent.post("/v1/users/mara/late/memories", json=other, headers=headers)
+    assert refused.status_code == 409
+
+
+@pytest.mark.req("GO-02")
+async def test_changes_before_a_server_error_are_made_once(late: LateFailure, late_agent: httpx.AsyncClient) -> None:
+    saved = (await late_agent.post(MEMORIES, json=SAVE_BODY)).json()["results"][0]["memory"]
+    headers = idempotency_headers()
+    change = {"importance": 0.9}
+    path = f"/v1/users/mara/late/memories/{saved['id']}"
+    answers = [await late_agent.patch(path, json=change, headers=headers) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [503, 200]
+    assert answers[1].json()["version"] == 2
+    late.failures = 1
+    opened = [
+        await late_agent.post("/v1/users/mara/late/sessions", json={"title": "Boats"}, headers=headers)
+        for _ in range(2)
+    ]
+    assert [answer.status_code for answer in opened] == [503, 200]
+    assert len((await late_agent.get("/v1/users/mara/sessions")).json()["items"]) == 1
+
+
+@pytest.mark.req("QUINN-25")
+async def test_erasing_a_memory_also_erases_it_from_a_write_that_had_no_response(
+    late: LateFailure, late_agent: httpx.AsyncClient, admin: httpx.AsyncClient, tenant: str, graph: Graph
+) -> None:
+    headers = idempotency_headers()
+    assert (await late_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)).status_code == 503
+    (memory,) = (await late_agent.get(MEMORIES)).json()["items"]
+    assert (await admin.delete(f"{MEMORIES}/{memory['id']}", params={"hard": "true"})).status_code == 200
+    assert "tea" not in str(await stored_requests(graph, tenant))
+    again = await late_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)
+    assert again.status_code == 410
+
+
+@pytest.mark.req("GO-02")
+async def test_a_job_store_that_refuses_jobs_makes_no_copies_of_messages(
+    services: Services, settings: Settings, agent: httpx.AsyncClient
+) -> None:
+    body = {"messages": [{"role": "user", "content": "I moved to Lund"}]}
+    headers = idempotency_headers()
+    with closing(sqlite3.connect(settings.data_dir / "jobs.sqlite")) as jobs:
+        jobs.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON workflow_status BEGIN SELECT RAISE(FAIL, 'disk is full'); END"
+        )
+        failed = [await agent.post("/v1/users/mara/messages", json=body, headers=headers) for _ in range(2)]
+        jobs.execute("DROP TRIGGER full")
+    assert {answer.status_code for answer in failed} <= {500, 503}
+    taken = await agent.post("/v1/users/mara/messages", json=body, headers=headers)
+    assert taken.status_code == 202
+    (session,) = (await agent.get("/v1/users/mara/sessions")).json()["items"]
+    assert session["message_count"] == 1
+    assert (await agent.get(f"/v1/jobs/{taken.json()['job_id']}")).status_code == 200

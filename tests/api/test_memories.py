@@ -227,6 +227,20 @@ async def test_a_revert_undoes_one_supersession(agent: httpx.AsyncClient) -> Non
     assert again.status_code == 409
 
 
+async def test_a_correction_never_makes_two_values_current(agent: httpx.AsyncClient) -> None:
+    home = {"predicate": "LIVES_IN", "single_valued": True}
+    (lund,) = await save(agent, {"content": "lives in Lund", **home})
+    (oslo,) = await save(agent, {"content": "lives in Oslo", **home})
+    one = f"{MEMORIES}/{lund['memory']['id']}"
+    refused = await agent.patch(one, json={"invalid_at": None})
+    assert refused.status_code == 409
+    assert f"change the times of {oslo['memory']['id']} or delete it first" in refused.json()["detail"]
+    assert await current_contents(agent) == {"lives in Oslo"}
+    assert (await agent.delete(f"{MEMORIES}/{oslo['memory']['id']}")).status_code == 200
+    assert (await agent.patch(one, json={"invalid_at": None})).json()["status"] == "active"
+    assert await current_contents(agent) == {"lives in Lund"}
+
+
 @pytest.mark.req("QUINN-05")
 async def test_global_memories_are_written_by_admins_and_readable_by_all(
     agent: httpx.AsyncClient, admin: httpx.AsyncClient

@@ -9,6 +9,7 @@ import pytest
 
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
+from graphmem.jobs import SYSTEM_PARTITION
 from tests.api.conftest import Caller
 
 MESSAGES = "/v1/users/mara/messages"
@@ -138,8 +139,8 @@ async def test_triggered_extraction_runs_in_its_own_session(agent: httpx.AsyncCl
 async def test_maintenance_jobs_are_not_readable_by_a_tenant_named_maintenance(
     services: Services, admin: httpx.AsyncClient, caller: Caller, tenant: str
 ) -> None:
-    """The partition of a tenant's maintenance reads like that of a user: `maintenance:<tenant>`."""
     assert (await admin.post("/v1/admin/maintenance", json={"tasks": ["decay"]})).status_code == 200
-    [job] = await services.jobs.list(Owner("maintenance", tenant).group_id)
+    assert await services.jobs.list(Owner("maintenance", tenant).group_id) == []
+    [job] = await services.jobs.list(f"{SYSTEM_PARTITION}maintenance:{tenant}")
     stranger = await caller("admin", of="maintenance")
     assert (await stranger.get(f"/v1/jobs/{job.id}")).status_code == 404

@@ -103,7 +103,7 @@ async def test_a_merged_memory_is_not_reverted_one_by_one(harness: Consolidation
     await harness.execute(merge(memories, DIET))
     key = memories[0].id
     with pytest.raises(Conflict, match="roll that run back"):
-        await harness.facts.update_memory(harness.owner, key, lambda ledger: ledger.revert(key), related=True)
+        await harness.facts.update_memory(harness.owner, key, lambda ledger: ledger.revert(key))
 
 
 @pytest.mark.req("UMB-14")

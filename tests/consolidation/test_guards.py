@@ -315,6 +315,12 @@ def test_conflicting_facts_prevent_linking() -> None:
         fact("a", "John lives in Rome", "john", predicate="LIVES_IN", single_valued=True, object_id="rome"),
         fact("b", "John Smith lives in Oslo", "john smith", predicate="LIVES_IN", single_valued=True, object_id="oslo"),
     )
+    assert link_john(
+        fact("a", "John lived in Rome", "john", predicate="LIVES_IN", single_valued=True, object_id="rome",
+             invalid_at=NOW),
+        fact("b", "John Smith lived in Oslo", "john smith", predicate="LIVES_IN", single_valued=True,
+             object_id="oslo", invalid_at=NOW),
+    ), "they lived in two places at the same time"  # fmt: skip
     assert link_john(similarly_named={"john": [entity("John Doe")]}), "John may be either of two"
 
 

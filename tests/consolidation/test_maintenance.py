@@ -230,7 +230,7 @@ async def test_an_archived_message_is_still_deduplicated(
     await store_summary(harness, episodes, through=12)
     await maintenance_tasks.archive(harness.owner, "s", 12)
     again = await episodes.append_messages(harness.owner, "s", turns, job_id="job")
-    assert (again.new_ids, again.unextracted_ids) == ([], [])
+    assert (again.new_ids, again.job_id) == ([], None)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from graphmem.domain.decay import RetrievalCount
 from graphmem.domain.entity import EntityIn
 from graphmem.domain.fact import FactAmendments
 from graphmem.domain.filters import FactFilters
-from graphmem.domain.memory import Memory
+from graphmem.domain.memory import Memory, MemoryIn
 from graphmem.errors import Conflict, Gone, NotFound
 from graphmem.store.forget import ForgetStore
 from tests.consolidation.conftest import ConsolidationHarness
@@ -71,6 +71,20 @@ async def test_a_run_can_be_rolled_back_for_thirty_days(harness: ConsolidationHa
     harness.clock.advance(timedelta(days=31))
     with pytest.raises(Gone):
         await harness.roll_back(late.id)
+
+
+async def test_no_rollback_makes_an_earlier_value_valid_beside_a_later_one(harness: ConsolidationHarness) -> None:
+    lives = {"predicate": "LIVES_IN", "single_valued": True}
+    memories = await harness.save_all(
+        [MemoryIn.model_validate({"content": "User is vegetarian", **lives}), MemoryIn(content="User eats no dairy")]
+    )
+    run = await harness.execute(merge(memories, DIET))
+    assert run.change_count
+    await harness.save_all([MemoryIn.model_validate({"content": "User is vegan", **lives})])
+    state = await harness.graph_state()
+    with pytest.raises(Conflict, match="one value at a time"):
+        await harness.roll_back(run.id, force=True)
+    assert await harness.graph_state() == state
 
 
 async def test_access_counters_do_not_conflict_with_a_rollback(harness: ConsolidationHarness) -> None:

@@ -120,7 +120,7 @@ async def test_forget_erases_user_data_recorded_by_scheduled_jobs(open_runner: O
         return JobOutcome()
 
     runner = await open_runner({"fan_out": fan_out})
-    job_id = await runner.enqueue(kind("fan_out"), JobInput(queue="system:nightly"))
+    job_id = await runner.enqueue(kind("fan_out"), JobInput(queue="_system:nightly"))
     await runner.wait(job_id, TIMEOUT_SECONDS)
     assert places_containing(settings, "alice:group")
     assert await runner.forget("alice:group") == 0

@@ -30,9 +30,9 @@ async def test_schedule_queues_one_job_per_tick_with_several_workers(
     runner: JobRunner = await open_runner({"tick": tick})
     await runner.schedule("nightly", EVERY_SECOND, "Europe/Stockholm", kind("tick"), JobInput(text="deep"))
     await asyncio.to_thread(worker_process.wait_for_line, "ready")
-    while len(await runner.list("system:nightly")) < 3:  # noqa: ASYNC110 - another process queues them too
+    while len(await runner.list("_system:nightly")) < 3:  # noqa: ASYNC110 - another process queues them too
         await asyncio.sleep(0.1)
-    jobs = await runner.list("system:nightly")
+    jobs = await runner.list("_system:nightly")
     ended = [await runner.wait(job.id, 20) for job in jobs]
     assert {job.status for job in ended} == {JobStatus.SUCCEEDED}
     ticks = [line for line in worker_process.lines() if line != "ready"]

@@ -12,21 +12,21 @@ import uuid
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from graphmem.domain.fact import Fact
+from graphmem.domain.fact import Fact, FactAmendments
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory, MemoryIn
 from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.times import AS_OF_NOW, MICROSECOND
 from graphmem.domain.versioning import Ledger
-from graphmem.errors import Conflict, MemoryDeleted
+from graphmem.errors import Conflict, InvalidInput, MemoryDeleted
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
@@ -63,7 +63,11 @@ class ExpectedMemory:
         return self.retired or (self.start or NO_START) >= (self.end or NO_END)
 
     def effective_start(self) -> datetime:
-        return self.start or self.first_known
+        return self.start or (self.first_known if (self.end or NO_END) > self.first_known else NO_START)
+
+    def overlaps(self, other: ExpectedMemory) -> bool:
+        start = max(self.start or NO_START, other.start or NO_START)
+        return not (self.retired or other.retired) and start < min(self.end or NO_END, other.end or NO_END)
 
 
 class ReferenceModel:
@@ -108,6 +112,14 @@ class ReferenceModel:
             expected
             for expected in self.memories.values()
             if not expected.is_never_valid() and (expected.content == content or (single and expected.single))
+        ]
+
+    def rivals(self, memory: ExpectedMemory) -> list[ExpectedMemory]:
+        """Return the other values that are valid at a time at which a single-valued memory is valid."""
+        return [
+            expected
+            for expected in self.memories.values()
+            if memory.single and expected.single and expected.content != memory.content and expected.overlaps(memory)
         ]
 
     def has_duplicate(self, content: str, start: datetime | None, at: datetime) -> bool:
@@ -165,6 +177,22 @@ class AsOfStateMachine(RuleBasedStateMachine):
         self.record_state()
 
     @precondition(lambda self: self.ids)
+    @rule(data=st.data(), name=st.sampled_from(["valid_at", "invalid_at"]), time=OPTIONAL_YEAR)
+    def correct_time(self, data: st.DataObject, name: Literal["valid_at", "invalid_at"], time: datetime | None) -> None:
+        key = data.draw(st.sampled_from(self.ids))
+        changes: FactAmendments = {"valid_at": time} if name == "valid_at" else {"invalid_at": time}
+        if self.apply_change(key, lambda ledger: ledger.amend(key, changes)):
+            expected = self.model.memories[key]
+            if name == "valid_at":
+                expected.start = time
+            else:
+                expected.end = expected.claimed_end = time
+                if not expected.retired and (expected.end or NO_END) > self.clock():
+                    expected.replaced_by = None
+            assert not self.model.rivals(expected), "two values are valid at once"
+        self.record_state()
+
+    @precondition(lambda self: self.ids)
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(self.ids))
@@ -202,8 +230,8 @@ class AsOfStateMachine(RuleBasedStateMachine):
         """Apply a change; return None when the rules reject it, which must leave everything unchanged."""
         self.advance_clock()
         try:
-            return self.run_async(self.store.update_memory(self.owner, key, change, related=True))
-        except (Conflict, MemoryDeleted):
+            return self.run_async(self.store.update_memory(self.owner, key, change))
+        except (Conflict, InvalidInput, MemoryDeleted):
             return None
 
     def record_state(self) -> None:
@@ -217,6 +245,7 @@ class AsOfStateMachine(RuleBasedStateMachine):
         ]
         for instant, contents in zip(grid, self.run_async(self.contents_on_grid(grid)), strict=True):
             assert len(contents) == len(set(contents)), "two current facts state the same"
+            assert sum(content.startswith("lives in") for content in contents) <= 1, "two values are valid at once"
             assert set(contents) == self.model.contents_at(*instant), instant
 
     async def contents_on_grid(self, grid: list[tuple[datetime, datetime]]) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -12,7 +13,11 @@ from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.labels import LinkType, RecordLabel
 from graphmem.domain.listing import ListFilters
+from graphmem.domain.memory import MemoryIn
 from graphmem.domain.search_models import SearchQuery
+from graphmem.domain.session import MessagesIn
+from graphmem.errors import Conflict
+from graphmem.store.driver import Graph
 from tests.store.complete_user import fill_user
 
 
@@ -85,3 +90,57 @@ async def test_vectors_of_another_model_are_recomputed(memory: Services, owner: 
     again = await export_document(memory, owner)
     assert [len(version["vector"]) for version in again["memories"]] == [384] * len(before["memories"])
     assert all(len(node["properties"]["name_embedding"]) == 384 for node in again["entities"])
+
+
+async def test_exports_beside_writers_are_consistent(memory: Services, owner: Owner) -> None:
+    is_done = asyncio.Event()
+
+    async def keep_writing(writer: int) -> None:
+        number = 0
+        while not is_done.is_set():
+            number += 1
+            city = {"content": f"Person {writer} lives in {writer}-{number}", "subject": {"name": f"Person {writer}"}}
+            place = {"predicate": "LIVES_IN", "single_valued": True, "object": {"name": f"Town {writer}-{number}"}}
+            await memory.memories.save(owner, [MemoryIn.model_validate({**city, **place})])
+            turn = {"role": "user", "content": f"Turn {number}"}
+            batch = {"session_id": f"s{writer}-{number}", "messages": [turn], "extract": False}
+            await memory.messages.add(owner, MessagesIn.model_validate(batch))
+
+    writers = [asyncio.create_task(keep_writing(writer)) for writer in range(3)]
+    try:
+        exports = [await memory.exports.export(owner) for _ in range(8)]
+    finally:
+        is_done.set()
+        await asyncio.gather(*writers)
+    assert len({len(export) for export in exports}) > 1, "nothing was written meanwhile"
+    for number, export in enumerate(exports):
+        result = await memory.imports.import_(Owner(owner.tenant, f"copy{number}"), export)
+        assert result.unchanged == {"versions": 0}
+
+
+async def test_a_slow_reader_of_an_export_holds_up_no_write(memory: Services, owner: Owner) -> None:
+    saves = [MemoryIn(content=f"Mara keeps the key number {number} in a box") for number in range(60)]
+    await memory.memories.save(owner, saves)
+    stream = memory.exports.stream(owner)
+    first = await anext(stream)
+    async with asyncio.timeout(5):
+        await memory.memories.save(owner, [MemoryIn(content="Mara loves tea")])
+    export = json.loads(first + b"".join([chunk async for chunk in stream]))
+    assert len(export["memories"]) == 60
+
+
+async def test_exporting_an_unknown_user_leaves_no_trace(memory: Services, owner: Owner, graph: Graph) -> None:
+    assert (await export_document(memory, owner))["memories"] == []
+    assert await graph.fetch("export.get_user", group_id=owner.group_id) == []
+
+
+async def test_an_import_that_contradicts_a_single_value_is_refused_entirely(memory: Services, owner: Owner) -> None:
+    home = {"predicate": "LIVES_IN", "single_valued": True, "subject": {"name": "Ada"}}
+    other = Owner(owner.tenant, "omar")
+    await memory.memories.save(owner, [MemoryIn.model_validate({"content": "Ada lives in Lund", **home})])
+    await memory.memories.save(other, [MemoryIn.model_validate({"content": "Ada lives in Oslo", **home})])
+    before = await memory.exports.export(other)
+    with pytest.raises(Conflict, match="contradict what the user has") as refused:
+        await memory.imports.import_(other, await memory.exports.export(owner))
+    assert refused.value.errors[0]["loc"] == ["memories", 0]
+    assert await memory.exports.export(other) == before

@@ -6,12 +6,13 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from pydantic import TypeAdapter
 
 from graphmem.domain.idempotency import IdempotentRequest, StoredResponse
 from graphmem.domain.identity import Owner
 from graphmem.store.driver import Graph
 from graphmem.store.forget import ForgetStore
-from graphmem.store.idempotency import IdempotencyStore
+from graphmem.store.idempotency import IdempotencyStore, write_once
 from tests.conftest import FakeClock
 
 
@@ -83,3 +84,26 @@ async def test_erasing_a_memory_blanks_the_responses_of_its_user(
     answer = (await store.claim(make_request(owner))).answer
     assert answer
     assert answer.body is None
+
+
+async def test_a_write_whose_process_died_before_its_response_is_not_repeated(
+    store: IdempotencyStore, owner: Owner, clock: FakeClock, graph: Graph
+) -> None:
+    request, writes = make_request(owner), []
+
+    async def write() -> list[str]:
+        writes.append("a")
+        return list(writes)
+
+    async def write_for(request: IdempotentRequest) -> list[str]:
+        return await graph.write(lambda transaction: write_once(transaction, request, TypeAdapter(list[str]), write))
+
+    await store.claim(request)
+    assert await write_for(request) == ["a"]
+    clock.advance(timedelta(seconds=31))
+    assert (await store.claim(request)).is_acquired
+    assert await write_for(request) == ["a"]
+    assert writes == ["a"]
+    clock.advance(timedelta(days=31))
+    assert (await store.claim(request)).is_acquired
+    assert await write_for(request) == ["a", "a"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.fact import Fact
+from graphmem.domain.fact import Fact, FactAmendments
 from graphmem.domain.memory import MemoryStatus, MemoryType, Scope
 from graphmem.domain.times import MIN_TIME
 from graphmem.domain.versioning import Ledger
@@ -208,6 +208,65 @@ def test_amend_rejects_a_stale_version_and_an_end_before_the_start() -> None:
         scenario.ledger.amend("Lund", {"importance": 0.1}, if_version=1)
     with pytest.raises(InvalidInput):
         scenario.ledger.amend("Lund", {"invalid_at": year(2019)})
+
+
+def test_a_correction_that_would_make_two_values_valid_at_once_is_refused() -> None:
+    scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)), lives_in("Malmö", year(2024)))
+    for memory_id, changes in [
+        ("Lund", FactAmendments(invalid_at=None)),
+        ("Lund", FactAmendments(invalid_at=year(2025))),
+        ("Malmö", FactAmendments(valid_at=year(2022))),
+        ("Malmö", FactAmendments(valid_at=None)),
+    ]:
+        with pytest.raises(Conflict, match=r"one value at a time: change the times of (Lund|Malmö) or delete it first"):
+            scenario.ledger.amend(memory_id, changes)
+    scenario.ledger.amend("Malmö", {"valid_at": year(2025)})
+    scenario.ledger.amend("Lund", {"invalid_at": year(2025)})
+    assert scenario.valid_ids_at(year(2024)) == ["Lund"]
+    assert scenario.valid_ids_at(NOW) == ["Malmö"]
+
+
+def test_values_that_contradict_each_other_already_can_be_corrected() -> None:
+    ledger = Ledger([lives_in("Lund", year(2020)), lives_in("Malmö", year(2024))], NOW)
+    ledger.amend("Malmö", {"importance": 0.9})
+    with pytest.raises(Conflict):
+        ledger.amend("Malmö", {"valid_at": year(2023)})
+    ledger.amend("Lund", {"invalid_at": year(2025)})
+    ledger.amend("Lund", {"invalid_at": year(2024)})
+    assert [fact.memory_id for fact in ledger._latest.values() if fact.is_valid_at(NOW)] == ["Malmö"]
+
+
+def test_a_superseded_memory_is_reopened_once_its_successor_is_gone() -> None:
+    scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)), lives_in("Malmö", year(2024)))
+    scenario.ledger.delete("Malmö")
+    reopened = scenario.ledger.amend("Lund", {"invalid_at": None})
+    assert (reopened.status, reopened.superseded_by) == (MemoryStatus.ACTIVE, None)
+    assert scenario.valid_ids_at(NOW) == ["Lund"]
+
+
+def test_a_revert_is_refused_while_an_earlier_value_has_not_ended() -> None:
+    scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)), lives_in("Malmö", year(2020)))
+    scenario.ledger.delete("Malmö")
+    scenario.save_all(lives_in("Oslo", year(2018)))
+    with pytest.raises(Conflict, match="valid at the same time as Oslo"):
+        scenario.ledger.revert("Lund")
+    assert scenario.valid_ids_at(NOW) == ["Oslo"]
+
+
+def test_a_value_of_unknown_start_that_has_ended_ends_no_later_one() -> None:
+    scenario = LedgerScenario().save_all(lives_in("Lund", invalid_at=year(2020)), lives_in("Malmö", year(2021)))
+    assert scenario.valid_ids_at(NOW) == ["Malmö"]
+    assert scenario["Malmö"].invalid_at is None
+    assert scenario.valid_ids_at(year(2019)) == ["Lund"]
+
+
+def test_a_value_of_unknown_start_ends_when_one_of_known_start_begins() -> None:
+    scenario = LedgerScenario().save_all(lives_in("Lund", invalid_at=year(2020)), lives_in("Malmö", year(2018)))
+    assert scenario.valid_ids_at(year(2017)) == ["Lund"]
+    assert scenario.valid_ids_at(year(2019)) == ["Malmö"]
+    scenario.save_all(lives_in("Oslo", invalid_at=year(2019)))
+    assert scenario.valid_ids_at(year(2018)) == ["Malmö"]
+    assert scenario.valid_ids_at(NOW) == ["Malmö"]
 
 
 @pytest.mark.req("QUINN-25")

@@ -18,7 +18,7 @@ from graphmem.domain.responses import ErasedMemory, SaveOut
 from graphmem.errors import InvalidInput
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import Caller, OwnerInPath, require_admin
-from graphmem_api.dependencies import USER_PATH, ServicesDep
+from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["memories"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["memories"])
@@ -30,11 +30,13 @@ _IF_MATCH = re.compile(headers.IF_MATCH_PATTERN)
 
 
 @write_router.post(MEMORIES_PATH, summary="Save memories without a language model")
-async def save(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SaveIn) -> SaveOut:
+async def save(
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SaveIn, request: IdempotentRequestDep
+) -> SaveOut:
     """Save a list of statements: all of them or none."""
     if any(memory.scope is Scope.GLOBAL for memory in body.memories):
         require_admin(caller, "Writing what all users of the tenant read (scope global)")
-    return SaveOut(results=await services.memories.save(owner, body.memories, actor=caller.id))
+    return SaveOut(results=await services.memories.save(owner, body.memories, actor=caller.id, request=request))
 
 
 @read_router.get(MEMORIES_PATH, summary="List memories without ranking")
@@ -58,13 +60,16 @@ async def patch(
     caller: Caller,
     services: ServicesDep,
     body: MemoryPatch,
+    request: IdempotentRequestDep,
     response: Response,
     if_match: Annotated[str | None, Header(description="The version to change: 409 when it is not the latest.")] = None,
 ) -> Memory:
     """Make a new version with the fields given; the earlier version stays in history."""
     version = _parse_if_match(if_match)
     await _require_admin_if_global(services, owner, caller, memory_id)
-    changed = await services.memories.patch(owner, memory_id, body, if_version=version, actor=caller.id)
+    changed = await services.memories.patch(
+        owner, memory_id, body, if_version=version, actor=caller.id, request=request
+    )
     response.headers["ETag"] = f'"{changed.version}"'
     return changed
 
@@ -92,10 +97,12 @@ async def history(owner: OwnerInPath, memory_id: str, services: ServicesDep) -> 
 
 
 @write_router.post(MEMORY_PATH + "/revert", summary="Undo one supersession")
-async def revert(owner: OwnerInPath, memory_id: str, caller: Caller, services: ServicesDep) -> Memory:
+async def revert(
+    owner: OwnerInPath, memory_id: str, caller: Caller, services: ServicesDep, request: IdempotentRequestDep
+) -> Memory:
     """Reopen a superseded memory and close the one that replaced it."""
     await _require_admin_if_global(services, owner, caller, memory_id)
-    return await services.memories.revert(owner, memory_id, actor=caller.id)
+    return await services.memories.revert(owner, memory_id, actor=caller.id, request=request)
 
 
 async def _require_admin_if_global(services: Services, owner: Owner, caller: ApiKey, memory_id: str) -> None:

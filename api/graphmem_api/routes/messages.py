@@ -23,7 +23,7 @@ from graphmem.domain.session import (
 )
 from graphmem_api import route_classes, schemas
 from graphmem_api.auth import Caller, OwnerInPath, require_access
-from graphmem_api.dependencies import USER_PATH, ServicesDep
+from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
 from graphmem_api.openapi import Responses
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["messages"])
@@ -44,9 +44,9 @@ FINISHED_JOB: Responses = {200: {"model": Job, "description": "The finished job 
     response_model=MessagesAccepted,
     responses=FINISHED_JOB,
 )
-async def add(owner: OwnerInPath, services: ServicesDep, body: MessagesIn) -> Response:
+async def add(owner: OwnerInPath, services: ServicesDep, body: MessagesIn, request: IdempotentRequestDep) -> Response:
     """Store the messages of a session and extract memories in the background; with `wait` answer the finished job."""
-    return _to_response(await services.messages.add(owner, body))
+    return _to_response(await services.messages.add(owner, body, request=request))
 
 
 @write_router.post(
@@ -56,10 +56,13 @@ async def add(owner: OwnerInPath, services: ServicesDep, body: MessagesIn) -> Re
     response_model=MessagesAccepted,
     responses=FINISHED_JOB,
 )
-async def add_with_user_in_body(caller: Caller, services: ServicesDep, body: schemas.MessagesWithUserIn) -> Response:
+async def add_with_user_in_body(
+    caller: Caller, services: ServicesDep, body: schemas.MessagesWithUserIn, request: IdempotentRequestDep
+) -> Response:
     """Store messages like `POST /v1/users/{user_id}/messages`, with the user in the body."""
     require_access(caller, body.user_id)
-    return _to_response(await services.messages.add(make_owner(caller.tenant, body.user_id), body.without_user()))
+    owner = make_owner(caller.tenant, body.user_id)
+    return _to_response(await services.messages.add(owner, body.without_user(), request=request))
 
 
 @write_router.post(MESSAGES_PATH + "/{message_id:segment}/feedback", summary="Rate a message")
@@ -77,9 +80,11 @@ async def sessions(
 
 
 @write_router.post(SESSIONS_PATH, summary="Open a session", status_code=201)
-async def create_session(owner: OwnerInPath, services: ServicesDep, body: SessionIn) -> Session:
+async def create_session(
+    owner: OwnerInPath, services: ServicesDep, body: SessionIn, request: IdempotentRequestDep
+) -> Session:
     """Open a session under an id of the caller's or a new one."""
-    return await services.messages.open_session(owner, body)
+    return await services.messages.open_session(owner, body, request=request)
 
 
 @read_router.get(SESSION_PATH, summary="Read a session")

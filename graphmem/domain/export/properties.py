@@ -32,7 +32,7 @@ from graphmem.domain.learned_preferences import PreferenceSource, PreferenceType
 from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryStatus, MemoryType, Predicate
 from graphmem.domain.session import MAX_MESSAGE_LENGTH, MessageEntities, MessageRole, SessionKind, TimeZoneName
 from graphmem.domain.text import NonBlankText, StorableText
-from graphmem.domain.types import EntityName, Id, UnitInterval
+from graphmem.domain.types import MAX_NAME_LENGTH, EntityName, Id, UnitInterval
 
 MAX_UTC_OFFSET_MINUTES = 24 * 60
 """Upper bound of a speaker's distance from UTC, in minutes."""
@@ -51,6 +51,12 @@ class UserProperties(Properties):
     timezone: TimeZoneName | None = None
 
 
+def _check_key_length(key: str) -> str:
+    if len(key) > MAX_NAME_LENGTH:
+        raise ValueError(f"has more than {MAX_NAME_LENGTH} characters, which no name's key has")
+    return key
+
+
 class EntityProperties(NodeProperties):
     """A person, place or thing that memories are about."""
 
@@ -58,7 +64,7 @@ class EntityProperties(NodeProperties):
 
     uuid: Id
     name: EntityName
-    name_key: StorableText
+    name_key: Annotated[StorableText, AfterValidator(_check_key_length)]
     type: Annotated[StorableText, AfterValidator(_check_entity_type)]
     labels: EntityLabels
     summary: StorableText

@@ -26,7 +26,7 @@ def parse_yaml(text: str) -> Any:
             if depth > MAX_JSON_DEPTH or isinstance(event, yaml.AliasEvent):
                 raise InvalidInput(f"The import has aliases or more than {MAX_JSON_DEPTH} levels.")
         return yaml.load(text, loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, LookupError) as error:  # `!!bool x` is a KeyError, `!!int ""` an IndexError
         raise InvalidInput("The import is neither JSON nor JSONL nor YAML.") from error
 
 
