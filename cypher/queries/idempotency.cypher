@@ -33,8 +33,8 @@ DELETE i RETURN count(*) AS erased
 
 // name: erase_user(tenant, owner_group, shared_group)
 // Delete the requests of a user and the tenant-wide responses that may contain the user's text.
-MATCH (i:IdempotentRequest {tenant: $tenant})
-WHERE i.owner_group = $owner_group OR (i.owner_group = $shared_group AND i.status IS NOT NULL AND i.contains_user_text)
+MATCH (i:IdempotentRequest) WHERE i.owner_group IN [$owner_group, $shared_group] AND i.tenant = $tenant
+  AND (i.owner_group = $owner_group OR i.status IS NOT NULL AND i.contains_user_text)
 DELETE i RETURN count(*) AS erased
 
 // name: clear_responses(tenant, owner_groups, needle)
