@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from graphmem.bootstrap import Services
+from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MAX_SOURCE_MESSAGES, Memory, MemoryIn, MemoryPatch
 from graphmem.domain.requests import EntityMemoriesQuery
@@ -93,3 +94,14 @@ async def test_a_message_lists_its_latest_facts_only(memory: Services, owner: Ow
         lambda transaction: transaction.run_text(text, {"group_id": owner.group_id})
     )
     assert [row["statement"] for row in rows] == statements[-MAX_MESSAGE_FACTS:]
+
+
+async def test_a_session_lists_its_latest_intents_only(memory: Services, owner: Owner) -> None:
+    vector = [0.1] * memory.components.embedder.dimension
+    turns = [
+        PreparedMessage(MessageIn(role="user", content=f"Turn {number}", intent=f"intent {number}"), vector)
+        for number in range(210)
+    ]
+    await memory.components.episodes.append_messages(owner, "talk", turns, job_id=None)
+    session = await memory.messages.get_session(owner, "talk")
+    assert session.intent_sequence == [f"intent {number}" for number in range(10, 210)]
