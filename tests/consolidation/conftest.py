@@ -113,9 +113,9 @@ class ConsolidationHarness:
                     {"g": self.owner.group_id},
                 )
             for tie in ties:
-                tie["id"] = (
-                    f"{tie['type']} {tie['source']} {tie['target']} {sorted(tie['properties'].items(), key=str)}"
-                )
+                properties = tie["properties"]
+                own_id = properties.get("uuid") or f"{tie['source']}>{tie['target']} {properties.get('memory_id')}"
+                tie["id"] = tie["type"] + own_id
             return {
                 row["id"]: (
                     sorted(row.get("labels") or []),
