@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-unit test-extras coverage lint format dist requirements reference \
-	constraints bench-retrieval bench-scale bench-context bench-consolidation eval-extraction \
+	constraints bench-retrieval bench-scale bench-growth bench-context bench-consolidation eval-extraction \
 	eval-consolidation eval-secrets
 
 help: ## List what there is to make
@@ -81,6 +81,10 @@ bench-retrieval: $(VENV)/.installed-dev ## Measure how well messages and memorie
 
 bench-scale: $(VENV)/.installed-dev ## Measure how fast reads are among a million facts
 	$(BIN)/python -m benches.bench_scale --peer
+
+bench-growth: FACTS ?= 1000,100000,1000000
+bench-growth: $(VENV)/.installed-dev ## Measure how much slower a small user gets among FACTS=1000,100000 facts of others
+	$(BIN)/python -m benches.bench_growth --facts $(FACTS)
 
 bench-context: $(VENV)/.installed-dev ## Measure how long a context takes for a user with much to remember
 	$(BIN)/python -m benches.bench_context

@@ -94,7 +94,6 @@ class SyntheticData:
             "aliases": [],
             "alias_keys": [],
             "alias_text": "",
-            "mentioned_in": [],
             "attributes": "{}",
             "is_user": is_user,
             "created_at": START,

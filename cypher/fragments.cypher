@@ -83,12 +83,12 @@ r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null,
  }]
 
 // fragment: facts_of_entity
-// Every version `r` at the edges of the entity `e` and every version that mentions it, once.
+// Every version `r` at the edges of the entity `e` and every version of the memories that refer to it, once.
 CALL (e) {
   MATCH (e)-[r:RELATES_TO]-() RETURN r
   UNION
-  UNWIND coalesce(e.mentioned_in, []) AS memory_id
-  MATCH ()-[r:RELATES_TO {group_id: e.group_id, memory_id: memory_id}]->() RETURN r
+  MATCH (e)<-[reference:REFERS_TO]-()
+  MATCH ()-[r:RELATES_TO {group_id: reference.group_id, memory_id: reference.memory_id}]->() RETURN r
 }
 
 // fragment: entity_node
@@ -110,11 +110,44 @@ e {.*, name_embedding: null, created_at: null, updated_at: null},
 [m {.*, content_embedding: null, redacted: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
  [at IN [m.valid_at, m.created_at, m.extracted_at] | at.epochSeconds * 1000000 + at.microsecond]]
 
-// fragment: add_mentions
-// Record on entities which memories mention them beside subject and object.
-UNWIND $mentioned AS row
-MATCH (e:Entity {uuid: row.entity_id}) WHERE e.group_id = $group_id
-SET e.mentioned_in = coalesce(e.mentioned_in, []) + [id IN row.memory_ids WHERE NOT id IN coalesce(e.mentioned_in, [])]
+// fragment: entities_with_keys
+// The entities `e` of groups that have one of the keys as the key of their name or of an alias, the oldest first.
+UNWIND $group_ids AS group_id
+UNWIND $keys AS key
+CALL (group_id, key) {
+  MATCH (e:Entity {group_id: group_id, name_key: key}) RETURN e
+  UNION
+  MATCH (:EntityAlias {group_id: group_id, key: key})-[:ALIAS_OF]->(e:Entity) RETURN e
+}
+WITH DISTINCT e ORDER BY e.created_at, e.uuid
+
+// fragment: link_aliases
+// Link the entity `e` to the node of each of its alias keys, and to no other; a node that no entity has left is deleted.
+CALL (e) {
+  MATCH (a:EntityAlias)-[old:ALIAS_OF]->(e) WHERE NOT a.key IN e.alias_keys
+  WITH a, old, COUNT { (a)-[:ALIAS_OF]->() } AS entities
+  DELETE old
+  FOREACH (_ IN CASE WHEN entities = 1 THEN [1] ELSE [] END | DELETE a)
+}
+CALL (e) {
+  UNWIND e.alias_keys AS key
+  MERGE (a:EntityAlias {group_id: e.group_id, key: key})
+  MERGE (a)-[:ALIAS_OF]->(e)
+}
+
+// fragment: rebuild_references
+// Make the references of memories those of their versions: from the subject to what is mentioned beside the object.
+UNWIND $referring AS memory_id
+CALL (memory_id) {
+  MATCH ()-[old:REFERS_TO {group_id: $group_id, memory_id: memory_id}]->() DELETE old
+}
+CALL (memory_id) {
+  MATCH (s)-[r:RELATES_TO {group_id: $group_id, memory_id: memory_id}]->(o)
+  UNWIND r.entity_ids AS id
+  MATCH (e:Entity {uuid: id}) WHERE e <> s AND e <> o AND e.group_id = $group_id
+  WITH DISTINCT s, e
+  CREATE (s)-[:REFERS_TO {group_id: $group_id, memory_id: memory_id}]->(e)
+}
 
 // fragment: record
 // A node `n` of the user that an export lists under `records`: the labels of `RecordLabel`.
@@ -152,6 +185,8 @@ UNION ALL
 MATCH (n:SessionArchive {group_id: $group_id}) RETURN n AS element, 'SessionArchive' AS kind
 UNION ALL
 MATCH (n:Session {group_id: $group_id}) RETURN n AS element, 'Session' AS kind
+UNION ALL
+MATCH (n:EntityAlias {group_id: $group_id}) RETURN n AS element, 'EntityAlias' AS kind
 UNION ALL
 MATCH (n:Entity {group_id: $group_id}) RETURN n AS element, 'Entity' AS kind
 UNION ALL

@@ -13,13 +13,9 @@ RETURN e {.*, name_embedding: null} AS entity LIMIT 500
 
 // name: fetch_entity_facts(group_id, entity_id)
 // Fetch every version of the facts at an entity's edges and of those that mention it.
-CALL () {
-  MATCH (:Entity {uuid: $entity_id})-[r:RELATES_TO]-() RETURN r
-  UNION
-  MATCH (e:Entity {uuid: $entity_id}) UNWIND e.mentioned_in AS id
-  MATCH ()-[r:RELATES_TO {group_id: e.group_id, memory_id: id}]->() RETURN r
-}
-WITH DISTINCT r WHERE r.group_id = $group_id
+MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
+{{facts_of_entity}}
+WITH r WHERE r.group_id = $group_id
 RETURN {{fact_version}}
 
 // name: find_mentioning_messages(group_id, entity_id)
@@ -28,8 +24,8 @@ MATCH (m:Episodic)-[:MENTIONS]->(:Entity {uuid: $entity_id}) WHERE m.group_id = 
 RETURN DISTINCT m.uuid AS id
 
 // name: list_other_relationships(entity_id)
-// List the types of relationships of an entity other than facts and mentions.
-MATCH (:Entity {uuid: $entity_id})-[r]-() WHERE NOT r:RELATES_TO AND NOT r:MENTIONS
+// List the types of relationships of an entity that graphmem does not know.
+MATCH (:Entity {uuid: $entity_id})-[r]-() WHERE NOT r:RELATES_TO|MENTIONS|REFERS_TO|ALIAS_OF
 RETURN DISTINCT type(r) AS type
 
 // name: count_current_facts(group_id, now)

@@ -2,8 +2,7 @@
 
 // name: find_by_keys(group_ids, keys)
 // Find entities by the keys of their names or aliases.
-MATCH (e:Entity) WHERE e.group_id IN $group_ids
-  AND (e.name_key IN $keys OR any(key IN e.alias_keys WHERE key IN $keys))
+{{entities_with_keys}}
 RETURN {{entity_node}} AS entity
 
 // name: create_entities(entities)
@@ -28,13 +27,20 @@ CALL () {
   UNION
   MATCH (e:Entity {group_id: $group_id, name_key: $entity}) RETURN e
 }
-WITH e, [at IN range(0, size($keys) - 1) WHERE NOT $keys[at] IN e.alias_keys + [e.name_key, '']
-  AND NOT EXISTS {
-    MATCH (other:Entity {group_id: $group_id}) WHERE other.name_key = $keys[at] OR $keys[at] IN other.alias_keys
-  }] AS fresh
-WHERE fresh <> []
+UNWIND range(0, size($keys) - 1) AS at
+WITH e, at, $keys[at] AS key WHERE NOT key IN e.alias_keys + [e.name_key, '']
+CALL (key) {
+  OPTIONAL MATCH (named:Entity {group_id: $group_id, name_key: key})
+  OPTIONAL MATCH (alias:EntityAlias {group_id: $group_id, key: key})
+  RETURN named IS NULL AND alias IS NULL AS is_free
+}
+WITH e, at, is_free ORDER BY at
+WHERE is_free
+WITH e, collect(at) AS fresh
 SET e.aliases = e.aliases + [at IN fresh | $names[at]], e.alias_keys = e.alias_keys + [at IN fresh | $keys[at]],
     e.alias_text = trim(e.alias_text + reduce(text = '', at IN fresh | text + ' ' + $names[at])), e.updated_at = $now
+WITH e, fresh
+{{link_aliases}}
 RETURN e.uuid AS entity_id, [at IN fresh | $names[at]] AS aliases
 
 // name: fetch_by_ids(group_ids, ids)
@@ -66,23 +72,21 @@ WITH * WHERE {{as_of_filter}}
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
 RETURN {{fact_version}}
 
-// name: add_mentions(group_id, mentioned)
-// Record on entities which memories mention them beside subject and object.
-{{add_mentions}}
-
 // name: list_ids(group_id)
 // List the ids of a user's entities.
 MATCH (e:Entity {group_id: $group_id}) RETURN e.uuid AS id ORDER BY id
 
 // name: erase_unreferenced(group_id, ids)
-// Erase entities that no version of a memory refers to, with what links messages to them; return their ids. The entity of
-// the user stays.
+// Erase entities that no version of a memory refers to, with their aliases and what links messages to them; return their
+// ids. The entity of the user stays.
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id = $group_id AND NOT coalesce(e.is_user, false)
-  AND NOT EXISTS { (e)-[:RELATES_TO]-() }
-  AND NOT EXISTS {
-    UNWIND coalesce(e.mentioned_in, []) AS memory_id
-    MATCH ()-[r:RELATES_TO {group_id: $group_id, memory_id: memory_id}]->() RETURN r
-  }
+  AND NOT EXISTS { (e)-[:RELATES_TO]-() } AND NOT EXISTS { (e)<-[:REFERS_TO]-() }
+CALL (e) {
+  MATCH (a:EntityAlias)-[old:ALIAS_OF]->(e)
+  WITH a, old, COUNT { (a)-[:ALIAS_OF]->() } AS entities
+  DELETE old
+  FOREACH (_ IN CASE WHEN entities = 1 THEN [1] ELSE [] END | DELETE a)
+}
 DETACH DELETE e
 RETURN id

@@ -19,10 +19,10 @@ ON CREATE SET s += $properties, s.created_at = $now, s.updated_at = $now
 RETURN s {.*} AS session
 
 // name: append_messages(group_id, session_id, rows, links, last_episode, intents, now)
-// Append messages to a session, each linked to the one before it.
+// Append messages to a session, each linked to the one before it; the session lists its latest 200 intents.
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.message_count = s.message_count + size($rows), s.last_episode = $last_episode, s.updated_at = $now,
-    s.intent_sequence = s.intent_sequence + $intents, s.is_active = true, s.ended_at = null
+    s.intent_sequence = (s.intent_sequence + $intents)[-200..], s.is_active = true, s.ended_at = null
 WITH s
 CALL (s) {
   UNWIND $rows AS row

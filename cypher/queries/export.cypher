@@ -16,8 +16,12 @@ RETURN COUNT { MATCH (e:Entity {group_id: $group_id}) }
      + COUNT { MATCH {{record}} } AS size
 
 // name: stream_entities(group_id)
-// Return every entity with its vector.
-MATCH (e:Entity {group_id: $group_id}) RETURN e {.*} AS node, labels(e) AS labels ORDER BY e.uuid
+// Return every entity with its vector and the memories that mention it beside subject and object.
+MATCH (e:Entity {group_id: $group_id})
+RETURN e {.*, mentioned_in: COLLECT {
+         MATCH (e)<-[reference:REFERS_TO]-() RETURN DISTINCT reference.memory_id AS id ORDER BY id
+       }} AS node, labels(e) AS labels
+ORDER BY e.uuid
 
 // name: stream_facts(group_id)
 // Return every version of every memory with its vector.
@@ -40,7 +44,11 @@ RETURN properties(n) AS properties, labels(n) AS labels, elementId(n) AS element
 
 // name: list_links(group_id)
 // Return every relationship from a record to a record or an entity of the user.
+// The subquery keeps the planner from starting at all relationships of these types.
 MATCH {{record}}
-MATCH (n)-[r:HAS_ARCHIVE|HAS_CONTEXT|HAS_EPISODE|LEARNED_FROM|MENTIONED_IN|MENTIONS|NEXT_EPISODE|SEEN_IN]->(b)
-WHERE b.group_id = $group_id
+CALL (n) {
+  MATCH (n)-[r:HAS_ARCHIVE|HAS_CONTEXT|HAS_EPISODE|LEARNED_FROM|MENTIONED_IN|MENTIONS|NEXT_EPISODE|SEEN_IN]->(b)
+  WHERE b.group_id = $group_id
+  RETURN r, b
+}
 RETURN type(r) AS type, elementId(n) AS start, elementId(b) AS end, b.uuid AS end_uuid, properties(r) AS properties

@@ -15,10 +15,9 @@ CALL () {
 }
 RETURN [entities, interests] AS known
 
-// name: find_entities_by_keys(group_id, keys)
+// name: find_entities_by_keys(group_ids, keys)
 // Find entities by the keys of their names or aliases.
-MATCH (e:Entity {group_id: $group_id})
-WHERE e.name_key IN $keys OR any(key IN e.alias_keys WHERE key IN $keys)
+{{entities_with_keys}}
 RETURN collect([e.uuid, e.name_key, e.alias_keys, coalesce(e.is_user, false)]) AS found
 
 // name: find_similar_entities(group_id, names)

@@ -22,9 +22,9 @@ CALL () {
 }
 RETURN {{fact_version}}
 
-// name: commit_write(group_id, entities, changed, created, episodes, mentioned, now, at)
-// Write the new entities, the changed and the new versions of a user, their links to messages and the time of the write.
-// A new version has its own vector or copies that of an earlier version. An entity name that is taken violates a constraint.
+// name: commit_write(group_id, entities, changed, created, episodes, max_facts, referring, now, at)
+// Write the new entities, the changed and the new versions of a user, their links to messages, the references of some
+// memories and the time of the write. A message lists its latest `max_facts` versions. A new version has its own vector or copies that of an earlier version. An entity name that is taken violates a constraint.
 CALL () {
   UNWIND $entities AS properties
   CREATE (e:Entity)
@@ -46,7 +46,7 @@ CALL () {
 CALL () {
   UNWIND $episodes AS row
   MATCH (m:Episodic {uuid: row.episode}) WHERE m.group_id = $group_id
-  SET m.entity_edges = m.entity_edges + [uuid IN row.facts WHERE NOT uuid IN m.entity_edges]
+  SET m.entity_edges = (m.entity_edges + [uuid IN row.facts WHERE NOT uuid IN m.entity_edges])[-$max_facts..]
   WITH m, row
   UNWIND row.entity_ids AS entity_id
   MATCH (e:Entity {uuid: entity_id})
@@ -54,9 +54,13 @@ CALL () {
   ON CREATE SET mention.uuid = randomUUID(), mention.group_id = $group_id, mention.created_at = $now
 }
 CALL () {
-  {{add_mentions}}
+  {{rebuild_references}}
 }
 MATCH (u:User {group_id: $group_id}) SET u.last_write_at = $at
+
+// name: rebuild_references(group_id, referring)
+// Make the references of memories those of their versions.
+{{rebuild_references}}
 
 // name: list_versions(group_ids, memory_id)
 // Fetch every version of one memory, oldest first.
@@ -113,7 +117,7 @@ FOREACH (row IN rows | DELETE row)
 RETURN size(uuids) AS erased, uuids, entity_ids
 
 // name: erase_references(group_id, memory_id, uuids)
-// Remove the ids of an erased memory and of its versions from facts, entities and messages.
+// Remove the references of an erased memory, and its id and those of its versions from facts and messages.
 CALL () {
   MATCH ()-[r:RELATES_TO]->()
   WHERE r.group_id = $group_id AND (r.superseded_by = $memory_id OR r.ended_by = $memory_id
@@ -124,8 +128,7 @@ CALL () {
       r.associations = [id IN r.associations WHERE id <> $memory_id]
 }
 CALL () {
-  MATCH (e:Entity {group_id: $group_id}) WHERE $memory_id IN e.mentioned_in
-  SET e.mentioned_in = [id IN e.mentioned_in WHERE id <> $memory_id]
+  MATCH ()-[reference:REFERS_TO {group_id: $group_id, memory_id: $memory_id}]->() DELETE reference
 }
 CALL () {
   MATCH (m:Episodic {group_id: $group_id}) WHERE any(uuid IN $uuids WHERE uuid IN m.entity_edges)

@@ -31,10 +31,12 @@ CALL () {
 RETURN id
 
 // name: create_nodes(rows)
-// Create nodes with their labels.
+// Create nodes with their labels, and link those that are entities to their aliases.
 UNWIND $rows AS row
-CREATE (n:$(row.labels)) SET n = row.properties
-RETURN row.key AS key, elementId(n) AS element_id
+CREATE (e:$(row.labels)) SET e = row.properties
+WITH row, e
+{{link_aliases}}
+RETURN row.key AS key, elementId(e) AS element_id
 
 // name: create_versions(rows)
 // Create versions of memories.

@@ -23,14 +23,23 @@ RETURN properties(r) AS run, COLLECT { MATCH (r)-[:PART]->(p) RETURN properties(
 // Fetch the id of the run that a rollback undid.
 MATCH (r:ConsolidationRun {id: $run_id}) RETURN r.undoes AS undoes
 
-// name: list_page(tenant, group_id, before, before_id, limit)
-// List runs, newest first; the parts of a run over all users are listed under their user only.
+// name: list_page(tenant, before, before_id, limit)
+// List the runs of a tenant, newest first; the parts of a run over all users are listed under their user only.
+// The order of an index is used only where every property of it is in ORDER BY, hence the tenant.
 MATCH (r:ConsolidationRun {tenant: $tenant})
-WHERE ($before IS NULL OR r.created_at < $before OR r.created_at = $before AND r.id > $before_id)
-  AND ($group_id IS NOT NULL AND r.group_id = $group_id OR $group_id IS NULL AND NOT EXISTS { (r)<-[:PART]-() })
-WITH r ORDER BY r.created_at DESC, r.id LIMIT $limit
+WHERE r.created_at <= coalesce($before, datetime({year: 9999}))
+  AND ($before IS NULL OR r.created_at < $before OR r.id > $before_id)
+  AND NOT EXISTS { (r)<-[:PART]-() }
+WITH r ORDER BY r.tenant DESC, r.created_at DESC, r.id LIMIT $limit
 RETURN r {.*, proposals: null, batch_ids: null, preview: null} AS run,
        COLLECT { MATCH (r)-[:PART]->(p) RETURN p {.*, proposals: null, batch_ids: null, preview: null} } AS parts
+
+// name: list_page_of_user(group_id, before, before_id, limit)
+// List the runs of a user, newest first.
+MATCH (r:ConsolidationRun {group_id: $group_id})
+WHERE $before IS NULL OR r.created_at < $before OR r.created_at = $before AND r.id > $before_id
+WITH r ORDER BY r.created_at DESC, r.id LIMIT $limit
+RETURN r {.*, proposals: null, batch_ids: null, preview: null} AS run, [] AS parts
 
 // name: list_unfinished(tenant, group_id)
 // List the queued and running runs of a user, oldest first.

@@ -89,7 +89,7 @@ RETURN e.uuid AS id, e.name_key AS key
 // name: list_entity_relationships(group_id, ids)
 // List the relationships of entities that a rollback removes.
 UNWIND $ids AS id
-MATCH (e:Entity {uuid: id})-[r]-(other) WHERE e.group_id = $group_id
+MATCH (e:Entity {uuid: id})-[r:RELATES_TO|MENTIONS]-(other) WHERE e.group_id = $group_id
 RETURN DISTINCT id, type(r) AS type, CASE type(r) WHEN 'RELATES_TO' THEN r.uuid ELSE other.uuid + '>' + id END AS tie
 
 // name: find_referencing_facts(group_id, memory_ids)
@@ -123,9 +123,15 @@ MATCH ()-[r:RELATES_TO {uuid: row.id}]->() WHERE r.group_id = $group_id
 SET r += row.properties
 
 // name: remove_entities(group_id, ids)
-// Delete entities; one that still has relationships makes the query fail.
+// Delete entities with their aliases and references; one that still has facts or mentions makes the query fail.
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id = $group_id
+SET e.alias_keys = []
+WITH e
+{{link_aliases}}
+CALL (e) {
+  MATCH (e)-[reference:REFERS_TO]-() DELETE reference
+}
 DELETE e
 
 // name: restore_entities(run_id, rows)
@@ -134,6 +140,8 @@ UNWIND $rows AS row
 MATCH (c:Change {run_id: $run_id, kind: 'entity', element_id: row.id})
 CREATE (e:$(row.labels))
 SET e = row.properties, e.name_embedding = c.vector
+WITH e
+{{link_aliases}}
 
 // name: set_entities(group_id, rows)
 // Set properties and labels of entities; null removes a property.
@@ -142,6 +150,8 @@ MATCH (e:Entity {uuid: row.id}) WHERE e.group_id = $group_id
 SET e += row.properties
 REMOVE e:$(row.removed_labels)
 SET e:$(row.labels)
+WITH e
+{{link_aliases}}
 
 // name: set_episodes(group_id, rows)
 // Set properties of messages.

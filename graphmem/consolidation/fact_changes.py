@@ -171,13 +171,11 @@ class FactChanges:
 
     async def _record_before(self) -> None:
         """Record all elements that the ledger, and the links of changed facts, are about to touch."""
-        mentioned = {key for fact in self._changed for key in set(fact.entity_ids) - {fact.subject_id, fact.object_id}}
         episodes = {key for fact in self._changed for key in fact.episodes}
         mentions = {
             f"{episode}>{key}" for fact in self._changed for episode in fact.episodes for key in fact.entity_ids
         }
         await self._recorder.record_before(ElementKind.FACT, [*self._ledger.changed, *self._ledger.created])
-        await self._recorder.record_before(ElementKind.ENTITY, sorted(mentioned))
         await self._recorder.record_before(ElementKind.EPISODE, sorted(episodes))
         await self._recorder.record_before(ElementKind.MENTION, sorted(mentions))
 

@@ -11,11 +11,12 @@ from graphmem.consolidation.graph_reads import fetch_facts_of_entity
 from graphmem.consolidation.merging import EntityDetails, combine_details, reattach_fact, update_details
 from graphmem.domain.consolidation_models import UpdateEntity
 from graphmem.domain.entity import Entity
-from graphmem.domain.fact import Fact
+from graphmem.domain.fact import Fact, join_sources
 from graphmem.domain.identity import Owner
 from graphmem.domain.snapshot import ElementKind
 from graphmem.domain.text import name_key
 from graphmem.domain.times import MICROSECOND
+from graphmem.domain.types import deduplicate
 from graphmem.domain.versioning import Ledger
 from graphmem.store.driver import Transaction
 from graphmem.store.json_text import to_json
@@ -57,7 +58,11 @@ class EntityLinker:
         await self._write_reattached(reattached, keep, merge)
         await self.transaction.run("snapshots.remove_entities", group_id=self.owner.group_id, ids=[merge.id])
         await self._write_entity(keep, combine_details(keep, merge), now)
-        await self._add_mentions(keep, reattached)
+        await self.transaction.run(
+            "facts.rebuild_references",
+            group_id=self.owner.group_id,
+            referring=deduplicate(fact.memory_id for fact in reattached),
+        )
         return ended, now + MICROSECOND
 
     async def _retire_duplicates(self, keep: Entity, merge: Entity, now: datetime) -> tuple[list[Fact], datetime]:
@@ -80,8 +85,8 @@ class EntityLinker:
             if not kept.immutable:
                 ledger.annotate(
                     kept.memory_id,
-                    message_ids=tuple(dict.fromkeys([*kept.message_ids, *duplicate.message_ids])),
-                    episodes=tuple(dict.fromkeys([*kept.episodes, *duplicate.episodes])),
+                    message_ids=join_sources(kept.message_ids, duplicate.message_ids),
+                    episodes=join_sources(kept.episodes, duplicate.episodes),
                 )
         kept_ids = {fact.memory_id: kept_by_hash[fact.content_hash].memory_id for fact in duplicates}
         reached = await retire_duplicates(
@@ -105,19 +110,6 @@ class EntityLinker:
         await self.transaction.run(
             "consolidation.reattach_mentions", group_id=group_id, keep_id=keep.id, merge_id=merge.id
         )
-
-    async def _add_mentions(self, keep: Entity, facts: Sequence[Fact]) -> None:
-        """List the believed facts that mention the kept entity, beside those at its edges, on its node."""
-        memory_ids = [
-            fact.memory_id
-            for fact in facts
-            if fact.expired_at is None
-            and keep.id in fact.entity_ids
-            and keep.id not in (fact.subject_id, fact.object_id)
-        ]
-        if memory_ids:
-            rows = [{"entity_id": keep.id, "memory_ids": list(dict.fromkeys(memory_ids))}]
-            await self.transaction.run("entities.add_mentions", group_id=self.owner.group_id, mentioned=rows)
 
     async def _write_entity(self, entity: Entity, details: EntityDetails, now: datetime) -> None:
         properties = {

@@ -10,9 +10,10 @@ from typing import Any
 
 from graphmem.domain.decay import DECAY_RATES
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, Entity, parse_entity_type
-from graphmem.domain.fact import Fact
+from graphmem.domain.fact import MAX_SEARCH_TEXT, Fact, join_sources
 from graphmem.domain.memory import MemoryType
 from graphmem.domain.text import content_hash, name_key
+from graphmem.domain.types import deduplicate
 
 CONSOLIDATION_SOURCE_KIND = "consolidation"
 """Kind of the source of merged memories."""
@@ -67,11 +68,11 @@ def merge_facts(sources: Sequence[Fact], content: str) -> Fact:
         associations=tuple(key for key in _distinct(fact.associations for fact in sources) if key not in ids),
         source_kind=CONSOLIDATION_SOURCE_KIND,
         session_id=sessions.pop() if len(sessions) == 1 else None,
-        message_ids=_distinct(fact.message_ids for fact in sources),
-        episodes=_distinct(fact.episodes for fact in sources),
+        message_ids=join_sources(*(fact.message_ids for fact in sources)),
+        episodes=join_sources(*(fact.episodes for fact in sources)),
         single_valued=primary.single_valued,
         metadata={name: value for fact in reversed(sources) for name, value in fact.metadata.items()},
-        search_text="\n".join(dict.fromkeys(line for fact in sources for line in fact.search_text.splitlines())),
+        search_text=_join_search_texts(sources),
     )
 
 
@@ -119,6 +120,10 @@ def _aliases_without_own_name(entity: Entity, names: Iterable[str]) -> list[str]
     aliases = {name_key(name): name for name in reversed(list(names))}
     aliases.pop(name_key(entity.name), None)
     return list(reversed(aliases.values()))
+
+
+def _join_search_texts(sources: Sequence[Fact]) -> str:
+    return "\n".join(deduplicate(line for fact in sources for line in fact.search_text.splitlines()))[:MAX_SEARCH_TEXT]
 
 
 def _common_type(sources: Sequence[Fact]) -> MemoryType:

@@ -229,7 +229,7 @@ async def apply_plan(transaction: Transaction, group_id: str, rollback_id: str, 
     """Carry a plan out: remove elements first, then restore and update them, nodes before relationships."""
 
     async def run(query: str, **parameters: object) -> None:
-        if parameters.get("ids") or parameters.get("rows"):
+        if parameters.get("ids") or parameters.get("rows") or parameters.get("referring"):
             await transaction.run(query, **parameters)
 
     fact_updates = plan.rows_to_update(ElementKind.FACT)
@@ -244,5 +244,6 @@ async def apply_plan(transaction: Transaction, group_id: str, rollback_id: str, 
     await run("snapshots.set_facts", rows=released, group_id=group_id)
     await run("snapshots.restore_facts", rows=plan.rows_to_restore(ElementKind.FACT), run_id=rollback_id)
     await run("snapshots.set_facts", rows=fact_updates, group_id=group_id)
+    await run("facts.rebuild_references", referring=plan.referring_memory_ids(), group_id=group_id)
     await run("snapshots.restore_mentions", rows=plan.rows_to_restore(ElementKind.MENTION))
     await run("snapshots.set_mentions", rows=plan.rows_to_update(ElementKind.MENTION), group_id=group_id)

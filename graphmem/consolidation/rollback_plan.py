@@ -201,6 +201,20 @@ class RollbackPlan:
                 element = replace(element, target=_without_references(element.target, removed_ids))
             self._set(element)
 
+    # References of memories to entities
+
+    def referring_memory_ids(self) -> list[str]:
+        """Return the ids of the memories that mention, now or as restored, entities beside subject and object."""
+        facts = self.changed(ElementKind.FACT)
+        images = [image for element in facts for image in (element.current, element.target) if image]
+        return sorted(
+            {
+                image.properties["memory_id"]
+                for image in images
+                if set(image.properties.get("entity_ids", ())).difference(image.endpoints)
+            }
+        )
+
     # Rows of the queries that carry the plan out
 
     def ids_to_remove(self, kind: ElementKind) -> list[str]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, TypedDict, cast
 
-from graphmem.domain.memory import MemoryPatch, MemoryStatus, MemoryType, Scope
+from graphmem.domain.memory import MAX_SOURCE_MESSAGES, MemoryPatch, MemoryStatus, MemoryType, Scope
 from graphmem.domain.text import content_hash
 from graphmem.domain.times import MAX_TIME, MIN_TIME, interval_contains
+from graphmem.domain.types import deduplicate
+
+MAX_SEARCH_TEXT = 20_000
+"""Characters up to which repetitions and merges extend the text that a fact is found by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,11 @@ class Fact:
         return self.valid_from >= self.valid_to
 
     @property
+    def mentioned_ids(self) -> set[str]:
+        """The ids of the entities that the fact mentions beside its subject and object."""
+        return set(self.entity_ids) - {self.subject_id, self.object_id}
+
+    @property
     def dedup_key(self) -> str:
         """A key that two statements share when they have the same normalised content and the same subject."""
         return f"{self.content_hash}:{self.subject_id}"
@@ -150,6 +161,11 @@ class FactAnnotations(TypedDict, total=False):
     message_ids: tuple[str, ...]
     episodes: tuple[str, ...]
     search_text: str
+
+
+def join_sources(*sources: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of source messages without repetitions: at most the latest `MAX_SOURCE_MESSAGES`."""
+    return tuple(deduplicate(chain.from_iterable(sources))[-MAX_SOURCE_MESSAGES:])
 
 
 def amendments_from_patch(patch: MemoryPatch) -> FactAmendments:

@@ -38,6 +38,7 @@ RESERVED_LABELS = frozenset(RecordLabel) | {
     "ConsolidationRun",
     "EmbeddingSchema",
     "Entity",
+    "EntityAlias",
     "Erasure",
     "Extraction",
     "IdempotentRequest",

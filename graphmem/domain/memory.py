@@ -103,13 +103,17 @@ Predicate = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
 """The name of a relation in UPPER_SNAKE_CASE."""
 
 
+MAX_SOURCE_MESSAGES = 200
+"""Most messages that a memory lists as its source, the latest ones."""
+
+
 class MemorySourceIn(BaseModel):
     """The session and the messages that a caller gives as the source of a memory."""
 
     model_config = ConfigDict(extra="forbid")
 
     session_id: Id | None = None
-    message_ids: list[Id] = Field(default_factory=list, max_length=200)
+    message_ids: list[Id] = Field(default_factory=list, max_length=MAX_SOURCE_MESSAGES)
 
 
 class MemorySource(BaseModel):

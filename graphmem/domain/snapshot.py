@@ -91,13 +91,14 @@ VOLATILE_PROPERTIES = frozenset(
 )
 """Properties that retrieval and maintenance write: they neither conflict nor go back to their earlier value."""
 
-LIST_PROPERTIES = frozenset(
-    {"mentioned_in", "entity_edges", "associations", "supersedes", "aliases", "alias_keys", "entity_ids"}
-)
+LIST_PROPERTIES = frozenset({"entity_edges", "associations", "supersedes", "aliases", "alias_keys", "entity_ids"})
 """Lists that other writes extend: a rollback removes what the run added and adds what the run removed."""
 
 DERIVED_PROPERTIES = frozenset({"updated_at", "search_text", "alias_text", "labels"})
 """Properties computed from others: a rollback restores them unless they were written after the run."""
+
+RETIRED_PROPERTIES = frozenset({"mentioned_in"})
+"""Properties that images of earlier releases hold and the graph no longer does: a rollback leaves them out."""
 
 EXISTENCE_FIELD = "existence"
 """Name of the conflict over an element that was created or deleted after the run."""

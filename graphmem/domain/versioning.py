@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Unpack
 
 from graphmem.domain.decay import MAX_CONFIDENCE, apply_reinforcement
-from graphmem.domain.fact import Fact, FactAmendments, FactAnnotations
+from graphmem.domain.fact import MAX_SEARCH_TEXT, Fact, FactAmendments, FactAnnotations, join_sources
 from graphmem.domain.memory import MemoryStatus, SaveAction
 from graphmem.domain.provenance import ImportProvenance
 from graphmem.domain.rivals import refuse_rivals
@@ -186,8 +186,8 @@ class Ledger(VersionLog):
                 strength=strength,
                 confidence=confidence,
                 importance=max(known.importance, draft.importance),
-                message_ids=tuple(deduplicate([*known.message_ids, *draft.message_ids])),
-                episodes=tuple(deduplicate([*known.episodes, *draft.episodes])),
+                message_ids=join_sources(known.message_ids, draft.message_ids),
+                episodes=join_sources(known.episodes, draft.episodes),
                 search_text=_append_text(known.search_text, draft.search_text),
                 updated_at=now,
             )
@@ -304,7 +304,9 @@ def _is_ended_by_start(fact: Fact, start: datetime) -> bool:
 
 
 def _append_text(known: str, further: str) -> str:
-    return known if further in known else f"{known} {further}"
+    if further in known or len(known) + len(further) >= MAX_SEARCH_TEXT:
+        return known
+    return f"{known} {further}"
 
 
 def _has_same_subject_and_predicate(fact: Fact, other: Fact) -> bool:

@@ -11,7 +11,14 @@ from functools import partial
 from pydantic import TypeAdapter, ValidationError
 
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
-from graphmem.domain.memory import FEELING_EXPIRY_DAYS, MemoryIn, MemorySourceIn, MemoryType, Scope
+from graphmem.domain.memory import (
+    FEELING_EXPIRY_DAYS,
+    MAX_SOURCE_MESSAGES,
+    MemoryIn,
+    MemorySourceIn,
+    MemoryType,
+    Scope,
+)
 from graphmem.domain.session import MessageRole
 from graphmem.domain.tags import Tag, parse_tag
 from graphmem.domain.text import name_key
@@ -25,9 +32,6 @@ MAX_CANDIDATES_PER_WINDOW = 60
 
 MAX_ENTITIES = 20
 """Entities of a candidate that are used, beside its subject and object."""
-
-MAX_SOURCE_MESSAGES = 200
-"""Message ids that a memory names as its source."""
 
 MAX_TAGS = 10
 """Tags of a candidate that are used."""

@@ -9,7 +9,7 @@ from typing import Literal
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryType, SaveAction, SaveResult
+from graphmem.domain.memory import MAX_SOURCE_MESSAGES, MemoryType, SaveAction, SaveResult
 from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.text import content_hash, name_key
@@ -23,7 +23,7 @@ from graphmem.ingestion.action_plan import (
     Veto,
     save_with_canonical_names,
 )
-from graphmem.ingestion.candidates import EXTRACTION_SOURCE, MAX_SOURCE_MESSAGES
+from graphmem.ingestion.candidates import EXTRACTION_SOURCE
 from graphmem.ingestion.extracted_window import CurrentFacts, ExtractedWindow, load_current_facts
 from graphmem.ingestion.job_actions import ExtractionAction, LinkAction, MemoryAction, parse_extraction_actions
 from graphmem.ingestion.name_resolution import NameResolution, resolve_names

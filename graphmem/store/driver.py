@@ -36,6 +36,9 @@ _ALREADY_EXISTS_CODES = {
 }
 """Error codes of a schema statement whose index or constraint exists."""
 
+_COMMITS_BATCHES = "IN TRANSACTIONS"
+"""What a statement contains that commits the batches of a subquery one by one."""
+
 MAX_CONNECTIONS = 64
 """Connections of one process to Neo4j."""
 
@@ -265,17 +268,18 @@ class Graph:
         return await self.write(lambda transaction: transaction.run(name, **parameters))
 
     async def apply_schema(self, statement: str) -> None:
-        """Run one schema statement, which Neo4j requires in a transaction without writes.
+        """Run one statement of a migration: a schema statement, or a change of data that commits its own batches.
 
-        When two processes run the same statement at once, one fails despite `IF NOT EXISTS`; that error is ignored.
+        Neo4j requires a transaction without other writes for the former, and no open transaction for the latter. When
+        two processes run the same statement at once, one fails despite `IF NOT EXISTS`; that error is ignored.
         """
 
-        async def work(inner: AsyncManagedTransaction) -> None:
+        async def work(inner: AsyncManagedTransaction | AsyncSession) -> None:
             await (await inner.run(statement)).consume()
 
         async with self._operation(), self._driver.session(database=self._database) as session:
             try:
-                await session.execute_write(work)
+                await (work(session) if _COMMITS_BATCHES in statement else session.execute_write(work))
             except ClientError as error:
                 if error.code not in _ALREADY_EXISTS_CODES:
                     raise

@@ -68,7 +68,6 @@ def new_entity_properties(
         "aliases": [],
         "alias_keys": [],
         "alias_text": "",
-        "mentioned_in": [],
         "attributes": to_json({}),
         "is_user": is_user,
         "name_embedding": vector,

@@ -18,6 +18,9 @@ from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
 
 Key = TypeVar("Key", bound=Hashable)
 
+MAX_MESSAGE_FACTS = 100
+"""Versions that a message lists as resting on it, the latest ones."""
+
 
 class FactLoader:
     """Loads the believed versions that a write of one user may change, each at most once.
@@ -78,7 +81,7 @@ class FactWrite:
     entities: Sequence[Row] = ()
 
     async def commit(self, saved_facts: Sequence[Fact] = ()) -> None:
-        """Store the versions of the ledger; link `saved_facts` to their messages and to the entities they mention."""
+        """Store the versions of the ledger; link `saved_facts` to their messages and to the entities they refer to."""
         await self.transaction.run(
             "facts.commit_write",
             group_id=self.owner.group_id,
@@ -88,7 +91,8 @@ class FactWrite:
             ],
             created=[self._created_row(fact) for fact in self.ledger.created.values()],
             episodes=_episode_rows(saved_facts),
-            mentioned=_mention_rows(saved_facts),
+            max_facts=MAX_MESSAGE_FACTS,
+            referring=deduplicate(fact.memory_id for fact in saved_facts if fact.mentioned_ids),
             now=self.now,
             at=self.ledger.now + MICROSECOND,
         )
@@ -119,12 +123,3 @@ def _episode_rows(facts: Sequence[Fact]) -> list[Row]:
         }
         for episode, stated in facts_by_episode.items()
     ]
-
-
-def _mention_rows(facts: Sequence[Fact]) -> list[Row]:
-    """Return a row for each entity that facts mention beside subject and object."""
-    memory_ids: dict[str, list[str]] = defaultdict(list)
-    for fact in facts:
-        for entity_id in set(fact.entity_ids) - {fact.subject_id, fact.object_id}:
-            memory_ids[entity_id].append(fact.memory_id)
-    return [{"entity_id": entity_id, "memory_ids": ids} for entity_id, ids in sorted(memory_ids.items())]

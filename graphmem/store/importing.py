@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from neo4j.exceptions import ClientError
 
@@ -23,6 +24,7 @@ from graphmem.domain.import_result import ImportResult
 from graphmem.domain.labels import LinkType, RecordLabel
 from graphmem.domain.progress import ProgressCounter
 from graphmem.domain.rivals import describe_rival, find_rival
+from graphmem.domain.types import deduplicate
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
@@ -36,6 +38,7 @@ _OWNED_LINKS = frozenset({LinkType.HAS_ARCHIVE, LinkType.HAS_EPISODE, LinkType.M
 """Types of relationships that carry the owner's `group_id`."""
 
 ExportedNode = ExportedEntity | ExportedRecord
+Item = TypeVar("Item")
 
 
 class ImportStore:
@@ -144,11 +147,15 @@ class ImportStore:
     async def _create_versions(
         self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, progress: ProgressCounter
     ) -> list[ExportedVersion]:
-        """Create the versions that are new, and return them."""
+        """Create the versions that are new, with the references of their memories, and return them."""
         new = [version for version in export.memories if plan.is_new_version(version)]
-        for part in _split_batches([_version_row(owner, version, plan.ids) for version in new]):
+        rows = [_version_row(owner, version, plan.ids) for version in new]
+        for part in _split_batches(rows):
             await transaction.run("import.create_versions", rows=part)
             progress.add(len(part))
+        referring = deduplicate(row["properties"]["memory_id"] for row in rows if _mentions_others(row))
+        for ids in _split_batches(referring):
+            await transaction.run("facts.rebuild_references", group_id=owner.group_id, referring=ids)
         return new
 
     async def _create_links(
@@ -165,9 +172,9 @@ class ImportStore:
             progress.add(len(part))
 
 
-def _split_batches(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    for start in range(0, len(rows), BATCH_SIZE):
-        yield rows[start : start + BATCH_SIZE]
+def _split_batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), BATCH_SIZE):
+        yield items[start : start + BATCH_SIZE]
 
 
 def _node_kind(node: ExportedNode) -> str:
@@ -203,6 +210,11 @@ def _imported_fact(owner: Owner, version: ExportedVersion, ids: Mapping[str, str
 
 def _stored_properties(owner: Owner, version: ExportedVersion, ids: Mapping[str, str]) -> Row:
     return version.properties.with_ids(ids).to_graph() | {"group_id": owner.group_id}
+
+
+def _mentions_others(version: Row) -> bool:
+    """Return whether a version mentions entities beside its subject and object."""
+    return bool({*version["properties"]["entity_ids"]} - {version["subject_id"], version["object_id"]})
 
 
 def _link_row(owner: Owner, link: ExportedLink, element_ids: Mapping[str, str]) -> Row:

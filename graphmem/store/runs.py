@@ -168,14 +168,12 @@ class RunStore:
         self, tenant: str, owner: Owner | None, after: tuple[datetime, str] | None, limit: int
     ) -> list[ConsolidationRun]:
         """Return runs without proposals and changes, newest first, starting behind `after` (time and id of a run)."""
-        rows = await self._graph.fetch(
-            "runs.list_page",
-            tenant=tenant,
-            group_id=owner.group_id if owner else None,
-            before=after[0] if after else None,
-            before_id=after[1] if after else None,
-            limit=limit,
-        )
+        before, before_id = after or (None, None)
+        page = {"before": before, "before_id": before_id, "limit": limit}
+        if owner:
+            rows = await self._graph.fetch("runs.list_page_of_user", group_id=owner.group_id, **page)
+        else:
+            rows = await self._graph.fetch("runs.list_page", tenant=tenant, **page)
         return list(map(_run_with_parts, rows))
 
     async def list_unfinished(self, owner: Owner) -> list[ConsolidationRun]:

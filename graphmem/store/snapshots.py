@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.domain.identity import Owner
-from graphmem.domain.snapshot import ElementChange, ElementImage, ElementKind
+from graphmem.domain.snapshot import RETIRED_PROPERTIES, ElementChange, ElementImage, ElementKind
 from graphmem.store.driver import Row, Transaction
 
 _IMAGE_QUERIES = {
@@ -157,9 +157,8 @@ def image_from_json(text: str | None) -> ElementImage | None:
     if text is None:
         return None
     document = json.loads(text, object_hook=_time_from_json)
-    return ElementImage(
-        document["properties"], document.get("source"), document.get("target"), tuple(document.get("labels") or ())
-    )
+    properties = {name: value for name, value in document["properties"].items() if name not in RETIRED_PROPERTIES}
+    return ElementImage(properties, document.get("source"), document.get("target"), tuple(document.get("labels") or ()))
 
 
 def _time_to_json(value: object) -> dict[str, str]:

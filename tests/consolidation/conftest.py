@@ -100,18 +100,22 @@ class ConsolidationHarness:
 
         async def work(transaction: Transaction) -> dict[str, Any]:
             nodes, ties = [], []
-            for label in ("Entity", "Episodic", "Session"):
+            for label in ("Entity", "EntityAlias", "Episodic", "Session"):
                 nodes += await transaction.run_text(
                     f"MATCH (n:{label} {{group_id: $g}}) "
-                    "RETURN coalesce(n.uuid, n.session_id) AS id, labels(n) AS labels, properties(n) AS properties",
+                    "RETURN coalesce(n.uuid, n.session_id, n.key) AS id, labels(n) AS labels, "
+                    "properties(n) AS properties",
                     {"g": self.owner.group_id},
                 )
                 ties += await transaction.run_text(
-                    f"MATCH (a:{label} {{group_id: $g}})-[r]->(b) RETURN type(r) + coalesce(r.uuid, '') AS id, "
-                    "type(r) AS type, coalesce(a.uuid, a.session_id) AS source, b.uuid AS target, "
-                    "properties(r) AS properties",
+                    f"MATCH (a:{label} {{group_id: $g}})-[r]->(b) RETURN type(r) AS type, "
+                    "coalesce(a.uuid, a.session_id, a.key) AS source, b.uuid AS target, properties(r) AS properties",
                     {"g": self.owner.group_id},
                 )
+            for tie in ties:
+                properties = tie["properties"]
+                own_id = properties.get("uuid") or f"{tie['source']}>{tie['target']} {properties.get('memory_id')}"
+                tie["id"] = tie["type"] + own_id
             return {
                 row["id"]: (
                     sorted(row.get("labels") or []),

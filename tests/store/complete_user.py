@@ -66,6 +66,10 @@ async def _save_memories(memory: Services, owner: Owner) -> None:
         ],
     )
     ids = [result.memory.id for result in saved if result.memory]
+    entities, now = memory.components.entities, datetime.now(UTC)
+    await memory.components.graph.write(
+        lambda transaction: entities.add_aliases(transaction, owner, "bob", ["Bobby", "Uncle Bob"], now)
+    )
     await memory.memories.patch(owner, ids[2], MemoryPatch(content="Mara loves tea", importance=0.9))
     await memory.memories.delete(owner, ids[3])
 

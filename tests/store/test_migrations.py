@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from graphmem.bootstrap import Services
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryIn
+from graphmem.domain.requests import EntityMemoriesQuery
 from graphmem.embedding import Embedder
 from graphmem.errors import ConfigurationError
 from graphmem.store.driver import Graph
@@ -23,6 +27,38 @@ async def test_every_statement_may_be_replayed(graph: Graph, embedder: Embedder)
     for migration in load_migrations():
         for statement in migration.statements(embedder.dimension):
             await graph.apply_schema(statement)
+
+
+async def test_names_and_references_of_the_first_release_are_moved(
+    graph: Graph, embedder: Embedder, memory: Services, owner: Owner
+) -> None:
+    trip = MemoryIn(content="Mara sailed to Oslo with Bob", object={"name": "Oslo"}, entities=[{"name": "Bob"}])
+    [saved] = await memory.memories.save(owner, [trip])
+    assert saved.memory
+    first_release = """
+        MATCH (bob:Entity {group_id: $group_id, name_key: 'bob'})<-[r:REFERS_TO]-()
+        SET bob.mentioned_in = [r.memory_id], bob.aliases = ['Bobby'], bob.alias_keys = ['bobby']
+        DELETE r
+        WITH bob MATCH ()-[fact:RELATES_TO {group_id: $group_id}]->()
+        SET fact.message_ids = [at IN range(1, 300) | toString(at)]"""
+    group = {"group_id": owner.group_id}
+    await graph.write(lambda transaction: transaction.run_text(first_release, group))
+
+    [migration] = [migration for migration in load_migrations() if migration.version == 5]
+    for statement in migration.statements(embedder.dimension):
+        await graph.apply_schema(statement)
+
+    [bob] = await memory.components.entities.resolve_entity_ids(owner, "Bobby")
+    assert [found.id for found in await memory.entities.list_memories(owner, bob, EntityMemoriesQuery())] == [
+        saved.memory.id
+    ]
+    assert (await memory.memories.get(owner, saved.memory.id)).source.message_ids == list(map(str, range(101, 301)))
+    rows = await graph.read(
+        lambda transaction: transaction.run_text(
+            "MATCH (e:Entity {group_id: $group_id}) WHERE e.mentioned_in IS NOT NULL RETURN e.name AS name", group
+        )
+    )
+    assert rows == []
 
 
 async def test_concurrent_processes_can_create_the_schema(graph: Graph) -> None:

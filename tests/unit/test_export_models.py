@@ -85,7 +85,7 @@ def test_records_and_links_of_the_queries_are_those_of_the_models() -> None:
 
 def test_an_id_in_use_is_replaced_in_every_reference() -> None:
     export = make_export(
-        entities=[make_entity("e1", "Mara", mentioned_in=["m1"])],
+        entities=[make_entity("e1", "Mara")],
         memories=[make_version(supersedes=["m1"], associations=["m1"])],
     )
     existing = ExistingData(entities={}, records={}, memory_ids=set(), current_statements={}, taken_ids={"e1", "m1-v1"})
@@ -94,12 +94,11 @@ def test_an_id_in_use_is_replaced_in_every_reference() -> None:
     fact = export.memories[0].properties.with_ids(ids)
     assert (fact.memory_id, fact.uuid, fact.entity_ids) == (ids["m1"], ids["m1-v1"], [ids["e1"]])
     assert fact.supersedes == fact.associations == [ids["m1"]]
-    assert export.entities[0].properties.with_ids(ids).mentioned_in == [ids["m1"]]
 
 
 def test_references_to_what_the_user_does_not_have_are_replaced() -> None:
     export = make_export(
-        entities=[make_entity("e1", "Mara", mentioned_in=["m1", "own memory", "foreign memory"])],
+        entities=[make_entity("e1", "Mara", mentioned_in=["m1", "foreign memory"])],
         memories=[make_version(entity_ids=["e1", "own entity", "foreign entity"])],
     )
     existing = ExistingData(
@@ -109,7 +108,8 @@ def test_references_to_what_the_user_does_not_have_are_replaced() -> None:
         current_statements={},
         taken_ids=set(),
     )
-    assert set(plan_import(export, existing).ids) == {"foreign entity", "foreign memory"}
+    assert set(plan_import(export, existing).ids) == {"foreign entity"}
+    assert "mentioned_in" not in export.entities[0].properties.to_graph()
 
 
 def test_an_entity_and_a_statement_that_the_user_has_are_not_written_again() -> None:

@@ -123,7 +123,6 @@ def _plan_known_memory(plan: ImportPlan, existing: ExistingData, version: Export
 def _foreign_references(export: UserExport, existing: ExistingData) -> Iterator[str]:
     """Yield the ids that neither the export nor the user has: they may be other users' and must not be stored."""
     entities = {entity.key for entity in export.entities} | {node.uuid for node in existing.entities.values()}
-    memories = {version.properties.memory_id for version in export.memories} | existing.memory_ids
     messages = {node.uuid for node in existing.records.values()}
     messages |= {
         record.properties.uuid
@@ -132,8 +131,6 @@ def _foreign_references(export: UserExport, existing: ExistingData) -> Iterator[
     }
     for version in export.memories:
         yield from (entity_id for entity_id in version.properties.entity_ids or () if entity_id not in entities)
-    for entity in export.entities:
-        yield from (memory_id for memory_id in entity.properties.mentioned_in or () if memory_id not in memories)
     for record in export.records:
         last_message = record.properties.last_episode if isinstance(record, ExportedSession) else None
         if last_message is not None and last_message not in messages:

@@ -60,7 +60,7 @@ def _check_key_length(key: str) -> str:
 class EntityProperties(NodeProperties):
     """A person, place or thing that memories are about."""
 
-    id_fields = ("uuid", "mentioned_in")
+    id_fields = ("uuid",)
 
     uuid: Id
     name: EntityName
@@ -71,7 +71,9 @@ class EntityProperties(NodeProperties):
     aliases: list[StorableText]
     alias_keys: list[StorableText]
     alias_text: StorableText
-    mentioned_in: list[Id] | None = Field(None, description="Memories that mention it beside subject and object.")
+    mentioned_in: list[Id] | None = Field(
+        None, description="Memories that mention it beside subject and object. An import takes them from the memories."
+    )
     attributes: JsonObject
     is_user: bool
     name_embedding: FiniteVector | None = None
@@ -82,6 +84,10 @@ class EntityProperties(NodeProperties):
     def _check_labels(self) -> Self:
         self.check_labels(self.labels)
         return self
+
+    def to_graph(self) -> dict[str, Any]:
+        """Return the properties as Neo4j stores them; the memories that mention the entity are relationships there."""
+        return {name: value for name, value in super().to_graph().items() if name != "mentioned_in"}
 
     def check_labels(self, labels: Sequence[str]) -> None:
         """Raise ValueError unless labels are those of an entity of this type."""

@@ -1,0 +1,122 @@
+"""No query reads every node of a label or every relationship of a type: each starts at an index.
+
+Plans depend on statistics: in an empty database, a scan costs as little as an index. These tests therefore write
+`NODES` nodes of each label, in many groups, and `NODES` facts, and have Neo4j sample its indexes, before they ask for
+plans. A plan is that of EXPLAIN without parameters, for which Neo4j assumes lists of unknown length.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from graphmem.domain.labels import RESERVED_LABELS
+from graphmem.store.driver import Graph
+from graphmem.store.queries import Query, load_queries
+
+NODES = 200
+"""Nodes of each label, and facts, that the statistics are made of; a user has 10 of each."""
+
+EXCEPTIONS = {
+    "schema.list_applied_migrations": "one node for each migration",
+    "schema.record_migration": "one node for each migration",
+    "schema.get_embedding_model": "one node in the whole database",
+    "schema.record_embedding_model": "one node in the whole database",
+    "consolidation.list_users_due": "decides for every user whether a run is due, once a night",
+    "episodes.list_pending": "the index holds only the messages that a job has yet to read",
+    "forget.list_begun": "one node for each user who is being forgotten",
+    "forget.list_interrupted": "one node for each user who is being forgotten",
+    "maintenance.estimate_stored_bytes": "stops after the sample; the totals are counters of the store",
+}
+"""Queries that may scan, with the reason."""
+
+FILL_NODES = """
+UNWIND $labels AS label
+UNWIND range(1, $count) AS i
+WITH label, i, toString(i) AS id, $tenant + ':' + toString(CASE label WHEN 'User' THEN i ELSE i / 10 END) AS group_id
+CREATE (n:$(label))
+SET n = {
+  statistics: $tenant, group_id: group_id, owner_group: group_id, tenant: $tenant, user_id: '', uuid: $tenant + id,
+  id: $tenant + id, key: id, name: id, name_key: id, hash: $tenant + id, session_id: id, message_id: id, position: i,
+  role: 'user', run_id: $tenant + group_id, kind: 'fact', element_id: id, memory_id: id, route: id, item_key: id,
+  preference_type: 'style', preference_key: id, pattern_type: 'topic', pattern_key: id, intent: id, extraction_id: id,
+  trigger: 'curated', status: 'succeeded', alias_keys: [], entity_edges: [], valid_at: datetime(),
+  created_at: datetime() + duration({seconds: i}), updated_at: datetime(), finished_at: datetime(),
+  expires_at: datetime()
+}
+"""
+
+FILL_FACTS = """
+MATCH (s:Entity) WHERE s.statistics = $tenant
+MATCH (o:Entity {group_id: s.group_id})
+WITH s, o LIMIT $count * 5
+CREATE (s)-[r:RELATES_TO {
+  uuid: randomUUID(), group_id: s.group_id, memory_id: randomUUID(), version: 1, content_hash: randomUUID(),
+  active_hash: randomUUID(), scope: 'profile', known_to: datetime(), importance: 0.5, entity_ids: []
+}]->(o)
+CREATE (s)-[:REFERS_TO {group_id: s.group_id, memory_id: r.memory_id}]->(o)
+"""
+
+EMPTY = "UNWIND $labels AS label MATCH (n:$(label)) WHERE n.statistics = $tenant DETACH DELETE n"
+
+
+@pytest.fixture(scope="module")
+async def filled_graph(graph: Graph) -> AsyncIterator[Graph]:
+    """The database with data of every label, so that the planner knows what a scan costs."""
+    tenant = f"t{uuid.uuid4().hex[:12]}"
+    labels = sorted(RESERVED_LABELS - {"EmbeddingSchema", "Migration"})
+
+    async def run(text: str, **parameters: Any) -> None:
+        await graph.write(lambda transaction: transaction.run_text(text, {"tenant": tenant, **parameters}))
+
+    try:
+        await run(FILL_NODES, labels=labels, count=NODES)
+        await run(FILL_FACTS, count=NODES)
+        await run("CALL db.prepareForReplanning(60)")
+        yield graph
+    finally:
+        await run(EMPTY, labels=labels)
+
+
+def operators(plan: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the operators of a plan with their details."""
+    yield plan["operatorType"].partition("@")[0], plan.get("args", {}).get("Details", "")
+    for child in plan.get("children", ()):
+        yield from operators(child)
+
+
+def grows_with_the_database(operator: str) -> bool:
+    """Whether an operator reads all of a label, of a type or of an index, or follows paths of any length."""
+    return "Scan" in operator or operator.startswith(("VarLength", "Repeat", "AllNodes", "AllRelationships"))
+
+
+async def explain(graph: Graph, query: Query) -> list[str]:
+    """Return the operators of a query's plan that read what grows with the database."""
+    prefix = "CYPHER 25" if query.text.startswith("CYPHER 25") else ""
+    async with graph._driver.session() as session:
+        result = await session.run(f"{prefix} EXPLAIN {query.text.removeprefix(prefix)}")
+        plan = (await result.consume()).plan
+    assert plan
+    return [f"{operator} {details}" for operator, details in operators(plan) if grows_with_the_database(operator)]
+
+
+@pytest.mark.parametrize("query", load_queries().values(), ids=lambda query: query.name)
+async def test_a_query_starts_at_an_index(filled_graph: Graph, query: Query) -> None:
+    scans = await explain(filled_graph, query)
+    assert bool(scans) == (query.name in EXCEPTIONS), scans
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MATCH (n) WHERE n.group_id = $group_id RETURN n",
+        "MATCH (p:LearnedPreference) WHERE p.frequency = $group_id RETURN p",
+        "MATCH ()-[r:RELATES_TO]->() WHERE r.actor = $group_id RETURN r",
+        "MATCH (:Entity {uuid: $group_id})-[:RELATES_TO*]-(n) RETURN n",
+    ],
+)
+async def test_a_query_that_grows_with_the_database_is_found(filled_graph: Graph, text: str) -> None:
+    assert await explain(filled_graph, Query("test.scan", text, frozenset({"group_id"}), "Read everything."))
