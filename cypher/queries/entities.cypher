@@ -82,11 +82,8 @@ MATCH (e:Entity {group_id: $group_id}) RETURN e.uuid AS id ORDER BY id
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id = $group_id AND NOT coalesce(e.is_user, false)
   AND NOT EXISTS { (e)-[:RELATES_TO]-() } AND NOT EXISTS { (e)<-[:REFERS_TO]-() }
-CALL (e) {
-  MATCH (a:EntityAlias)-[old:ALIAS_OF]->(e)
-  WITH a, old, COUNT { (a)-[:ALIAS_OF]->() } AS entities
-  DELETE old
-  FOREACH (_ IN CASE WHEN entities = 1 THEN [1] ELSE [] END | DELETE a)
-}
+SET e.alias_keys = []
+WITH e, id
+{{link_aliases}}
 DETACH DELETE e
 RETURN id
