@@ -144,6 +144,11 @@ def test_iban_is_found_with_anything_between_its_groups(separator: str) -> None:
         ("654321 is her account number", "[account_number] is her account number"),
         ("Visa 4012888888881881, expires 11/28, security code 911.", "Visa [card]."),
         ("call +1-212-555-0147 x12", "call [phone]"),
+        ("pay with 4242 4242 4242 4242, valid until 12/27.", "pay with [card]."),
+        ("I live at 221B Baker Street, London NW1 6XE.", "I live at [street_address]."),
+        ("Send it to Flat 3, 12 Elm Road, Leeds, please", "Send it to [street_address], please"),
+        ("Wohnt in der Lindenstraße 12, 50674 Köln.", "Wohnt [street_address]."),
+        ("48 Acacia Avenue, Springfield, IL 62704", "[street_address]"),
         ("my  password   is\thunter2", "my  password   is\t[password]"),
     ],
 )

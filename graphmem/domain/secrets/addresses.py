@@ -94,6 +94,18 @@ _SLAVIC = re.compile(
     rf"[A-ZÀ-ÞĀ-ŽА-Я][\w.\-]{{1,30}}(?:[ ][^\W\d_][\w.\-]{{1,30}})?,?[ ](?:д\.?[ ]?)?\d{{1,4}}{_NO_UNIT}"
 )
 _JAPANESE = re.compile(r"\d{1,2}丁目\d{1,3}(?:番地?|-)\d{0,3}号?|[^\W\d_]{1,12}[路街道]\d{1,5}[号號]")
+_TOWN_WORD = r"[A-ZÀ-ÖØ-Þ][\w'.\-]{0,30}\w"
+_TOWN = rf"{_TOWN_WORD}(?:[ ](?:{_WORDS.any_of('town_particles')}[ ]){{0,2}}{_TOWN_WORD}){{0,2}}"
+_POSTCODE_BEFORE = r"(?:[A-Z]{1,2}-)?(?:\d{4}[ ]?[A-Z]{2}|\d{4}-\d{3}|\d{4,5})(?!\w)"
+_POSTCODE_AFTER = (
+    r"(?:[A-Z]{2}[ ]\d{5}(?:-\d{4})?|[A-Z]{1,2}\d[A-Z\d]?[ ]?\d[A-Z]{2}|[A-Z]\d[A-Z][ ]?\d[A-Z]\d|\d{5})(?!\w)"
+)
+_UNIT = rf"(?i:{_WORDS.any_of('unit_words')})\.?[ ]?#?\w{{1,5}}"
+_UNIT_BEFORE = re.compile(rf"(?<!\w){_UNIT},[ ]$")
+_TAIL = re.compile(
+    rf"(?:,?[ ]{_UNIT}(?=[,;.\n]|$))?(?:[,;\n][ \n]?{_POSTCODE_BEFORE}(?:[ ]{_TOWN})?|[,;]?[ \n]{_POSTCODE_AFTER}"
+    rf"|[,;]?[ \n]{_TOWN},?[ ]{_POSTCODE_AFTER}|,[ ]{_TOWN}(?=[ ]?(?:[.,;)\n]|$)))?"
+)
 _PATTERNS = (
     _ENGLISH, _ENGLISH_CAPITAL, _ENGLISH_NUMBER_LAST, _BROADWAY_OR_PO_BOX, _GERMAN_TWO_WORDS, _GERMAN_PREPOSITIONAL,
     _FRENCH, _FRENCH_NUMBER_LAST, _ROMANCE, _ROMANCE_LOWER_CASE, _LATIN_AMERICAN, _SLAVIC, _JAPANESE,
@@ -107,7 +119,14 @@ def find_addresses(text: str) -> Iterator[Span]:
     for pattern in patterns:
         for match in pattern.finditer(text):
             if not _starts_with_year(text, match):
-                yield match.span()
+                yield _with_unit_and_town(text, *match.span())
+
+
+def _with_unit_and_town(text: str, start: int, end: int) -> Span:
+    """Return the span of a street with the flat before or after it, and with the postcode and the town."""
+    unit = _UNIT_BEFORE.search(text, max(0, start - 20), start)
+    tail = _TAIL.match(text, end)
+    return unit.start() if unit else start, tail.end() if tail else end
 
 
 def _starts_with_year(text: str, match: re.Match[str]) -> bool:

@@ -42,11 +42,9 @@ _SIGN = r"(?:[\s:.=#]{0,3}|[ ]is[ ])"
 _MONTH = month_pattern()
 _DATE = rf"(?:(?:0?[1-9]|1[0-2])[ ]?[/.\-][ ]?(?:20)?\d\d|{_MONTH}\.?[ ]?(?:20)?\d\d)(?!\d)"
 _CHECK_VALUE = rf"{_BETWEEN}(?:and[ ])?{_WORDS.any_of('check_value_words')}{_SIGN}\d{{3,4}}(?!\d)"
-_LABELLED_EXPIRY = rf"{_WORDS.any_of('expiry_words')}{_SIGN}(?:{_DATE}|(?:0[1-9]|1[0-2])\d\d(?!\d))"
-_EXPIRY = rf"{_BETWEEN}(?:(?:and[ ])?{_LABELLED_EXPIRY}|{_DATE})"
-_CHECK_VALUE_AFTER_DATE = r"[\s,;/|\-]{1,3}\d{3,4}(?![\d/.\-])"
+_EXPIRY = rf"{_BETWEEN}(?:and[ ])?{_WORDS.any_of('expiry_words')}{_SIGN}(?:{_DATE}|(?:0[1-9]|1[0-2])\d\d(?!\d))"
 _TAIL = re.compile(
-    rf"(?:{_EXPIRY})?{_CHECK_VALUE}(?:{_EXPIRY})?|{_EXPIRY}{_CHECK_VALUE_AFTER_DATE}",
+    rf"(?:{_CHECK_VALUE}|(?:{_EXPIRY}|{_BETWEEN}{_DATE})(?:[\s,;/|\-]{{1,3}}\d{{3,4}}(?![\d/.\-]))?){{1,3}}",
     re.IGNORECASE,
 )
 
@@ -73,7 +71,7 @@ class _Groups:
 def find_cards(text: str) -> Iterator[Span]:
     """Yield payment card numbers: 13 to 19 digits, grouped or not, that pass Luhn and may be an issuer's.
 
-    The span includes a check value after the number, with the expiry date.
+    The span includes an expiry date and a check value after the number.
     """
     for run in _DIGIT_RUN.finditer(text):
         spans = [match.span() for match in _DIGIT_GROUP.finditer(text, *run.span())]
