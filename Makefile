@@ -7,7 +7,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-unit test-extras coverage lint format dist requirements reference \
-	constraints bench-retrieval bench-scale bench-context bench-consolidation eval-extraction
+	constraints bench-retrieval bench-scale bench-context bench-consolidation eval-extraction \
+	eval-consolidation
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -89,3 +90,6 @@ bench-consolidation: $(VENV)/.installed-dev ## Measure a night over ten thousand
 
 eval-extraction: $(VENV)/.installed-dev ## Measure what is extracted from conversations
 	$(BIN)/python -m evaluation.extraction
+
+eval-consolidation: $(VENV)/.installed-dev ## Measure what a night merges and links, and what it must not
+	$(BIN)/python -m evaluation.consolidation
