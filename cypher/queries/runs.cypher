@@ -29,8 +29,8 @@ MATCH (r:ConsolidationRun {tenant: $tenant})
 WHERE ($before IS NULL OR r.created_at < $before OR r.created_at = $before AND r.id > $before_id)
   AND ($group_id IS NOT NULL AND r.group_id = $group_id OR $group_id IS NULL AND NOT EXISTS { (r)<-[:PART]-() })
 WITH r ORDER BY r.created_at DESC, r.id LIMIT $limit
-RETURN r {.*, proposals: null, batch_ids: null, preview: null} AS run,
-       COLLECT { MATCH (r)-[:PART]->(p) RETURN p {.*, proposals: null, batch_ids: null, preview: null} } AS parts
+RETURN r {.*, proposals: null, contradictions: null, batch_ids: null, preview: null} AS run,
+       COLLECT { MATCH (r)-[:PART]->(p) RETURN p {.*, proposals: null, contradictions: null, batch_ids: null, preview: null} } AS parts
 
 // name: list_unfinished(tenant, group_id)
 // List the queued and running runs of a user, oldest first.
@@ -49,14 +49,17 @@ MATCH (r:ConsolidationRun {group_id: $group_id, status: 'rolled_back'}) WHERE r.
 RETURN r.proposals AS proposals
 
 // name: find_mentioning(group_id, memory_id)
-// Find the runs whose proposals, batches or preview contain the id of a memory.
-MATCH (r:ConsolidationRun {group_id: $group_id}) WHERE r.proposals CONTAINS $memory_id OR r.batch_ids CONTAINS $memory_id OR r.preview CONTAINS $memory_id
-RETURN r.id AS id, r.proposals AS proposals, r.batch_ids AS batch_ids
+// Find the runs whose proposals, contradictions, batches or preview contain the id of a memory.
+MATCH (r:ConsolidationRun {group_id: $group_id})
+WHERE r.proposals CONTAINS $memory_id OR r.contradictions CONTAINS $memory_id
+   OR r.batch_ids CONTAINS $memory_id OR r.preview CONTAINS $memory_id
+RETURN r.id AS id, r.proposals AS proposals, r.contradictions AS contradictions, r.batch_ids AS batch_ids
 
 // name: clear_expired_texts(before)
-// Clear the proposals, batches and previews of runs that finished before a time.
-MATCH (r:ConsolidationRun) WHERE r.finished_at < $before AND r.proposals <> '[]'
-SET r.proposals = '[]', r.batch_ids = null, r.preview = null
+// Clear the proposals, contradictions, batches and previews of runs that finished before a time.
+MATCH (r:ConsolidationRun)
+WHERE r.finished_at < $before AND (r.proposals <> '[]' OR coalesce(r.contradictions, '[]') <> '[]')
+SET r.proposals = '[]', r.contradictions = null, r.batch_ids = null, r.preview = null
 RETURN count(*) AS blanked
 
 // name: erase_user(group_id)

@@ -15,6 +15,7 @@ from graphmem.domain.consolidation_models import (
     MemoryBatch,
     Merge,
     ProposalVerdict,
+    ReportedContradiction,
     ReviewedProposal,
     RunPhase,
     RunStatus,
@@ -51,13 +52,14 @@ class RunUpdate(BaseModel):
     batches: list[MemoryBatch] | None = None
     batches_done: int | None = None
     proposals: list[ReviewedProposal] | None = None
+    contradictions: list[ReportedContradiction] | None = None
     receipt: Receipt | None = None
     change_count: int | None = None
     preview: list[ElementChange] | None = None
 
     def to_properties(self) -> dict[str, Any]:
         """Return the properties of the run's node to set; counts follow from batches and proposals."""
-        lists = {"batches", "proposals", "receipt", "preview"}
+        lists = {"batches", "proposals", "contradictions", "receipt", "preview"}
         properties = self.model_dump(exclude_unset=True, exclude=lists)
         if self.batches is not None:
             properties["batch_ids"] = _BATCH_LIST.dump_json(self.batches).decode()
@@ -72,6 +74,8 @@ class RunUpdate(BaseModel):
             properties["refused"] = sum(
                 verdict in (ProposalVerdict.REFUSED, ProposalVerdict.STALE) for verdict in verdicts
             )
+        if self.contradictions is not None:
+            properties["contradictions"] = ReportedContradiction.list_to_json(self.contradictions)
         if self.receipt is not None:
             properties["receipt"] = self.receipt.model_dump_json()
         if self.preview is not None:
@@ -201,7 +205,7 @@ class RunStore:
         return {"Change": changes, "ConsolidationRun": int(rows[0]["erased"])}
 
     async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
-        """Erase a memory from the changes, proposals and batches of every run; return the number of changes erased.
+        """Erase a memory from the changes, texts and batches of every run; return the number of changes erased.
 
         What a run did to other memories can still be rolled back.
         """
@@ -213,8 +217,14 @@ class RunStore:
                 MemoryBatch(memory_ids=[key for key in batch.memory_ids if key != memory_id], old=batch.old)
                 for batch in _BATCH_LIST.validate_json(row["batch_ids"] or "[]")
             ]
+            contradictions = [
+                contradiction
+                for contradiction in ReportedContradiction.list_from_json(row["contradictions"])
+                if memory_id not in contradiction.memory_ids
+            ]
             properties = {
                 "proposals": to_json(proposals),
+                "contradictions": ReportedContradiction.list_to_json(contradictions),
                 "batch_ids": _BATCH_LIST.dump_json(batches).decode(),
                 "preview": None,
             }
@@ -249,6 +259,7 @@ def _run_from_node(node: Row) -> ConsolidationRun:
         status=RunStatus(node["status"]),
         receipt=Receipt.model_validate_json(node.get("receipt") or "{}"),
         proposals=ReviewedProposal.list_from_json(node.get("proposals")),
+        contradictions=ReportedContradiction.list_from_json(node.get("contradictions")),
     )
 
 
@@ -261,6 +272,7 @@ def _run_with_parts(row: Row) -> ConsolidationRun:
     totals: dict[str, Any] = {
         "parts": [part.id for part in parts],
         "proposals": [proposal for part in parts for proposal in part.proposals],
+        "contradictions": [reported for part in parts for reported in part.contradictions],
         "receipt": Receipt(
             **{name: sum(getattr(part.receipt, name) for part in parts) for name in Receipt.model_fields}
         ),
