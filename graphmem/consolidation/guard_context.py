@@ -25,7 +25,7 @@ class GuardContext:
     - `entity_ids_by_name`: entity ids by name key, for all names and aliases that a proposal wants to give
     - `facts_by_entity`: for each entity to be linked, the believed facts at its edges and those that mention it
     - `other_relationships`: for each entity to be linked, the types of its other relationships
-    - `similarly_named`: for the entity to be merged, the other entities whose names share a word with its name
+    - `similarly_named`: for each entity to be linked, the other entities whose names share a word with its name
     - `current`: memory ids of the current statements by their deduplication key (content and subject)
     - `contradicted`: memory ids of statements that the run reports as contradictory
     - `curated`: whether a person wrote the proposals

@@ -68,14 +68,15 @@ class GuardContextLoader:
             versions = await fetch_facts_of_entity(self.transaction, self.owner, entity_id)
             facts_by_entity[entity_id] = [fact for fact in versions if fact.expired_at is None]
             other_relationships[entity_id] = await self._list_other_relationships(entity_id)
-        merge = entities.get(proposal.merge_id)
-        similarly_named = await self._find_similarly_named(merge.name, entities) if merge else []
+        similarly_named = {
+            entity.id: await self._find_similarly_named(entity.name, entities) for entity in entities.values()
+        }
         return GuardContext(
             now=now,
             facts=await self._fetch_evidence(proposal),
             entities=entities,
             facts_by_entity=facts_by_entity,
-            similarly_named={proposal.merge_id: similarly_named},
+            similarly_named=similarly_named,
             other_relationships=other_relationships,
             curated=self.curated,
             find_secrets=self.find_secrets,

@@ -187,20 +187,18 @@ def _check_entity_update(proposal: UpdateEntity, context: GuardContext) -> str |
         holder = context.entity_ids_by_name.get(name_key(alias), entity.id)
         if holder != entity.id:
             return f"{alias!r} is the name of {holder}: use LINK_ENTITIES to make the two one"
-        if not context.curated and not _has_evidence_of_alias(proposal, entity, alias, context):
+        if not context.curated and not _has_evidence_of_alias(entity, alias, context):
             return f"no memory says that {entity.name} is known as {alias}"
     if classes := context.find_secrets([proposal.set, proposal.add_aliases]):
         return f"the proposal contains a secret ({', '.join(classes)})"
     return None
 
 
-def _has_evidence_of_alias(proposal: UpdateEntity, entity: Entity, alias: str, context: GuardContext) -> bool:
+def _has_evidence_of_alias(entity: Entity, alias: str, context: GuardContext) -> bool:
     people = _may_be_person(entity)
     reason = find_same_name_reason([entity.name, *entity.aliases], [alias], people=people)
     facts = [*context.facts_by_entity.get(entity.id, ()), *context.facts.values()]
-    return (reason is not None and reason != PART_OF_NAME) or any(
-        gives_alias(fact, entity, alias, is_cited=fact.memory_id in proposal.evidence) for fact in facts
-    )
+    return (reason is not None and reason != PART_OF_NAME) or any(gives_alias(fact, entity, alias) for fact in facts)
 
 
 def _check_type_change(entity: Entity, wanted: object) -> str | None:
@@ -299,13 +297,18 @@ def _check_same_name(keep: Entity, merge: Entity, context: GuardContext) -> str 
     ours, theirs = context.facts_by_entity.get(keep.id, ()), context.facts_by_entity.get(merge.id, ())
     if reason == PART_OF_NAME and not share_a_fact(ours, theirs, keep, merge):
         return f"a part of a name is no evidence that {keep.name} is {merge.name}"
-    for third in context.similarly_named.get(merge.id, ()):
-        if third.id == keep.id or not people:
-            continue
-        if find_same_name_reason([merge.name], [third.name], people=True) and not _shares_more_of_name(
-            keep, third, merge
-        ):
-            return f"{merge.name} could also be {third.name}"
+    return _find_third_of_name(keep, merge, context) if people else None
+
+
+def _find_third_of_name(keep: Entity, merge: Entity, context: GuardContext) -> str | None:
+    """Return that one of two people could as well be a third one, or None."""
+    for one, other in ((keep, merge), (merge, keep)):
+        for third in context.similarly_named.get(other.id, ()):
+            if third.id not in (keep.id, merge.id) and (
+                find_same_name_reason([other.name], [third.name], people=True)
+                and not _shares_more_of_name(one, third, other)
+            ):
+                return f"{other.name} could also be {third.name}"
     return None
 
 

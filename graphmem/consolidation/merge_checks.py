@@ -27,19 +27,25 @@ from graphmem.text.tokenising import UNSPACED_LETTER
 MIN_SAME_MATTER = 0.65
 """Smallest share of the content words that two statements have in common if they are about the same matter."""
 
+MIN_SAME_WORDING = 0.85
+"""The same if they differ in little more than a negation."""
+
 _SHIFTS = (timedelta(hours=-12), timedelta(0), timedelta(hours=14))
 """The distances of the first and the last time zone from UTC."""
 
 _CLAUSE_END = re.compile(r"[,;:!?、。，；：！？]|\.\s|\band\b|\bbut\b|\bund\b|\bet\b|\by\b|\bи\b")
 
 
-def find_contradiction(one: str, other: str, subject_names: Iterable[str] = ()) -> str | None:
+def find_contradiction(one: str, other: str, subject_names: Sequence[str] = ()) -> str | None:
     """Return why two statements about one subject cannot both hold, or None."""
     first, second = extract_features(one), extract_features(other)
-    if _shared_matter(first, second, subject_names) < MIN_SAME_MATTER:
+    shared = _shared_matter(first, second, subject_names)
+    if shared < MIN_SAME_MATTER:
         return None
-    if polarity.denies(one, other) or polarity.denies(other, one):
-        return "one denies what the other says"
+    for denial, statement in ((first, second), (second, first)):
+        is_affirmed = shared >= MIN_SAME_WORDING or not polarity.may_be_negated(statement.text)
+        if is_affirmed and _denies(denial, statement, subject_names):
+            return "one denies what the other says"
     own, others = second.values.lacks(first.values), first.values.lacks(second.values)
     if own and others:
         return f"one says {', '.join(own[:3])}, the other {', '.join(others[:3])}"
@@ -145,6 +151,15 @@ def values_of_validity(facts: Iterable[Fact]) -> StatementValues:
     times = [time + shift for fact in facts for time in (fact.valid_at, fact.invalid_at) if time for shift in _SHIFTS]
     found = {value for time in times for value in (str(time.year), f"month {time.month}", str(time.day))}
     return StatementValues(frozenset(), frozenset(found))
+
+
+def _denies(denial: StatementFeatures, statement: StatementFeatures, subject_names: Iterable[str]) -> bool:
+    """Return whether a statement denies nothing but what another one affirms."""
+    if not polarity.is_negated(denial.text) or polarity.is_negated(statement.text):
+        return False
+    own = [word for name in subject_names for word in content_words(name, detect_languages(name))]
+    denied = polarity.denied_words(denial.text)
+    return all(is_like_any(word, statement.content) or is_like_any(word, own) for word in denied)
 
 
 def _shared_matter(one: StatementFeatures, other: StatementFeatures, subject_names: Iterable[str]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from graphmem.consolidation.statement_features import WORDS, content_words
@@ -33,7 +33,20 @@ class Clause:
 def split_clauses(text: str) -> tuple[Clause, ...]:
     """Return the clauses of a text; the end of a clause is a mark or a word such as "but"."""
     languages = detect_languages(text)
-    return tuple(_read_clause(part, languages) for part in _split(_without_idioms(text, languages), languages))
+    clauses: list[Clause] = []
+    for part in _split(_without_idioms(text, languages), languages):
+        clause = _read_clause(part, languages)
+        if clauses and clauses[-1].is_negated and _continues(part, languages):
+            clause = replace(clause, may_be_negated=True)
+        clauses.append(clause)
+    return tuple(clauses)
+
+
+def _continues(part: str, languages: tuple[str, ...]) -> bool:
+    """Return whether a part is too short for a clause, so that a negation before it may apply to it as well."""
+    lists = load_words(*(languages or ("en",)))
+    dropped = lists.function_words | lists.determiners | lists.stop_words
+    return len([word for word in _WORD.findall(part) if word.casefold() not in dropped]) <= 1
 
 
 def is_negated(text: str) -> bool:
@@ -64,9 +77,9 @@ def find_reversals(sources: Iterable[str], result: str) -> list[str]:
     return sorted(found)
 
 
-def denies(one: str, other: str) -> bool:
-    """Return whether one statement surely denies something and the other in no reading does."""
-    return is_negated(one) and not may_be_negated(other)
+def denied_words(text: str) -> frozenset[str]:
+    """Return the content words of the clauses that surely are negated."""
+    return _words(split_clauses(text), negated=True)
 
 
 def _split(text: str, languages: tuple[str, ...]) -> Iterator[str]:

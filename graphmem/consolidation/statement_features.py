@@ -154,6 +154,6 @@ def _find_names(text: str, known_names: frozenset[str], languages: tuple[str, ..
 
 
 def _proper_tokens(name: str) -> list[str]:
-    """Return the words of an entity's name that are written like names; all of a name in small letters only."""
-    capital = [token for word in _WORD.findall(name) if word[0].isupper() for token in name_tokens(word)]
-    return capital
+    """Return the words of an entity's name that are written like names; a single word always is."""
+    words = _WORD.findall(name)
+    return [token for word in words if word[0].isupper() or len(words) == 1 for token in name_tokens(word)]

@@ -28,7 +28,10 @@ _HAN_UNITS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "�
 _HAN_NUMERAL = re.compile(
     rf"[\d.,{''.join(_HAN_DIGITS)}{''.join(_HAN_UNITS)}]*[{''.join(_HAN_DIGITS)}{''.join(_HAN_UNITS)}]+"
 )
-_COUNTERS = "人つ匹本枚冊杯台回年月日時分秒歳才階円元個箇個头頭羽名件度倍週代号號番目合軒室部曲語科班组組级級条條只隻张張位次点點岁歲层層棵朵辆輛公里米斤口か"
+_COUNTERS = (
+    "人つ匹本枚冊杯台回年月日時分秒歳才階円元個箇個头頭羽名件度倍週代号號番目合軒室部曲語科班组組级級条條"
+    "只隻张張位次点點岁歲层層棵朵辆輛楼樓公里米斤口か"
+)
 """Characters after a Han numeral that show that it is one, and no part of a name or another word."""
 
 _PREFIX_OF_HALF_DAY = "p"
@@ -70,8 +73,8 @@ def extract_values(text: str) -> StatementValues:
     possible |= _read_numbers(rest, _numbers_of(WRITTEN_LANGUAGES))
     possible |= _read_numbers(rest, {})
     words = [normalise(word) for word in re.findall(WORD_PATTERN, rest)]
-    for word in {part for word in words for part in (word, *word.split("-"))}:
-        possible |= _ambiguous_numbers(fold_accents(word))
+    for part in {part for word in words for part in (word, *word.split("-"))}:
+        possible |= _ambiguous_numbers(fold_accents(part))
     return StatementValues(frozenset(certain), frozenset(certain | possible))
 
 
