@@ -245,7 +245,7 @@ def _build_job_handlers(
         components.graph,
         consolidation.runs,
         consolidation.discovery,
-        ProposalAnalyser(components.graph, components.model, load_prompts()),
+        ProposalAnalyser(components.graph, components.model, load_prompts(), components.settings.timezone),
         consolidation.executor,
         components.clock,
         jobs,

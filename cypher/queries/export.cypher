@@ -24,9 +24,18 @@ RETURN e {.*, mentioned_in: COLLECT {
 ORDER BY e.uuid
 
 // name: stream_facts(group_id)
-// Return every version of every memory with its vector.
+// Return every version of every memory with its vector, and with the marks of the runs that changed something.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
-RETURN r {.*, fact_embedding: null} AS fact, r.fact_embedding AS vector,
+WITH r, [run IN [r.consolidated_by, r.compressed_by]
+         WHERE EXISTS { MATCH (c:ConsolidationRun {id: run}) WHERE coalesce(c.change_count, 0) = 0 }] AS idle
+WITH r, coalesce(r.consolidated_by IN idle, false) AS hides_consolidated,
+        coalesce(r.compressed_by IN idle, false) AS hides_compressed
+RETURN r {.*, fact_embedding: null,
+          consolidated_at: CASE WHEN hides_consolidated THEN null ELSE r.consolidated_at END,
+          consolidated_by: CASE WHEN hides_consolidated THEN null ELSE r.consolidated_by END,
+          compressed_at: CASE WHEN hides_compressed THEN null ELSE r.compressed_at END,
+          compressed_by: CASE WHEN hides_compressed THEN null ELSE r.compressed_by END} AS fact,
+       r.fact_embedding AS vector,
        startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 ORDER BY r.memory_id, r.version
 

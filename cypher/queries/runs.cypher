@@ -31,15 +31,15 @@ WHERE r.created_at <= coalesce($before, datetime({year: 9999}))
   AND ($before IS NULL OR r.created_at < $before OR r.id > $before_id)
   AND NOT EXISTS { (r)<-[:PART]-() }
 WITH r ORDER BY r.tenant DESC, r.created_at DESC, r.id LIMIT $limit
-RETURN r {.*, proposals: null, batch_ids: null, preview: null} AS run,
-       COLLECT { MATCH (r)-[:PART]->(p) RETURN p {.*, proposals: null, batch_ids: null, preview: null} } AS parts
+RETURN r {.*, proposals: null, contradictions: null, batch_ids: null, preview: null} AS run,
+       COLLECT { MATCH (r)-[:PART]->(p) RETURN p {.*, proposals: null, contradictions: null, batch_ids: null, preview: null} } AS parts
 
 // name: list_page_of_user(group_id, before, before_id, limit)
 // List the runs of a user, newest first.
 MATCH (r:ConsolidationRun {group_id: $group_id})
 WHERE $before IS NULL OR r.created_at < $before OR r.created_at = $before AND r.id > $before_id
 WITH r ORDER BY r.created_at DESC, r.id LIMIT $limit
-RETURN r {.*, proposals: null, batch_ids: null, preview: null} AS run, [] AS parts
+RETURN r {.*, proposals: null, contradictions: null, batch_ids: null, preview: null} AS run, [] AS parts
 
 // name: list_unfinished(tenant, group_id)
 // List the queued and running runs of a user, oldest first.
@@ -63,13 +63,15 @@ MATCH (r:ConsolidationRun {group_id: $group_id, status: 'rolled_back'}) WHERE r.
 RETURN r.proposals AS proposals
 
 // name: find_mentioning(group_id, ids)
-// Find the runs whose proposals, batches or preview contain one of some ids.
+// Find the runs whose proposals, contradictions, batches or preview contain one of some ids.
 MATCH (r:ConsolidationRun {group_id: $group_id})
-WHERE any(id IN $ids WHERE r.proposals CONTAINS id OR r.batch_ids CONTAINS id OR r.preview CONTAINS id)
-RETURN r.id AS id, r.proposals AS proposals, r.batch_ids AS batch_ids
+WHERE any(id IN $ids WHERE r.proposals CONTAINS id OR r.contradictions CONTAINS id OR r.batch_ids CONTAINS id
+  OR r.preview CONTAINS id)
+RETURN r.id AS id, r.proposals AS proposals, r.contradictions AS contradictions, r.batch_ids AS batch_ids
 
 // name: clear_expired_texts(before)
-// Clear the proposals, batches and previews of runs that finished before a time.
-MATCH (r:ConsolidationRun) WHERE r.finished_at < $before AND r.proposals <> '[]'
-SET r.proposals = '[]', r.batch_ids = null, r.preview = null
+// Clear the proposals, contradictions, batches and previews of runs that finished before a time.
+MATCH (r:ConsolidationRun)
+WHERE r.finished_at < $before AND (r.proposals <> '[]' OR coalesce(r.contradictions, '[]') <> '[]')
+SET r.proposals = '[]', r.contradictions = null, r.batch_ids = null, r.preview = null
 RETURN count(*) AS blanked

@@ -193,16 +193,26 @@ def runs(listed: Sequence[ConsolidationRun]) -> Renderable:
 
 
 def run(shown: ConsolidationRun) -> list[Renderable]:
-    """Return one run with its proposals and their verdicts."""
-    if not shown.proposals:
-        return [runs([shown])]
+    """Return one run with its proposals and their verdicts, and the contradictions that it reports."""
+    shown_parts: list[Renderable] = [runs([shown])]
+    if shown.proposals:
+        shown_parts.append(_proposals(shown))
+    if shown.contradictions:
+        table = make_table("memories", "reason", title="Contradictions to be decided by a person")
+        for reported in shown.contradictions:
+            add_row(table, ", ".join(reported.memory_ids), reported.reason)
+        shown_parts.append(table)
+    return shown_parts
+
+
+def _proposals(shown: ConsolidationRun) -> Table:
     table = make_table("proposal", "of", "verdict", "reason")
     for reviewed in shown.proposals:
         proposal = reviewed.proposal
         fields = proposal.model_dump(exclude={"action", "reason"}, exclude_defaults=True)
         of = "; ".join(f"{name} {_join_values(value)}" for name, value in fields.items())
         add_row(table, proposal.action, of, reviewed.verdict, reviewed.reason or proposal.reason)
-    return [runs([shown]), table]
+    return table
 
 
 def _join_values(value: object) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -18,7 +20,9 @@ from graphmem.domain.consolidation_models import (
     Associate,
     MemoryBatch,
     Merge,
+    MergeRelation,
     Proposal,
+    ReportedContradiction,
     ReviewedProposal,
     UpdateEntity,
     parse_proposals,
@@ -27,6 +31,7 @@ from graphmem.domain.entity import Entity
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
+from graphmem.domain.memory import Scope
 from graphmem.errors import InvalidInput
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import Prompt, PromptTemplate, indent_continuations
@@ -65,6 +70,8 @@ class ProposedAction(BaseModel):
     memories: list[int] = Field(default_factory=list)
     entities: list[int] = Field(default_factory=list)
     content: str | None = None
+    relation: str | None = Field(None, description="of a MERGE: same or completes")
+    evidence: list[int] = Field(default_factory=list, description="statements that prove a name or an attribute")
     name: str | None = None
     type: str | None = None
     aliases: list[str] = Field(default_factory=list)
@@ -72,11 +79,19 @@ class ProposedAction(BaseModel):
     reason: str = ""
 
 
+class FoundContradiction(BaseModel):
+    """Statements that cannot all be true, with the numbers of the prompt."""
+
+    memories: list[int]
+    reason: str = ""
+
+
 class Analysis(BaseModel):
-    """What the model answers: its reasoning in steps, then what it proposes."""
+    """What the model answers: its reasoning in steps, what it proposes, and what only a person can decide."""
 
     steps: list[str]
     actions: list[ProposedAction]
+    contradictions: list[FoundContradiction] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +101,20 @@ class PromptBatch:
     facts: list[Fact]
     entities: list[Entity]
     rolled_back: list[Merge | Associate] = field(default_factory=list)
+    zone: tzinfo = UTC
+
+    def to_contradictions(self, found: Sequence[FoundContradiction]) -> list[ReportedContradiction]:
+        """Return the contradictions between at least two of the facts; unknown numbers are left out."""
+        reported = []
+        for contradiction in found:
+            memory_ids = list(dict.fromkeys(self._memory_ids(contradiction.memories)))
+            if len(memory_ids) > 1:
+                reason = contradiction.reason[:MAX_REASON_LENGTH]
+                reported.append(ReportedContradiction(memory_ids=memory_ids, reason=reason))
+        return reported
+
+    def _memory_ids(self, numbers: Sequence[int]) -> list[str]:
+        return [self.facts[number - 1].memory_id for number in numbers if 0 < number <= len(self.facts)]
 
     def to_proposals(self, actions: Sequence[ProposedAction]) -> tuple[list[ReviewedProposal], int]:
         """Return the valid proposals with the versions they rest on, and the number of invalid actions.
@@ -106,29 +135,39 @@ class PromptBatch:
         return proposals, len(actions) - len(proposals)
 
     def _to_proposal(self, action: ProposedAction) -> Proposal | None:
-        memory_ids = [self.facts[number - 1].memory_id for number in action.memories if 0 < number <= len(self.facts)]
+        memory_ids, evidence = self._memory_ids(action.memories), self._memory_ids(action.evidence)
         entity_ids = [self.entities[number - 1].id for number in action.entities if 0 < number <= len(self.entities)]
         kind = action.action.strip().upper()
         given: dict[str, object] = {"action": kind, "reason": action.reason[:MAX_REASON_LENGTH]}
         match kind:
             case "MERGE":
-                given |= {"memory_ids": memory_ids, "content": action.content or ""}
+                is_same = (action.relation or "").strip().casefold() == MergeRelation.SAME
+                relation = MergeRelation.SAME if is_same else MergeRelation.COMPLETES
+                given |= {"memory_ids": memory_ids, "content": action.content or "", "relation": relation}
             case "ASSOCIATE":
                 given |= {"memory_ids": memory_ids}
             case "CREATE_ENTITY":
                 given |= {"memory_ids": memory_ids, "name": action.name or "", "type": action.type or ""}
             case "LINK_ENTITIES" if len(entity_ids) == 2:
-                given |= {"keep_id": entity_ids[0], "merge_id": entity_ids[1]}
+                keep_id, merge_id = self._keep_user(entity_ids)
+                given |= {"keep_id": keep_id, "merge_id": merge_id, "evidence": evidence}
             case "UPDATE_ENTITY" if len(entity_ids) == 1:
                 given |= {
                     "entity_id": entity_ids[0],
                     "set": {attribute.name: attribute.value for attribute in action.attributes},
                     "add_aliases": action.aliases,
+                    "evidence": evidence,
                 }
         try:
             return parse_proposals([given])[0]
         except (InvalidInput, ValidationError):
             return None
+
+    def _keep_user(self, entity_ids: Sequence[str]) -> tuple[str, str]:
+        """Return the ids of the entity to keep and of the other one; the user's own entity is kept."""
+        keep_id, merge_id = entity_ids
+        is_user = {entity.id: entity.is_user for entity in self.entities}
+        return (merge_id, keep_id) if is_user[merge_id] else (keep_id, merge_id)
 
     def _is_grounded(self, proposal: Proposal) -> bool:
         """Return whether statements about an entity mention every value that a proposal sets on it."""
@@ -141,21 +180,25 @@ class PromptBatch:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisResult:
-    """The proposals of one batch, the number of invalid ones, and what the model call cost."""
+    """What one batch led to: proposals, the number of invalid ones, contradictions, and what the model call cost."""
 
     proposals: list[ReviewedProposal]
     invalid_count: int = 0
+    contradictions: list[ReportedContradiction] = field(default_factory=list)
     receipt: Receipt = field(default_factory=Receipt)
 
 
 class ProposalAnalyser:
-    """Turns batches of memories into proposals."""
+    """Turns batches of memories into proposals; `zone` is that of users without their own."""
 
-    def __init__(self, graph: Graph, model: LanguageModel | None, prompts: Mapping[str, PromptTemplate]) -> None:
+    def __init__(
+        self, graph: Graph, model: LanguageModel | None, prompts: Mapping[str, PromptTemplate], zone: str = "UTC"
+    ) -> None:
         self._graph = graph
         self._model = model
         self._prompts = prompts
         self._instructions = InstructionStore(graph)
+        self._zone = zone
 
     @property
     def has_model(self) -> bool:
@@ -173,7 +216,8 @@ class ProposalAnalyser:
         prompt = self._render_prompt(shown, batch.old, instructions.text)
         answer = await self._model.complete_structured(prompt, Analysis, use="main")
         proposals, invalid_count = shown.to_proposals(answer.value.actions)
-        return AnalysisResult(proposals, invalid_count, answer.receipt)
+        contradictions = shown.to_contradictions(answer.value.contradictions)
+        return AnalysisResult(proposals, invalid_count, contradictions, answer.receipt)
 
     async def _load_batch(self, owner: Owner, memory_ids: Sequence[str]) -> PromptBatch:
         async def work(transaction: Transaction) -> PromptBatch:
@@ -181,15 +225,24 @@ class ProposalAnalyser:
             facts = [found[key] for key in memory_ids if key in found]
             entity_ids = [key for fact in facts for key in (fact.subject_id, *fact.entity_ids)]
             entities = await fetch_entities(transaction, owner, entity_ids)
-            return PromptBatch(facts, list(entities.values()), await list_rolled_back_proposals(transaction, owner))
+            rolled_back = await list_rolled_back_proposals(transaction, owner)
+            rows = await transaction.run("episodes.get_timezone", group_id=owner.group_id)
+            zone = ZoneInfo((rows[0]["timezone"] if rows else None) or self._zone)
+            return PromptBatch(facts, list(entities.values()), rolled_back, zone)
 
         return await self._graph.read(work)
 
     def _render_prompt(self, batch: PromptBatch, old: bool, instructions: str) -> Prompt:
         numbers = {fact.memory_id: number for number, fact in enumerate(batch.facts, 1)}
         names = {entity.id: entity.name for entity in batch.entities}
+        conversations = {
+            session: number
+            for number, session in enumerate(
+                dict.fromkeys(fact.session_id for fact in batch.facts if fact.scope is Scope.EPISODIC), 1
+            )
+        }
         memories = [
-            f"[M{number}] {indent_continuations(_describe_fact(fact, names))}"
+            f"[M{number}] {indent_continuations(_describe_fact(fact, names, conversations, batch.zone))}"
             for number, fact in enumerate(batch.facts, 1)
         ]
         entities = [
@@ -233,13 +286,14 @@ class ProposalAnalyser:
         return await self._graph.read(work)
 
 
-def _describe_fact(fact: Fact, names: Mapping[str, str]) -> str:
+def _describe_fact(fact: Fact, names: Mapping[str, str], conversations: Mapping[str | None, int], zone: tzinfo) -> str:
     marks = [f"about {names.get(fact.subject_id, 'the user')}", f"scope {fact.scope.value}"]
     if fact.domain:
         marks.append(f"domain {fact.domain}")
+    marks += [f"only in conversation {conversations[fact.session_id]}"] if fact.scope is Scope.EPISODIC else []
     marks.append(fact.type.value)
-    marks += [f"since {fact.valid_at:%Y-%m-%d}"] if fact.valid_at else []
-    marks += [f"until {fact.invalid_at:%Y-%m-%d}"] if fact.invalid_at else []
+    marks += [f"since {fact.valid_at.astimezone(zone):%Y-%m-%d}"] if fact.valid_at else []
+    marks += [f"until {fact.invalid_at.astimezone(zone):%Y-%m-%d}"] if fact.invalid_at else []
     marks += ["fixed"] if fact.immutable else []
     return f"({'; '.join(marks)}) {fact.content}"
 

@@ -196,6 +196,7 @@ class ConsolidationJob:
         analysed = RunUpdate(
             phase=RunPhase.ANALYSED,
             proposals=[proposal for result in results for proposal in result.proposals],
+            contradictions=[reported for result in results for reported in result.contradictions],
             receipt=receipt,
             batches_done=len(results),
             reason=reason if self._analyser.has_model else RUN_WITHOUT_MODEL_REASON,
@@ -216,6 +217,7 @@ class ConsolidationJob:
                 actor=run.actor,
                 considered=[key for batch in batches for key in batch.memory_ids],
                 considered_for_compression=[key for batch in batches if batch.old for key in batch.memory_ids],
+                contradictions=run.contradictions,
             )
             if run.dry_run or result.status is not RunStatus.SUCCEEDED:
                 discarded = RunUpdate(
@@ -223,6 +225,7 @@ class ConsolidationJob:
                     phase=RunPhase.DONE,
                     finished_at=self._clock(),
                     proposals=_as_planned(result.proposals),
+                    contradictions=result.contradictions,
                     reason=result.reason or run.reason,
                     change_count=result.change_count if run.dry_run else 0,
                     preview=result.changes,

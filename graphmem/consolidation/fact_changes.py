@@ -9,11 +9,13 @@ from datetime import datetime
 
 from graphmem.consolidation.guard_context import GuardContext
 from graphmem.consolidation.guards import review
+from graphmem.consolidation.merge_checks import says_no_more
 from graphmem.consolidation.merging import merge_facts
 from graphmem.domain.consolidation_models import (
     Associate,
     CreateEntity,
     Merge,
+    MergeRelation,
     Proposal,
     ProposalVerdict,
     ReviewedProposal,
@@ -118,7 +120,8 @@ class FactChanges:
 
     def _merge(self, proposal: Merge) -> str:
         sources = [self._facts.pop(key) for key in proposal.memory_ids]
-        merged = self._ledger.merge(merge_facts(sources, proposal.content), proposal.memory_ids, self._run_id)
+        draft = merge_facts(sources, proposal.content, say_same=_say_same(proposal, sources))
+        merged = self._ledger.merge(draft, proposal.memory_ids, self._run_id)
         self._facts[merged.memory_id] = merged
         self._current[merged.dedup_key] = merged.memory_id
         self._merged_into |= dict.fromkeys(proposal.memory_ids, merged.memory_id)
@@ -188,3 +191,13 @@ class FactChanges:
             del self._ledger.changed[fact.uuid]
         if rows:
             await self._transaction.run("snapshots.set_facts", group_id=self._owner.group_id, rows=rows)
+
+
+def _say_same(proposal: Merge, sources: Sequence[Fact]) -> bool:
+    """Return whether the first of the sources to start says what the others say, so that their merge holds since."""
+    if proposal.relation is not MergeRelation.SAME:
+        return False
+    dated = [fact for fact in sources if fact.valid_at] or list(sources)
+    start = min(fact.valid_from for fact in dated)
+    later = [fact.content for fact in dated if fact.valid_from > start]
+    return not later or any(says_no_more(fact.content, later) for fact in dated if fact.valid_from == start)

@@ -17,6 +17,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.text import name_key
 from graphmem.store.driver import Transaction
 from graphmem.store.entity_mapping import entity_from_node
+from graphmem.store.fact_write import FactLoader
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class GuardContextLoader:
     owner: Owner
     curated: bool
     find_secrets: SecretFinder
+    contradicted: frozenset[str] = frozenset()
 
     async def load_for_facts(
         self, proposals: Sequence[Proposal], facts: Mapping[str, Fact], now: datetime
@@ -39,6 +41,7 @@ class GuardContextLoader:
             facts=facts,
             entities=await fetch_entities(self.transaction, self.owner, entity_ids),
             entity_ids_by_name=await self._load_entity_ids_by_name(new_names),
+            contradicted=self.contradicted,
             current={fact.dedup_key: fact.memory_id for fact in facts.values() if fact.is_valid_at(now)},
             curated=self.curated,
             find_secrets=self.find_secrets,
@@ -46,10 +49,12 @@ class GuardContextLoader:
 
     async def load_for_entity_update(self, proposal: UpdateEntity, now: datetime) -> GuardContext:
         """Return the context of one change of an entity."""
+        facts = await fetch_facts_of_entity(self.transaction, self.owner, proposal.entity_id)
         return GuardContext(
             now=now,
-            facts={},
+            facts=await self._fetch_evidence(proposal),
             entities=await fetch_entities(self.transaction, self.owner, entity_ids_of([proposal])),
+            facts_by_entity={proposal.entity_id: [fact for fact in facts if fact.expired_at is None]},
             entity_ids_by_name=await self._load_entity_ids_by_name(proposal.add_aliases),
             curated=self.curated,
             find_secrets=self.find_secrets,
@@ -63,18 +68,22 @@ class GuardContextLoader:
             versions = await fetch_facts_of_entity(self.transaction, self.owner, entity_id)
             facts_by_entity[entity_id] = [fact for fact in versions if fact.expired_at is None]
             other_relationships[entity_id] = await self._list_other_relationships(entity_id)
-        merge = entities.get(proposal.merge_id)
-        similarly_named = await self._find_similarly_named(merge.name, entities) if merge else []
+        similarly_named = {
+            entity.id: await self._find_similarly_named(entity.name, entities) for entity in entities.values()
+        }
         return GuardContext(
             now=now,
-            facts={},
+            facts=await self._fetch_evidence(proposal),
             entities=entities,
             facts_by_entity=facts_by_entity,
-            similarly_named={proposal.merge_id: similarly_named},
+            similarly_named=similarly_named,
             other_relationships=other_relationships,
             curated=self.curated,
             find_secrets=self.find_secrets,
         )
+
+    async def _fetch_evidence(self, proposal: UpdateEntity | LinkEntities) -> dict[str, Fact]:
+        return await FactLoader(self.transaction, self.owner).fetch(memory_ids=proposal.evidence)
 
     async def _find_similarly_named(self, name: str, linked: Mapping[str, Entity]) -> list[Entity]:
         words = [word for word in name_tokens(name) if len(word) > 1]

@@ -9,9 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from graphmem.consolidation import clause_checks, statement_features
+from graphmem.consolidation import merge_checks
 from graphmem.consolidation.guard_context import GuardContext
-from graphmem.consolidation.naming import find_same_name_reason, name_tokens
+from graphmem.consolidation.link_evidence import (
+    IDENTITY_PREDICATES,
+    gives_alias,
+    share_a_fact,
+    states_identity,
+    tells_apart,
+)
+from graphmem.consolidation.naming import PART_OF_NAME, find_same_name_reason, name_tokens
+from graphmem.consolidation.statement_features import WORDS, extract_features, mentions_name
+from graphmem.consolidation.statement_subjects import find_role_mismatch, find_subject_mismatch
 from graphmem.domain.consolidation_models import (
     Associate,
     CreateEntity,
@@ -24,15 +33,12 @@ from graphmem.domain.consolidation_models import (
 )
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, Entity, parse_entity_type
 from graphmem.domain.fact import Fact
-from graphmem.domain.memory import MemoryStatus, Scope
+from graphmem.domain.memory import DEFAULT_PREDICATES, MemoryStatus, Scope
 from graphmem.domain.stored_values import stored_values
 from graphmem.domain.text import content_hash, name_key
 
-MIN_RETAINED_WORD_SHARE = 0.4
-"""Smallest share of the distinct word stems of its sources that a merge must keep."""
-
-IDENTITY_PREDICATES = frozenset({"SAME_AS", "ALSO_KNOWN_AS", "ALIAS_OF", "NICKNAME_OF", "IS_CALLED"})
-"""Predicates that state that two entities are one."""
+CONTRADICTION = "the memories contradict one another"
+"""The beginning of the reason for which contradictory memories are not merged; the run reports them."""
 
 RESERVED_ATTRIBUTES = frozenset(
     {"id", "uuid", "name", "name_key", "group_id", "group_key", "aliases", "labels", "is_user"}
@@ -63,7 +69,7 @@ def _check_action(proposal: Proposal, context: GuardContext) -> str | None:
             return (
                 _check_usable(proposal.memory_ids, context)
                 or _check_same_slot(proposal, context)
-                or _check_same_validity(proposal, context)
+                or _check_validity(proposal, context)
                 or _check_no_contradiction(proposal, context)
                 or _check_merged_text(proposal, context)
             )
@@ -93,56 +99,66 @@ def _check_usable(memory_ids: Sequence[str], context: GuardContext) -> str | Non
 
 def _check_same_slot(proposal: Merge, context: GuardContext) -> str | None:
     facts = [context.facts[key] for key in proposal.memory_ids]
-    if len({fact.subject_id for fact in facts}) > 1:
+    if len({context.person_key(fact.subject_id) for fact in facts}) > 1:
         return "the memories are about different subjects"
     if len({(fact.scope, fact.domain) for fact in facts}) > 1:
         return "the memories are of different scopes"
+    if facts[0].scope is Scope.EPISODIC and len({fact.session_id for fact in facts}) > 1:
+        return "the memories are of different conversations"
     slots = {fact.predicate for fact in facts if fact.single_valued}
     if len(slots) > 1:
         return f"{' and '.join(sorted(slots))} change independently of one another"
     return None
 
 
-def _check_same_validity(proposal: Merge, context: GuardContext) -> str | None:
+def _check_validity(proposal: Merge, context: GuardContext) -> str | None:
+    """Return why the validities of current memories cannot become one, or None; they may start at different times."""
     facts = [context.facts[key] for key in proposal.memory_ids]
-    if len({fact.valid_at for fact in facts if fact.valid_at}) > 1:
-        return "contradictory validity: the memories begin at different times"
-    if len({fact.invalid_at for fact in facts}) > 1:
-        return "contradictory validity: the memories end at different times"
+    ends = {fact.invalid_at for fact in facts}
+    relations = {(fact.predicate, fact.object_id) for fact in facts}
+    is_one_relation = len(relations) == 1 and facts[0].predicate not in DEFAULT_PREDICATES.values()
+    if len(ends - {None}) > 1 or (len(ends) > 1 and not is_one_relation):
+        return "the memories end at different times"
     if len({fact.expires_at is None for fact in facts}) > 1:
-        return "contradictory validity: some of the memories expire, others do not"
+        return "some of the memories expire, others do not"
     return None
 
 
 def _check_no_contradiction(proposal: Merge, context: GuardContext) -> str | None:
     facts = [context.facts[key] for key in proposal.memory_ids]
-    subject_names = context.names_of([facts[0].subject_id])
-    features = [statement_features.extract_features(fact.content, context.names_of(fact.entity_ids)) for fact in facts]
-    for one, other in combinations(features, 2):
-        reason = statement_features.find_subject_mismatch(
-            one, other, subject_names
-        ) or statement_features.find_contradiction(one, other)
-        if reason:
-            return f"the memories contradict one another: {reason}"
+    if not context.contradicted.isdisjoint(proposal.memory_ids):
+        return f"{CONTRADICTION}: the run reports them"
+    names = context.subject_names(facts[0])
+    for one, other in combinations(facts, 2):
+        people = context.people_named(one, other)
+        mismatch = find_subject_mismatch(one.content, other.content, names, people)
+        if mismatch or (mismatch := find_role_mismatch(one.content, other.content)):
+            return f"the memories are about different people: {mismatch}"
+        if reason := merge_checks.find_contradiction(one.content, other.content, names):
+            return f"{CONTRADICTION}: {reason}"
     return None
 
 
 def _check_merged_text(proposal: Merge, context: GuardContext) -> str | None:
     facts = [context.facts[key] for key in proposal.memory_ids]
     subject = facts[0].subject_id
+    subject_names = context.subject_names(facts[0])
     known = context.names_of(key for fact in facts for key in fact.entity_ids)
-    sources = [statement_features.extract_features(fact.content, context.names_of(fact.entity_ids)) for fact in facts]
-    result = statement_features.extract_features(proposal.content, known)
-    if lost := statement_features.missing_details(sources, result):
+    sources = [
+        extract_features(fact.content, context.names_of(set(fact.entity_ids) - {fact.subject_id})) for fact in facts
+    ]
+    result = extract_features(proposal.content, known)
+    others = dict.fromkeys(key for fact in facts for key in fact.entity_ids if key != subject)
+    if lost := merge_checks.find_missing(sources, result, subject_names, [context.names_of([key]) for key in others]):
         return f"the merged text does not cover {', '.join(lost[:5])}"
-    if new := statement_features.invented_details(sources, result, context.names_of([subject])):
+    known_names = [*known, *subject_names, *context.user_names]
+    if new := merge_checks.find_invented(sources, result, known_names, merge_checks.values_of_validity(facts)):
         return f"the merged text adds {', '.join(new[:5])}, which no source says"
-    contents = [fact.content for fact in facts]
-    if flipped := clause_checks.flipped_negations(contents, proposal.content):
+    if flipped := merge_checks.find_reversed(sources, result):
         return f"the merged text reverses what the sources say of {', '.join(flipped[:5])}"
-    if misattributed := clause_checks.misattributed_numbers(contents, proposal.content):
+    if misattributed := merge_checks.find_misattributed_numbers(sources, result):
         return f"the merged text attributes {', '.join(misattributed[:5])} to something else"
-    if statement_features.retained_word_share(sources, result) < MIN_RETAINED_WORD_SHARE:
+    if merge_checks.drops_too_much(sources, result):
         return "the merged text drops most of what the sources say"
     if classes := context.find_secrets(proposal.content):
         return f"the merged text contains a secret ({', '.join(classes)})"
@@ -158,14 +174,11 @@ def _check_association(proposal: Associate, context: GuardContext) -> str | None
         return "the memories were merged into one"
     if len({(fact.scope, fact.domain) for fact in facts}) > 1:
         return "the memories are of different scopes"
-    people = {fact.subject_id for fact in facts if _is_person(context.entities.get(fact.subject_id))}
+    people = {
+        context.person_key(fact.subject_id) for fact in facts if _is_person(context.entities.get(fact.subject_id))
+    }
     if len(people) > 1:
         return "the memories are about different people"
-    subject_names = context.names_of([facts[0].subject_id])
-    features = [statement_features.extract_features(fact.content, context.names_of(fact.entity_ids)) for fact in facts]
-    for one, other in combinations([found for found in features if found.leading_name], 2):
-        if reason := statement_features.find_subject_mismatch(one, other, subject_names):
-            return f"the memories are about different people or things: {reason}"
     return None
 
 
@@ -183,7 +196,16 @@ def _check_entity_update(proposal: UpdateEntity, context: GuardContext) -> str |
         holder = context.entity_ids_by_name.get(name_key(alias), entity.id)
         if holder != entity.id:
             return f"{alias!r} is the name of {holder}: use LINK_ENTITIES to make the two one"
+        if not context.curated and not _has_evidence_of_alias(entity, alias, context):
+            return f"no memory says that {entity.name} is known as {alias}"
     return None
+
+
+def _has_evidence_of_alias(entity: Entity, alias: str, context: GuardContext) -> bool:
+    people = _may_be_person(entity)
+    reason = find_same_name_reason([entity.name, *entity.aliases], [alias], people=people)
+    facts = [*context.facts_by_entity.get(entity.id, ()), *context.facts.values()]
+    return (reason is not None and reason != PART_OF_NAME) or any(gives_alias(fact, entity, alias) for fact in facts)
 
 
 def _check_type_change(entity: Entity, wanted: object) -> str | None:
@@ -200,7 +222,7 @@ def _check_new_entity(proposal: CreateEntity, context: GuardContext) -> str | No
     if (holder := context.entity_ids_by_name.get(name_key(proposal.name))) is not None:
         return f"there is an entity of that name: {holder}"
     for memory_id in proposal.memory_ids:
-        if not statement_features.mentions_name(context.facts[memory_id].content, proposal.name):
+        if not mentions_name(context.facts[memory_id].content, proposal.name):
             return f"{memory_id} does not mention {proposal.name}"
     if classes := context.find_secrets(proposal.name):
         return f"the name is a secret ({', '.join(classes)})"
@@ -218,50 +240,81 @@ def _check_entity_link(proposal: LinkEntities, context: GuardContext) -> str | N
     facts = context.facts_by_entity.get(merge.id, ())
     if immutable := next((fact for fact in facts if fact.immutable), None):
         return f"{merge.name} occurs in {immutable.memory_id}, which is immutable"
-    return _check_not_distinct(keep, merge, context) or _check_same_name(keep, merge, context)
+    is_stated = any(
+        states_identity(fact, keep, merge, is_cited=fact.memory_id in proposal.evidence)
+        for fact in _facts_about(keep, merge, proposal.evidence, context)
+    )
+    return _check_not_distinct(proposal, keep, merge, context, is_stated=is_stated) or (
+        None if is_stated else _check_same_name(keep, merge, context)
+    )
 
 
-def _check_not_distinct(keep: Entity, merge: Entity, context: GuardContext) -> str | None:
+def _facts_about(keep: Entity, merge: Entity, evidence: Sequence[str], context: GuardContext) -> list[Fact]:
+    """Return the facts of two entities and those that are given as evidence."""
+    facts = [
+        *context.facts_by_entity.get(keep.id, ()),
+        *context.facts_by_entity.get(merge.id, ()),
+        *(context.facts[key] for key in evidence if key in context.facts),
+    ]
+    return list({fact.memory_id: fact for fact in facts if not fact.is_never_valid}.values())
+
+
+def _check_not_distinct(
+    proposal: LinkEntities, keep: Entity, merge: Entity, context: GuardContext, *, is_stated: bool
+) -> str | None:
     """Return the evidence that two entities are distinct, or None."""
-    if keep.type != merge.type and DEFAULT_ENTITY_TYPE not in (keep.type, merge.type):
+    types = {keep.type, merge.type} - {DEFAULT_ENTITY_TYPE}
+    if len(types) > 1 and (PERSON_TYPE in types or not is_stated):
         return f"one is a {keep.type}, the other a {merge.type}"
+    for fact in _facts_about(keep, merge, proposal.evidence, context):
+        if tells_apart(fact, keep, merge):
+            return f"{fact.memory_id} tells them apart"
     ours, theirs = context.facts_by_entity.get(keep.id, ()), context.facts_by_entity.get(merge.id, ())
-    for fact in theirs:
-        ends = {fact.subject_id, fact.object_id}
-        if keep.id in ends | set(fact.entity_ids) and not (
-            fact.predicate in IDENTITY_PREDICATES and ends == {keep.id, merge.id}
-        ):
-            return f"{fact.memory_id} names both"
     for one in _single_valued_facts(ours, keep.id):
         for other in _single_valued_facts(theirs, merge.id):
-            if one.predicate == other.predicate and one.object_id != other.object_id and one.overlaps(other):
+            if (
+                one.predicate == other.predicate
+                and one.overlaps(other)
+                and (one.object_id != other.object_id or merge_checks.find_contradiction(one.content, other.content))
+            ):
                 return f"they differ in {one.predicate}: {one.memory_id} and {other.memory_id}"
     return None
 
 
 def _single_valued_facts(facts: Iterable[Fact], subject_id: str) -> list[Fact]:
-    return [fact for fact in facts if fact.single_valued and fact.subject_id == subject_id]
+    return [
+        fact
+        for fact in facts
+        if fact.single_valued and fact.subject_id == subject_id and fact.predicate not in IDENTITY_PREDICATES
+    ]
 
 
 def _check_same_name(keep: Entity, merge: Entity, context: GuardContext) -> str | None:
-    """Return that no evidence says that two entities are one, or None; except for people, a curator needs none."""
+    """Return that no names are evidence that two entities are one, or None; except for people, a curator needs none."""
     people = _may_be_person(keep) and _may_be_person(merge)
-    names, others = [keep.name, *keep.aliases], [merge.name, *merge.aliases]
-    stated = any(
-        fact.predicate in IDENTITY_PREDICATES and {fact.subject_id, fact.object_id} == {keep.id, merge.id}
-        for fact in context.facts_by_entity.get(merge.id, ())
-    )
-    if stated or (context.curated and not people):
+    if context.curated and not people:
         return None
-    if find_same_name_reason(names, others, people=people) is None:
-        return f"no name of {keep.name} matches a name of {merge.name}"
-    for third in context.similarly_named.get(merge.id, ()):
-        if third.id == keep.id or not people:
-            continue
-        if find_same_name_reason([merge.name], [third.name], people=True) and not _shares_more_of_name(
-            keep, third, merge
-        ):
-            return f"{merge.name} could also be {third.name}"
+    names, others = [keep.name, *keep.aliases], [merge.name, *merge.aliases]
+    if keep.is_user and not WORDS.user_words.isdisjoint(map(str.casefold, others)):
+        return None
+    reason = find_same_name_reason(names, others, people=people)
+    if reason is None:
+        return f"no evidence says that {keep.name} is {merge.name}"
+    ours, theirs = context.facts_by_entity.get(keep.id, ()), context.facts_by_entity.get(merge.id, ())
+    if reason == PART_OF_NAME and not share_a_fact(ours, theirs, keep, merge):
+        return f"a part of a name is no evidence that {keep.name} is {merge.name}"
+    return _find_third_of_name(keep, merge, context) if people else None
+
+
+def _find_third_of_name(keep: Entity, merge: Entity, context: GuardContext) -> str | None:
+    """Return that one of two people could as well be a third one, or None."""
+    for one, other in ((keep, merge), (merge, keep)):
+        for third in context.similarly_named.get(other.id, ()):
+            if third.id not in (keep.id, merge.id) and (
+                find_same_name_reason([other.name], [third.name], people=True)
+                and not _shares_more_of_name(one, third, other)
+            ):
+                return f"{other.name} could also be {third.name}"
     return None
 
 

@@ -36,9 +36,12 @@ class EntityLinker:
     actor: str | None
 
     async def update(self, proposal: UpdateEntity, entity: Entity, now: datetime) -> None:
-        """Set attributes of an entity and add its new aliases."""
+        """Set attributes of an entity and add its new aliases; write nothing if it has all of them."""
+        details = update_details(entity, proposal.set, proposal.add_aliases)
+        if details == update_details(entity, {}, ()):
+            return
         await self.recorder.record_before(ElementKind.ENTITY, [entity.id])
-        await self._write_entity(entity, update_details(entity, proposal.set, proposal.add_aliases), now)
+        await self._write_entity(entity, details, now)
 
     async def link(self, keep: Entity, merge: Entity, now: datetime) -> tuple[list[Fact], datetime]:
         """Move the facts, mentions and names of `merge` to `keep`, and delete `merge`.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from graphmem.domain.decay import DECAY_RATES
+from graphmem.domain.decay import DECAY_RATES, apply_reinforcement
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, Entity, parse_entity_type
 from graphmem.domain.fact import MAX_SEARCH_TEXT, Fact, join_sources
 from graphmem.domain.memory import MemoryType
@@ -22,17 +22,23 @@ MAX_MERGED_TAGS = 50
 """Most tags of a merged memory; a memory that callers save has as many at most."""
 
 
-def merge_facts(sources: Sequence[Fact], content: str) -> Fact:
-    """Return the first version of the memory that replaces `sources`.
+def merge_facts(sources: Sequence[Fact], content: str, *, say_same: bool) -> Fact:
+    """Return the first version of the memory that takes the place of `sources`.
 
-    It has the least confidence, the greatest importance and the provenance of all sources. It starts when they do, or
-    at an unknown time if the start of one is unknown. Subject, predicate, object and times are those of the
-    single-valued source, whose predecessor and successor end and start with it; without one, subject, predicate and
-    object are those of the most important source. It mentions the objects of the others.
+    It holds from the earliest known start of sources that `say_same`, else from the latest, and up to the end that one
+    of them has. Of single-valued sources that say the same as others, only their own starts count, because what they
+    replaced ended there. It has the greatest importance and the provenance of all sources, and is reinforced by each
+    further one; its confidence is the least of sources of which it needs all. Subject, predicate and object are those
+    of the single-valued source, else of the most important one; it mentions the objects of the others.
     """
     primary = max(sources, key=lambda fact: (fact.single_valued, fact.object_id is not None, fact.importance))
-    dated = [primary] if primary.single_valued else sources
-    starts = [fact.valid_at for fact in dated]
+    dated = [fact for fact in sources if fact.single_valued or not (say_same and primary.single_valued)]
+    starts = [fact.valid_at for fact in dated if fact.valid_at]
+    ends = [fact.invalid_at for fact in sources if fact.invalid_at]
+    best_confidence = max(fact.confidence for fact in sources)
+    strength, confidence = apply_reinforcement(
+        max(fact.strength for fact in sources), best_confidence, times=len(sources) - 1
+    )
     ids = {fact.memory_id for fact in sources}
     sessions = {fact.session_id for fact in sources}
     kind = primary.type if len({fact.type for fact in sources}) == 1 else _common_type(sources)
@@ -52,16 +58,16 @@ def merge_facts(sources: Sequence[Fact], content: str) -> Fact:
         domain=primary.domain,
         entity_ids=_distinct([primary.entity_ids], (fact.entity_ids for fact in sources)),
         tags=_distinct(fact.tags for fact in sources)[:MAX_MERGED_TAGS],
-        confidence=min(fact.confidence for fact in sources),
+        confidence=confidence if say_same else min(fact.confidence for fact in sources),
         importance=max(fact.importance for fact in sources),
-        strength=max(fact.strength for fact in sources),
+        strength=strength,
         decay_rate=DECAY_RATES[kind],
         access_count=sum(fact.access_count for fact in sources),
         last_accessed_at=_latest(fact.last_accessed_at for fact in sources),
-        valid_at=None if None in starts else primary.valid_at,
-        invalid_at=primary.invalid_at,
-        claimed_invalid_at=primary.claimed_invalid_at,
-        expires_at=_latest(fact.expires_at for fact in dated),
+        valid_at=(min(starts) if say_same else max(starts)) if starts else None,
+        invalid_at=min(ends, default=None),
+        claimed_invalid_at=min(ends, default=None),
+        expires_at=_latest(fact.expires_at for fact in sources),
         created_at=now,
         first_created_at=now,
         updated_at=now,

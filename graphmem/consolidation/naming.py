@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphmem.text.names import edit_distance, may_be_same_first_name, name_words, strip_possessive
-from graphmem.text.word_lists import WESTERN_LANGUAGES, load_words
+from graphmem.text.transliterating import to_latin
+from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 
 MAX_TYPO_SHARE = 0.1
 """Largest share of the letters by which two names may differ and still be taken for one with typos.
@@ -20,8 +21,15 @@ MIN_SHORT_FORM_LENGTH = 3
 MIN_DROPPED_LETTERS = 2
 """Fewest letters by which a name is longer than its short form: "Fred" may be "Frederick", "Alex" is not "Alexa"."""
 
-_WORDS = load_words(*WESTERN_LANGUAGES)
+_WORDS = load_words(*WRITTEN_LANGUAGES)
 _GENERIC_WORDS = _WORDS.generic_name_words | _WORDS.legal_forms
+
+
+PART_OF_NAME = "a part of the name"
+"""The reason for which two names of people may mean one, and which is no evidence without another."""
+
+_NEUTRAL_TITLES = frozenset({"dr", "prof", "доктор"})
+"""Titles that one person has beside another title."""
 
 
 def name_tokens(name: str) -> list[str]:
@@ -49,32 +57,54 @@ def may_be_same_person(one: str, other: str) -> bool:
 def same_name_reason(one: str, other: str, *, people: bool) -> str | None:
     """Return the evidence in two names that they mean one thing, or None.
 
-    A part of a person's name may stand for the person. Of other things only generic words may be missing, as in
-    "Acme Corp".
+    A part of a person's name may stand for the person, which `PART_OF_NAME` says. Of other things only generic words
+    may be missing, as in "Acme Corp", or a few letters may differ.
     """
+    if people and _have_different_titles(one, other):
+        return None
     shorter, longer = sorted((name_tokens(one), name_tokens(other)), key=lambda words: len("".join(words)))
     if not shorter or _words_with_digits(shorter) != _words_with_digits(longer):
         return None
     if "".join(shorter) == "".join(longer):
         return "the same letters"
+    if one.isascii() != other.isascii() and _is_transliterated(shorter, longer):
+        return "the same letters in another script"
     if people and may_be_same_person(one, other):
-        return "a part or a short form of the name"
+        return "a short form of the name" if len(shorter) == len(longer) else PART_OF_NAME
     if set(shorter) < set(longer) and set(longer) - set(shorter) <= _GENERIC_WORDS:
         return "the same name with a generic word"
     if len(shorter) == 1 and len(longer) > 1 and shorter[0] == "".join(word[0] for word in longer):
         return "the initials of the name"
     if people and len(shorter) == len(longer) == 1 and _is_clipped(shorter[0], longer[0]):
         return "the beginning of the name"
+    if people:
+        return None
     if edit_distance("".join(shorter), "".join(longer), int(MAX_TYPO_SHARE * len("".join(longer)))) is not None:
         return "almost the same letters"
     return None
 
 
 def find_same_name_reason(names: Iterable[str], others: Iterable[str], *, people: bool) -> str | None:
-    """Return the first evidence that one of `names` and one of `others` mean one thing, or None."""
+    """Return the best evidence that one of `names` and one of `others` mean one thing, or None."""
     others = list(others)
-    pairs = ((name, other) for name in names for other in others)
-    return next((reason for one, other in pairs if (reason := same_name_reason(one, other, people=people))), None)
+    reasons = [same_name_reason(name, other, people=people) for name in names for other in others]
+    found = sorted((reason for reason in reasons if reason), key=lambda reason: reason == PART_OF_NAME)
+    return found[0] if found else None
+
+
+def _have_different_titles(one: str, other: str) -> bool:
+    """Return whether two names have titles that one person does not have both of, such as "Mr" and "Mrs"."""
+    titles, other_titles = (
+        {word for word in name_words(name) if word in _WORDS.titles} - _NEUTRAL_TITLES for name in (one, other)
+    )
+    return bool(titles and other_titles) and titles.isdisjoint(other_titles)
+
+
+def _is_transliterated(words: list[str], others: list[str]) -> bool:
+    return len(words) == len(others) and all(
+        edit_distance(to_latin(word), to_latin(other), 1 if len(word) > MIN_SHORT_FORM_LENGTH else 0) is not None
+        for word, other in zip(words, others, strict=True)
+    )
 
 
 def _words_with_digits(words: Iterable[str]) -> frozenset[str]:

@@ -16,6 +16,7 @@ from graphmem.consolidation.proposal_references import entity_ids_of, observed_v
 from graphmem.domain.consolidation_models import (
     LinkEntities,
     ProposalVerdict,
+    ReportedContradiction,
     ReviewedProposal,
     RunStatus,
     UpdateEntity,
@@ -33,13 +34,17 @@ from graphmem.store.snapshots import ChangeRecorder
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """The outcome of a run: its proposals with their verdicts, and `changes` that a dry run would have made."""
+    """The outcome of a run: its proposals with their verdicts, and what it reports as contradictory.
+
+    `changes` are those that a dry run would have made.
+    """
 
     status: RunStatus
     proposals: list[ReviewedProposal]
     reason: str | None = None
     change_count: int = 0
     changes: list[ElementChange] = field(default_factory=list)
+    contradictions: list[ReportedContradiction] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class ProposalApplier:
     """Applies the proposals of one run; a retried transaction needs a new one.
 
     `vectors` are those of the contents of merges and of the names of new entities. `curated` says that a person wrote
-    the proposals.
+    the proposals, `contradicted` are the memories that the run reports as contradictory.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class ProposalApplier:
         vectors: Mapping[str, Vector],
         curated: bool,
         actor: str | None,
+        contradicted: frozenset[str] = frozenset(),
     ) -> None:
         self._entities = dependencies.entities
         self._limits = dependencies.limits
@@ -81,25 +87,31 @@ class ProposalApplier:
         self._recorder = ChangeRecorder(transaction, run_id, owner.group_id, now)
         self._linker = EntityLinker(transaction, self._recorder, owner, self._actor)
         self._contexts = GuardContextLoader(
-            transaction, owner, curated, lambda value: dependencies.policy.refused_classes(value, owner.tenant)
+            transaction,
+            owner,
+            curated,
+            lambda value: dependencies.policy.refused_classes(value, owner.tenant),
+            contradicted,
         )
+        self._linked_into: dict[str, str] = {}
         self._ended: list[Fact] = []
         self._remaining_texts: list[str] = []
 
     async def apply(self, proposals: Sequence[ReviewedProposal]) -> ExecutionResult:
         """Review the waiting proposals and apply those that pass the guards; the result is aborted above a loss limit.
 
-        Entities are changed before facts.
+        Entities are changed before facts, and linked before they are changed otherwise.
         """
         group_id = self._owner.group_id
         counted = await self._transaction.run("consolidation.count_current_facts", group_id=group_id, now=self._now)
         facts = await fetch_facts(self._transaction, self._owner, [reviewed.proposal for reviewed in proposals])
         reviewed = await self._mark_stale(proposals, facts)
         has_changed_entities = False
-        for index in _waiting_indexes(reviewed):
-            if isinstance(reviewed[index].proposal, UpdateEntity | LinkEntities):
-                reviewed[index] = await self._change_entity(reviewed[index])
-                has_changed_entities = True
+        for kind in (LinkEntities, UpdateEntity):
+            for index in _waiting_indexes(reviewed):
+                if isinstance(reviewed[index].proposal, kind):
+                    reviewed[index] = await self._change_entity(reviewed[index])
+                    has_changed_entities = True
         images: Mapping[str, ElementImage] = {}
         if about_facts := [
             index for index in _waiting_indexes(reviewed) if isinstance(reviewed[index].proposal, FACT_ACTIONS)
@@ -134,21 +146,33 @@ class ProposalApplier:
     async def _change_entity(self, reviewed: ReviewedProposal) -> ReviewedProposal:
         match reviewed.proposal:
             case UpdateEntity() as proposal:
+                proposal = proposal.model_copy(update={"entity_id": self._follow_links(proposal.entity_id)})
                 context = await self._contexts.load_for_entity_update(proposal, self._now)
                 reviewed = review(reviewed, proposal, context)
                 if reviewed.verdict is ProposalVerdict.EXECUTED:
                     await self._linker.update(proposal, context.entities[proposal.entity_id], self._now)
                     return reviewed.model_copy(update={"result_id": proposal.entity_id})
             case LinkEntities() as proposal:
+                ids = self._follow_links(proposal.keep_id), self._follow_links(proposal.merge_id)
+                if ids[0] == ids[1]:
+                    return reviewed.model_copy(update={"verdict": ProposalVerdict.EXECUTED, "result_id": ids[0]})
+                proposal = proposal.model_copy(update={"keep_id": ids[0], "merge_id": ids[1]})
                 context = await self._contexts.load_for_entity_link(proposal, self._now)
                 reviewed = review(reviewed, proposal, context)
                 if reviewed.verdict is ProposalVerdict.EXECUTED:
                     keep, merge = context.entities[proposal.keep_id], context.entities[proposal.merge_id]
                     ended, self._now = await self._linker.link(keep, merge, self._now)
+                    self._linked_into[merge.id] = keep.id
                     self._ended += ended
                     self._remaining_texts += [fact.content for fact in ended]
                     return reviewed.model_copy(update={"result_id": keep.id})
         return reviewed
+
+    def _follow_links(self, entity_id: str) -> str:
+        """Return the id of the entity that this run made of another one."""
+        while entity_id in self._linked_into:
+            entity_id = self._linked_into[entity_id]
+        return entity_id
 
     async def _change_facts(
         self, reviewed: Sequence[ReviewedProposal], facts: Mapping[str, Fact] | None

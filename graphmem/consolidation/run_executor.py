@@ -6,10 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graphmem.consolidation.graph_reads import fetch_entities, fetch_facts
+from graphmem.consolidation.guards import CONTRADICTION
 from graphmem.consolidation.loss_guard import LossLimits
 from graphmem.consolidation.proposal_applier import ApplierDependencies, ExecutionResult, ProposalApplier
 from graphmem.consolidation.proposal_references import entity_ids_of, observed_versions
-from graphmem.domain.consolidation_models import CreateEntity, Merge, Proposal, ReviewedProposal, RunPhase, RunStatus
+from graphmem.domain.consolidation_models import (
+    CreateEntity,
+    Merge,
+    Proposal,
+    ReportedContradiction,
+    ReviewedProposal,
+    RunPhase,
+    RunStatus,
+)
 from graphmem.domain.identity import Owner
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.types import Vector
@@ -75,20 +84,32 @@ class RunExecutor:
         actor: str | None = None,
         considered: Sequence[str] = (),
         considered_for_compression: Sequence[str] = (),
+        contradictions: Sequence[ReportedContradiction] = (),
     ) -> ExecutionResult:
         """Apply the proposals that pass the guards; a dry run or an aborted run changes nothing.
 
         `considered` are the memories that the run has analysed, `considered_for_compression` those that it has
-        analysed for compression. The transaction also marks the run as done.
+        analysed for compression, `contradictions` what it has found contradictory and therefore leaves alone. The
+        transaction also marks the run as done.
         """
         vectors = await self._embed_texts(proposals)
+        contradicted = frozenset(key for reported in contradictions for key in reported.memory_ids)
 
         async def work(transaction: Transaction) -> ExecutionResult:
             now = await self._facts.lock_user(transaction, owner)
             applier = ProposalApplier(
-                self._dependencies, transaction, owner, run_id, now, vectors=vectors, curated=curated, actor=actor
+                self._dependencies,
+                transaction,
+                owner,
+                run_id,
+                now,
+                vectors=vectors,
+                curated=curated,
+                actor=actor,
+                contradicted=contradicted,
             )
             result = await applier.apply(proposals)
+            result = replace(result, contradictions=_with_refused(contradictions, result.proposals))
             if dry_run:
                 changes = await snapshots.list_changes(transaction, run_id, MAX_PREVIEWED_CHANGES)
                 raise _DiscardTransaction(replace(result, changes=changes))
@@ -110,6 +131,7 @@ class RunExecutor:
                 phase=RunPhase.DONE,
                 finished_at=now,
                 proposals=result.proposals,
+                contradictions=result.contradictions,
                 change_count=result.change_count,
             )
             await self._runs.update(run_id, done, transaction)
@@ -129,3 +151,16 @@ class RunExecutor:
             elif isinstance(reviewed.proposal, CreateEntity):
                 texts[reviewed.proposal.name] = None
         return dict(zip(texts, await self._embedder.embed(list(texts)), strict=True)) if texts else {}
+
+
+def _with_refused(
+    reported: Sequence[ReportedContradiction], proposals: Sequence[ReviewedProposal]
+) -> list[ReportedContradiction]:
+    """Return the reported contradictions and those for which a merge was refused, each set of memories once."""
+    found = {frozenset(contradiction.memory_ids): contradiction for contradiction in reported}
+    for reviewed in proposals:
+        if isinstance(reviewed.proposal, Merge) and (reviewed.reason or "").startswith(CONTRADICTION):
+            ids = reviewed.proposal.memory_ids
+            if not any(known & frozenset(ids) for known in found):
+                found[frozenset(ids)] = ReportedContradiction(memory_ids=ids, reason=reviewed.reason or "")
+    return list(found.values())

@@ -43,6 +43,7 @@ def _to_upper(value: object) -> object:
 
 UniqueIds = Annotated[list[Id], Field(min_length=1, max_length=100), AfterValidator(deduplicate)]
 TwoOrMoreIds = Annotated[list[Id], Field(min_length=2, max_length=100), AfterValidator(_require_two)]
+Evidence = Annotated[list[Id], Field(max_length=100), AfterValidator(deduplicate)]
 
 
 class _Proposal(BaseModel):
@@ -51,12 +52,24 @@ class _Proposal(BaseModel):
     reason: StorableText = Field("", max_length=2000)
 
 
+class MergeRelation(StrEnum):
+    """How the statements of a merge are related, which decides from when their merge holds."""
+
+    SAME = "same"
+    COMPLETES = "completes"
+
+
 class Merge(_Proposal):
-    """Replace statements of one fact by a single statement that says all that they say."""
+    """Replace statements of one fact by a single statement that says all that they say.
+
+    Statements that say the `same` hold together from the earliest start that is known, those of which one `completes`
+    another from the latest. Up to there each of them holds by itself.
+    """
 
     action: Literal["MERGE"]
     memory_ids: TwoOrMoreIds
     content: NonBlankText = Field(max_length=MAX_CONTENT_LENGTH)
+    relation: MergeRelation = MergeRelation.COMPLETES
 
 
 class Associate(_Proposal):
@@ -67,12 +80,16 @@ class Associate(_Proposal):
 
 
 class UpdateEntity(_Proposal):
-    """Set attributes of an entity and add aliases; `summary` and `type` are fields of the entity itself."""
+    """Set attributes of an entity and add aliases; `summary` and `type` are fields of the entity itself.
+
+    `evidence` names the memories that say so.
+    """
 
     action: Literal["UPDATE_ENTITY"]
     entity_id: Id
     set: Metadata = Field(default_factory=dict)
     add_aliases: list[EntityName] = Field(default_factory=list, max_length=50)
+    evidence: Evidence = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _require_change(self) -> UpdateEntity:
@@ -82,11 +99,15 @@ class UpdateEntity(_Proposal):
 
 
 class LinkEntities(_Proposal):
-    """Make two entities one: the facts of `merge_id` move to `keep_id`."""
+    """Make two entities one: the facts of `merge_id` move to `keep_id`.
+
+    `evidence` names the memories that say that the two are one.
+    """
 
     action: Literal["LINK_ENTITIES"]
     keep_id: Id
     merge_id: Id
+    evidence: Evidence = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _require_two_entities(self) -> LinkEntities:
@@ -210,6 +231,28 @@ class MemoryBatch(BaseModel):
     old: bool = False
 
 
+class ReportedContradiction(BaseModel):
+    """Memories that cannot all be true, and that a run left alone because nothing decides between them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_ids: list[str]
+    reason: str = ""
+
+    @staticmethod
+    def list_from_json(text: str | None) -> list[ReportedContradiction]:
+        """Parse the JSON that `list_to_json` wrote."""
+        return _REPORTED_CONTRADICTIONS.validate_json(text or "[]")
+
+    @staticmethod
+    def list_to_json(reported: Sequence[ReportedContradiction]) -> str:
+        """Return reported contradictions as JSON."""
+        return _REPORTED_CONTRADICTIONS.dump_json(list(reported)).decode()
+
+
+_REPORTED_CONTRADICTIONS = TypeAdapter(list[ReportedContradiction])
+
+
 class RollbackConflict(BaseModel):
     """An element that was written after the run that a rollback undoes; `fields` are those that differ."""
 
@@ -243,6 +286,7 @@ class ConsolidationRun(BaseModel):
     change_count: int = 0
     receipt: Receipt = Field(default_factory=Receipt)
     proposals: list[ReviewedProposal] = Field(default_factory=list)
+    contradictions: list[ReportedContradiction] = Field(default_factory=list)
     changes: list[ElementChange] = Field(default_factory=list)
     parts: list[str] = Field(default_factory=list)
 

@@ -165,17 +165,21 @@ class Ledger(VersionLog):
         """End the validity of facts at `at` and return their memory ids."""
         closed = []
         for fact in facts:
-            superseded = replace(
-                fact,
-                invalid_at=max(at, fact.valid_from),
-                status=MemoryStatus.SUPERSEDED,
-                superseded_by=by.memory_id,
-                ended_reason=reason,
-                ended_by=by.memory_id,
-            )
-            self._add_next_version(fact, superseded, reason, by.memory_id)
+            self._end_at(fact, max(at, fact.valid_from), reason, by.memory_id, by.memory_id)
             closed.append(fact.memory_id)
         return tuple(closed)
+
+    def _end_at(self, fact: Fact, at: datetime, reason: str, by: str | None, superseded_by: str) -> Fact:
+        """End the validity of a fact at `at`, from which on another memory holds."""
+        superseded = replace(
+            fact,
+            invalid_at=at,
+            status=MemoryStatus.SUPERSEDED,
+            superseded_by=superseded_by,
+            ended_reason=reason,
+            ended_by=by,
+        )
+        return self._add_next_version(fact, superseded, reason, by)
 
     def _reinforce(self, known: Fact, draft: Fact, now: datetime) -> Fact:
         stated = max(known.confidence, min(draft.confidence, MAX_CONFIDENCE))
@@ -235,14 +239,18 @@ class Ledger(VersionLog):
         return self._retire_version(fact, reason, by, status, superseded_by=by)
 
     def merge(self, draft: Fact, memory_ids: Iterable[str], by: str | None) -> Fact:
-        """Insert one statement that replaces several memories; they are retired and name `by` as what ended them.
+        """Insert one statement that takes the place of several memories; they name `by` as what ended them.
 
-        Raises ImmutableMemory when one cannot be ended, and Conflict when another current memory states the same.
+        A memory that holds before the statement does keeps its validity up to there; the others are retired. Raises
+        ImmutableMemory when one cannot be ended, and Conflict when another current memory states the same.
         """
         sources = [self._get_closable(memory_id) for memory_id in memory_ids]
         self._next_time()
         for fact in sources:
-            self._retire_version(fact, MERGED_REASON, by, MemoryStatus.SUPERSEDED, superseded_by=draft.memory_id)
+            if fact.valid_from < draft.valid_from:
+                self._end_at(fact, draft.valid_from, MERGED_REASON, by, draft.memory_id)
+            else:
+                self._retire_version(fact, MERGED_REASON, by, MemoryStatus.SUPERSEDED, superseded_by=draft.memory_id)
         now = self._next_time()
         supersedes = tuple(fact.memory_id for fact in sources)
         merged = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._actor)

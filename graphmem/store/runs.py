@@ -15,6 +15,7 @@ from graphmem.domain.consolidation_models import (
     MemoryBatch,
     Merge,
     ProposalVerdict,
+    ReportedContradiction,
     ReviewedProposal,
     RunPhase,
     RunStatus,
@@ -52,13 +53,14 @@ class RunUpdate(BaseModel):
     batches: list[MemoryBatch] | None = None
     batches_done: int | None = None
     proposals: list[ReviewedProposal] | None = None
+    contradictions: list[ReportedContradiction] | None = None
     receipt: Receipt | None = None
     change_count: int | None = None
     preview: list[ElementChange] | None = None
 
     def to_properties(self) -> dict[str, Any]:
         """Return the properties of the run's node to set; counts follow from batches and proposals."""
-        lists = {"batches", "proposals", "receipt", "preview"}
+        lists = {"batches", "proposals", "contradictions", "receipt", "preview"}
         properties = self.model_dump(exclude_unset=True, exclude=lists)
         if self.batches is not None:
             properties["batch_ids"] = _BATCH_LIST.dump_json(self.batches).decode()
@@ -73,6 +75,8 @@ class RunUpdate(BaseModel):
             properties["refused"] = sum(
                 verdict in (ProposalVerdict.REFUSED, ProposalVerdict.STALE) for verdict in verdicts
             )
+        if self.contradictions is not None:
+            properties["contradictions"] = ReportedContradiction.list_to_json(self.contradictions)
         if self.receipt is not None:
             properties["receipt"] = self.receipt.model_dump_json()
         if self.preview is not None:
@@ -205,7 +209,7 @@ class RunStore:
     async def erase_memory(
         self, transaction: Transaction, owner: Owner, memory_id: str, entity_ids: Sequence[str] = ()
     ) -> int:
-        """Erase a memory and entities from the changes, proposals and batches of every run.
+        """Erase a memory and entities from the changes, texts and batches of every run.
 
         Returns the number of changes erased. What a run did to other memories can still be rolled back.
         """
@@ -222,8 +226,14 @@ class RunStore:
                 MemoryBatch(memory_ids=[key for key in batch.memory_ids if key != memory_id], old=batch.old)
                 for batch in _BATCH_LIST.validate_json(row["batch_ids"] or "[]")
             ]
+            contradictions = [
+                contradiction
+                for contradiction in ReportedContradiction.list_from_json(row["contradictions"])
+                if memory_id not in contradiction.memory_ids
+            ]
             properties = {
                 "proposals": to_json(proposals),
+                "contradictions": ReportedContradiction.list_to_json(contradictions),
                 "batch_ids": _BATCH_LIST.dump_json(batches).decode(),
                 "preview": None,
             }
@@ -258,6 +268,7 @@ def _run_from_node(node: Row) -> ConsolidationRun:
         status=RunStatus(node["status"]),
         receipt=Receipt.model_validate_json(node.get("receipt") or "{}"),
         proposals=ReviewedProposal.list_from_json(node.get("proposals")),
+        contradictions=ReportedContradiction.list_from_json(node.get("contradictions")),
     )
 
 
@@ -270,6 +281,7 @@ def _run_with_parts(row: Row) -> ConsolidationRun:
     totals: dict[str, Any] = {
         "parts": [part.id for part in parts],
         "proposals": [proposal for part in parts for proposal in part.proposals],
+        "contradictions": [reported for part in parts for reported in part.contradictions],
         "receipt": Receipt(
             **{name: sum(getattr(part.receipt, name) for part in parts) for name in Receipt.model_fields}
         ),

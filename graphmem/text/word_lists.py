@@ -15,6 +15,9 @@ LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru")
 WESTERN_LANGUAGES = LANGUAGES[:7]
 """The languages read without knowing which one a text is in; the words of the other two collide with them."""
 
+WRITTEN_LANGUAGES = (*LANGUAGES, "ja", "zh", "ko")
+"""All languages with word lists; those of the last three are looked for anywhere in a text without spaces."""
+
 _WORDS = files(__package__) / "words"
 
 
@@ -37,7 +40,8 @@ class WordLists:
     ambiguous_months: frozenset[str] = frozenset()
     """Names of months that are other words when they begin with a small letter."""
 
-    weekdays: frozenset[str] = frozenset()
+    weekdays: Mapping[str, int] = field(default_factory=dict)
+    """Names of weekdays, with their numbers from 1 for Monday."""
 
     ambiguous_time_words: frozenset[str] = frozenset()
     """Words that a date parser reads as times and that mostly mean something else."""
@@ -48,13 +52,37 @@ class WordLists:
     time_prepositions: frozenset[str] = frozenset()
     """Words before an ambiguous time word that show that it means a time."""
 
+    function_words: frozenset[str] = frozenset()
+    """Frequent words by which a text is known to be in the language."""
+
+    user_words: frozenset[str] = frozenset()
+    """What statements call the user who has no name in them."""
+
+    conjunctions: frozenset[str] = frozenset()
+    """Words between two names that make them two."""
+
+    identity_phrases: frozenset[str] = frozenset()
+    """Phrases of sentences that give two names to one person or thing."""
+
+    distinction_phrases: frozenset[str] = frozenset()
+    """Phrases of sentences that tell two people or things apart."""
+
     numbers: Mapping[str, str] = field(default_factory=dict)
-    """Number words, with their digits."""
+    """Number words and ordinals, with their digits."""
+
+    ambiguous_numbers: Mapping[str, str] = field(default_factory=dict)
+    """Words that mean a number in some sentences only, such as "one", "second" and "both"."""
 
     negations: frozenset[str] = frozenset()
 
+    no_negations: frozenset[str] = frozenset()
+    """Phrases that contain a negation and deny nothing, such as "not only"."""
+
     negative_stance: frozenset[str] = frozenset()
     """Verbs and adjectives that end or deny what follows them."""
+
+    implied_denials: frozenset[str] = frozenset()
+    """Further words that may take the place of a negation, such as "allergic" and "former"."""
 
     positive_stance: frozenset[str] = frozenset()
 
@@ -98,11 +126,11 @@ def _read(language: str) -> WordLists:
 
 
 def _parse(name: str, value: Any) -> Any:
-    if name == "months":
+    if name in ("months", "weekdays"):
         return {word: number for number, names in enumerate(value, 1) for word in names.split()}
-    if name == "numbers":
-        return {word: str(number) for word, number in value.items()}
-    return frozenset(value.split())
+    if name in ("numbers", "ambiguous_numbers"):
+        return {word: number for number, words in value.items() for word in words.split(", ")}
+    return frozenset(value.split() if isinstance(value, str) else value)
 
 
 def _merge(lists: Iterable[WordLists]) -> WordLists:

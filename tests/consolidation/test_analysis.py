@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from graphmem.consolidation.analysis import AnalysisResult, ProposalAnalyser
 from graphmem.domain.consolidation_models import (
     Associate,
     ConsolidationRun,
+    LinkEntities,
     MemoryBatch,
     ProposalVerdict,
     RunPhase,
@@ -78,7 +80,38 @@ async def test_the_model_sees_statements_with_subject_and_scope_and_no_ids(harne
     assert "Bob (Person)" in text
     assert not [memory for memory in memories if memory.id in json.dumps(server.requests)]
     properties = list(server.requests[0]["response_format"]["json_schema"]["schema"]["properties"])
-    assert properties == ["steps", "actions"], "reasoning comes before proposals"
+    assert properties == ["steps", "actions", "contradictions"], "reasoning comes before proposals"
+
+
+async def test_the_model_reads_days_of_the_users_calendar(harness: ConsolidationHarness) -> None:
+    started = datetime(2026, 2, 28, 15, tzinfo=UTC)
+    memories = await harness.save("User works in a library", "User works in Kobe", valid_at=started)
+    zone = {"group_id": harness.owner.group_id, "timezone": "Asia/Tokyo"}
+    await harness.graph.execute("episodes.set_timezone", **zone)
+    with answering() as server:
+        await analyse(harness, server, memories)
+    assert "since 2026-03-01" in server.requests[0]["messages"][1]["content"]
+
+
+async def test_the_models_contradictions_are_those_between_known_statements(harness: ConsolidationHarness) -> None:
+    memories = await harness.save("User drives a diesel", "User's car is electric")
+    found = [{"memories": [1, 2, 9], "reason": "diesel or electric"}, {"memories": [1, 9], "reason": ""}]
+    answer = {"steps": [], "actions": [], "contradictions": found}
+    with ScriptedServer(replies(json.dumps(answer))) as server:
+        analysed = await analyse(harness, server, memories)
+    [reported] = analysed.contradictions
+    assert (set(reported.memory_ids), reported.reason) == ({memory.id for memory in memories}, "diesel or electric")
+
+
+async def test_the_users_own_entity_is_kept_in_whatever_order_it_is_named(harness: ConsolidationHarness) -> None:
+    memories = await harness.save("The user's name is Ines Roth", predicate="IS_CALLED", object={"name": "Ines Roth"})
+    memories += await harness.save("User rows")
+    for entities in ([1, 2], [2, 1]):
+        with answering(action("LINK_ENTITIES", entities=entities, evidence=[1])) as server:
+            [proposed] = (await analyse(harness, server, memories)).proposals
+        assert isinstance(proposed.proposal, LinkEntities)
+        assert proposed.proposal.merge_id == await entity_id(harness, "Ines Roth")
+        assert proposed.proposal.evidence == [memories[0].id]
 
 
 async def test_statements_cannot_pass_for_instructions(harness: ConsolidationHarness) -> None:

@@ -87,7 +87,9 @@ async def test_a_merge_keeps_the_messages_of_all_its_sources(harness: Consolidat
     assert edges[0] & edges[1], "both messages list the merged fact"
 
 
-async def test_a_merged_memory_is_valid_from_the_start_of_its_sources(harness: ConsolidationHarness) -> None:
+async def test_a_source_without_a_start_holds_up_to_the_start_of_the_merged_memory(
+    harness: ConsolidationHarness,
+) -> None:
     start = harness.clock().replace(year=2020)
     chess, sunday = await harness.save("User plays chess", "User plays on Sundays", valid_at=start)
     await harness.execute(merge([chess, sunday], "User plays chess on Sundays"))
@@ -95,7 +97,18 @@ async def test_a_merged_memory_is_valid_from_the_start_of_its_sources(harness: C
     assert merged.valid_at == start
     earlier = await harness.save("User plays chess in a club")
     await harness.execute(merge([merged, *earlier], "User plays chess on Sundays in a club"))
-    assert (await current(harness))["User plays chess on Sundays in a club"].valid_at is None
+    found = await current(harness)
+    assert found["User plays chess on Sundays in a club"].valid_at == start
+    assert "User plays chess in a club" not in found
+    assert (await harness.facts.get(harness.owner, earlier[0].id)).invalid_at == start
+
+
+async def test_a_contradiction_is_reported_and_left_alone(harness: ConsolidationHarness) -> None:
+    deadlines = await harness.save("The report is due on 4 May 2026", "The report is due on 9 May 2026")
+    run = await harness.execute(merge(deadlines, "The report is due on 4 or 9 May 2026"))
+    assert [set(reported.memory_ids) for reported in run.contradictions] == [{memory.id for memory in deadlines}]
+    assert run.change_count == 0
+    assert len(await current(harness)) == 2
 
 
 async def test_a_merged_memory_is_not_reverted_one_by_one(harness: ConsolidationHarness) -> None:

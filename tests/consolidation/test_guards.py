@@ -306,7 +306,13 @@ def link_john(*touching: Fact, **fields: Any) -> str | None:
 
 
 def test_conflicting_facts_prevent_linking() -> None:
-    assert link_john() is None
+    shared = (
+        fact("a", "John works at Acme", "john", predicate="WORKS_AT", object_id="acme"),
+        fact("b", "John Smith works at Acme", "john smith", predicate="WORKS_AT", object_id="acme"),
+    )
+    assert link_john(*shared) is None
+    assert link_john(), "a part of a name alone is no evidence"
+    assert link_john(*shared, fact("c", "John is not John Smith", "john", entity_ids=("john", "john smith")))
     assert link_john(fact("a", "John met John Smith", "john", object_id="john smith"))
     assert link_john(fact("a", "Lunch with John and John Smith", entity_ids=("user", "john", "john smith")))
     assert link_john(fact("a", "John is tall", "john", immutable=True))
@@ -321,7 +327,7 @@ def test_conflicting_facts_prevent_linking() -> None:
         fact("b", "John Smith lived in Oslo", "john smith", predicate="LIVES_IN", single_valued=True,
              object_id="oslo", invalid_at=NOW),
     ), "they lived in two places at the same time"  # fmt: skip
-    assert link_john(similarly_named={"john": [entity("John Doe")]}), "John may be either of two"
+    assert link_john(*shared, similarly_named={"john": [entity("John Doe")]}), "John may be either of two"
 
 
 @pytest.mark.parametrize("predicate", ["ALSO_KNOWN_AS", "SAME_AS"])

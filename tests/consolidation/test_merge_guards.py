@@ -1,0 +1,113 @@
+"""The guards let right merges pass and refuse wrong ones, in any language and in any order of the memories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphmem.consolidation.merging import merge_facts
+from graphmem.domain.fact import Fact
+from graphmem.domain.memory import Scope
+from graphmem.domain.versioning import Ledger
+from tests.consolidation.merge_pairs import RIGHT, WRONG
+from tests.consolidation.test_guards import NOW, check, entity, fact, make_context
+
+NAMES = ["Mara", "Мара", "真弓", "小梅", "미라"]
+
+
+def refusal(contents: list[str], merged: str) -> str | None:
+    facts = [fact(str(index), content) for index, content in enumerate(contents)]
+    user = entity("user", is_user=True, aliases=NAMES)
+    context = replace(make_context(*facts), entities={"user": user})
+    return check("MERGE", context, memory_ids=[one.memory_id for one in facts], content=merged)
+
+
+@pytest.mark.req("UMB-15")
+@pytest.mark.parametrize(("contents", "merged"), RIGHT, ids=[merged for _, merged in RIGHT])
+def test_a_right_merge_passes_in_any_language(contents: list[str], merged: str) -> None:
+    assert refusal(contents, merged) is None
+
+
+@pytest.mark.req("UMB-16")
+@pytest.mark.parametrize(("contents", "merged"), WRONG, ids=[merged for _, merged in WRONG])
+def test_a_wrong_merge_is_refused_in_any_language(contents: list[str], merged: str) -> None:
+    assert refusal(contents, merged)
+
+
+@given(st.sampled_from([*RIGHT, *WRONG]), st.randoms(use_true_random=False))
+def test_the_order_of_the_memories_does_not_matter(pair: tuple[list[str], str], random: Any) -> None:
+    contents, merged = pair
+    shuffled = random.sample(contents, len(contents))
+    assert (refusal(contents, merged) is None) == (refusal(shuffled, merged) is None)
+
+
+@given(st.sampled_from([content for contents, _ in [*RIGHT, *WRONG] for content in contents]))
+def test_a_merge_of_one_statement_told_twice_into_its_own_text_passes(content: str) -> None:
+    assert refusal([content, content.upper() if content.isascii() else f"{content} "], content) is None
+
+
+def test_private_conversations_are_not_merged() -> None:
+    facts = [
+        fact(key, "Mara cooks without salt", scope=Scope.EPISODIC, session_id=session)
+        for key, session in (("a", "s1"), ("b", "s2"))
+    ]
+    ids = [one.memory_id for one in facts]
+    assert check("MERGE", make_context(*facts), memory_ids=ids, content="Mara cooks without salt")
+
+
+def test_what_the_run_reports_as_contradictory_is_not_merged() -> None:
+    facts = fact("a", "Mara drives a diesel"), fact("b", "Mara's car is electric"), fact("c", "Mara drives")
+    context = make_context(*facts, contradicted=frozenset({"a", "b"}))
+    reason = check("MERGE", context, memory_ids=["a", "c"], content="Mara drives a diesel")
+    assert reason is not None
+    assert "contradict" in reason
+
+
+def year(number: int) -> datetime:
+    return datetime(number, 1, 1, tzinfo=UTC)
+
+
+@st.composite
+def dated_facts(draw: st.DrawFn) -> list[Fact]:
+    starts = draw(st.lists(st.one_of(st.none(), st.integers(2000, 2025)), min_size=2, max_size=4))
+    return [
+        fact(str(index), f"statement {index}", valid_at=year(start) if start else None, object_id=None)
+        for index, start in enumerate(starts)
+    ]
+
+
+@pytest.mark.req("UMB-15")
+@given(dated_facts(), st.booleans(), st.integers(1990, 2026))
+def test_no_read_loses_a_statement_that_held_before_the_merge(
+    sources: list[Fact], say_same: bool, read_at: int
+) -> None:
+    ledger = Ledger(sources, NOW)
+    merged = ledger.merge(merge_facts(sources, "merged", say_same=say_same), [one.memory_id for one in sources], "run")
+    versions = {one.memory_id: one for one in ledger.created.values() if one.expired_at is None}
+    instant = year(read_at)
+    for source in sources:
+        if source.is_valid_at(instant):
+            assert versions[source.memory_id].is_valid_at(instant) or merged.is_valid_at(instant)
+    assert merged.is_valid_at(NOW)
+    assert not any(versions[source.memory_id].is_valid_at(NOW) for source in sources)
+    if not say_same and merged.is_valid_at(instant):
+        assert all(source.is_valid_at(instant) for source in sources), "a merge claims nothing before all of it holds"
+
+
+def test_a_merge_of_the_same_holds_from_the_first_start_and_one_that_completes_from_the_last() -> None:
+    sources = [fact("a", "x", valid_at=year(2018)), fact("b", "y", valid_at=year(2021))]
+    assert merge_facts(sources, "z", say_same=True).valid_at == year(2018)
+    assert merge_facts(sources, "z", say_same=False).valid_at == year(2021)
+
+
+@pytest.mark.req("UMB-15")
+def test_a_merged_memory_is_stronger_than_its_sources() -> None:
+    sources = [fact("a", "x", strength=0.5, importance=0.4), fact("b", "y", strength=0.6, importance=0.7)]
+    merged = merge_facts(sources, "z", say_same=True)
+    assert merged.strength > 0.6
+    assert merged.importance == 0.7
