@@ -157,3 +157,15 @@ async def test_maintenance_returns_the_result_of_each_task(admin: httpx.AsyncCli
         200, {"decay": {"faded": 0}, "expire": {"expired": 0, "feedback_to_review": 0}, "compress": {}},
     )  # fmt: skip
     assert (await admin.post("/v1/admin/maintenance", json={"tasks": ["polish"]})).status_code == 422
+
+
+async def test_a_run_that_changes_nothing_leaves_no_trace_in_an_export(admin: httpx.AsyncClient) -> None:
+    async def exported() -> dict[str, Any]:
+        found: dict[str, Any] = (await admin.get("/v1/users/mara/export")).json()
+        return {name: value for name, value in found.items() if name != "exported_at"}
+
+    await save_memories(admin, "Mara restores typewriters", "The train to Lund leaves from platform nine")
+    before = await exported()
+    run = (await admin.post(RUNS, json={"user_id": "mara", "wait": True})).json()
+    assert (run["status"], run["candidates"], run["change_count"]) == ("succeeded", 2, 0)
+    assert await exported() == before
