@@ -7,9 +7,6 @@ from typing import Any
 from evaluation.consolidation.outcome import ExecutedMerge
 from graphmem.domain.consolidation_models import ConsolidationRun, Merge, ProposalVerdict, RunStatus
 
-CONTRADICTION_MARK = "contradict"
-"""A run reports memories as contradictory by refusing to merge them for a reason that contains this."""
-
 
 def executed_merges(run: ConsolidationRun) -> list[ExecutedMerge]:
     """Return the merges that a run executed."""
@@ -21,14 +18,8 @@ def executed_merges(run: ConsolidationRun) -> list[ExecutedMerge]:
 
 
 def reported_contradictions(run: ConsolidationRun) -> list[frozenset[str]]:
-    """Return the sets of memories that a run left alone and recorded as contradictory."""
-    return [
-        frozenset(reviewed.proposal.memory_ids)
-        for reviewed in run.proposals
-        if isinstance(reviewed.proposal, Merge)
-        and reviewed.verdict is ProposalVerdict.REFUSED
-        and CONTRADICTION_MARK in (reviewed.reason or "")
-    ]
+    """Return the sets of memories that a run left alone and reported as contradictory."""
+    return [frozenset(contradiction.memory_ids) for contradiction in run.contradictions]
 
 
 def describe_refusals(run: ConsolidationRun) -> list[str]:
