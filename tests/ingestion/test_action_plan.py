@@ -73,7 +73,7 @@ def candidate(content: str = "Mara hates coffee", sent: str = "2026-05-01", **fi
 
 
 def decide(new: int, action: str, *known: int, **fields: Any) -> Decision:
-    values: dict[str, Any] = {"ended_at": None, "reason": "so", **fields}
+    values: dict[str, Any] = {"ended_at": None, "remaining": None, "reason": "so", **fields}
     return Decision(new=new, action=ActionKind(action), known=list(known), **values)
 
 
