@@ -24,8 +24,8 @@ _IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
 class NewMemory:
     """A statement with its vector and its source.
 
-    `reason` is stored with the memories that the statement supersedes; `ends` are the times at which they end, by memory
-    id, where that is not the statement's start. An imported statement has a `provenance`.
+    `reason` is stored with the memories that the statement supersedes; `ends` are the times at which they end, by
+    memory id, where that is not the statement's start. An imported statement has a `provenance`.
     """
 
     memory: MemoryIn

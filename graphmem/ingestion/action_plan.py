@@ -16,7 +16,7 @@ from graphmem.ingestion.job_actions import shorten_reason
 from graphmem.ingestion.linking_models import LinkingResult
 from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation
 from graphmem.ingestion.planned_actions import ActionPlan, PlannedDeletion, PlannedEnd, PlannedSave, Veto
-from graphmem.ingestion.statement_matching import has_same_slot
+from graphmem.ingestion.statement_matching import has_same_slot, has_same_wording
 from graphmem.ingestion.supersession import (
     end_of_superseded,
     find_veto,
@@ -63,6 +63,8 @@ class ActionPlanner:
             candidate, decision = self._candidates[index], decisions.get(index + 1)
             if candidate.retracts:
                 self._delete(index, candidate, decision)
+            elif state := self._find_ended_state(candidate, decision):
+                self._end(index, candidate, decision, state)
             elif decision is None:
                 self._insert(index, candidate)
             else:
@@ -72,11 +74,9 @@ class ActionPlanner:
     def _rank(self, index: int, decisions: Mapping[int, Decision]) -> int:
         """Return the turn of a candidate: told ends, then what ends memories, then what may reinforce others."""
         decision = decisions.get(index + 1)
-        if decision is None or decision.action not in (ActionKind.SUPERSEDE, ActionKind.DELETE, ActionKind.REINFORCE):
-            return 2
         if self._find_ended_state(self._candidates[index], decision):
             return 0
-        return 2 if decision.action is ActionKind.REINFORCE else 1
+        return 1 if decision and decision.action in (ActionKind.SUPERSEDE, ActionKind.DELETE) else 2
 
     def _resolve_ambiguous_names(self, answer: Reconciliation) -> None:
         names, known = self._linking.ambiguous_names, self._linking.known
@@ -99,8 +99,6 @@ class ActionPlanner:
             self._insert(index, candidate)
         elif decision.action is ActionKind.INSERT:
             self._insert(index, candidate, by_rules=False)
-        elif state := self._find_ended_state(candidate, decision):
-            self._end(index, candidate, decision, state)
         elif decision.action is ActionKind.REINFORCE:
             self._reinforce(index, candidate, known)
         else:
@@ -167,14 +165,21 @@ class ActionPlanner:
 
     # What ends
 
-    def _find_ended_state(self, candidate: ValidatedCandidate, decision: Decision) -> Fact | None:
-        """Return the known state of which a candidate only tells the end, which then needs no second memory."""
-        if decision.action not in (ActionKind.SUPERSEDE, ActionKind.REINFORCE):
-            return None
-        known = self._facts_of_decision(decision)
-        return known[0] if len(known) == 1 and tells_only_the_end(candidate, known[0], self._entities) else None
+    def _find_ended_state(self, candidate: ValidatedCandidate, decision: Decision | None) -> Fact | None:
+        """Return the known state of which a candidate only tells the end, which then needs no second memory.
 
-    def _end(self, index: int, candidate: ValidatedCandidate, decision: Decision, fact: Fact) -> None:
+        The decision names it, or it is worded like the candidate.
+        """
+        if candidate.retracts:
+            return None
+        known = [fact for fact in self._facts.values() if has_same_wording(candidate, fact)]
+        if decision and decision.action in (ActionKind.SUPERSEDE, ActionKind.REINFORCE):
+            named = self._facts_of_decision(decision)
+            known = named if len(named) == 1 else []
+        ended = {fact.memory_id: fact for fact in known if tells_only_the_end(candidate, fact, self._entities)}
+        return next(iter(ended.values())) if len(ended) == 1 else None
+
+    def _end(self, index: int, candidate: ValidatedCandidate, decision: Decision | None, fact: Fact) -> None:
         end = candidate.memory.invalid_at
         assert end is not None
         if reason := self._find_veto(candidate, fact, None):
@@ -183,7 +188,7 @@ class ActionPlanner:
         self._ended_ids.add(fact.memory_id)
         self._facts[fact.memory_id] = replace(fact, invalid_at=end)
         stated = str(candidate.memory.metadata[STATED_END_KEY])
-        reason = f"its end was told: {shorten_reason(decision.reason)}"
+        reason = f"its end was told: {shorten_reason(decision.reason) if decision else 'the same words'}"
         self._plan.ends.append(PlannedEnd(index, fact.memory_id, end, stated, reason))
         return None
 

@@ -19,7 +19,7 @@ from graphmem.store.fact_write import FactLoader
 
 @dataclass(frozen=True, slots=True)
 class ExtractedWindow:
-    """The results of a window's model calls, to be applied under `id`; `user_name` is the user's name as it is known."""
+    """The results of a window's model calls, to be applied under `id`; `user_name` is the user's name, if known."""
 
     id: str
     session_id: str

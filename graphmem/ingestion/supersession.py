@@ -79,7 +79,8 @@ def _names_the_thing(
     candidate: ValidatedCandidate, fact: Fact, entities: EntityIds, entity_refs: Mapping[str, EntityRef]
 ) -> bool:
     """Return whether one of both names the subject of the other, which is a thing and no person."""
-    user_name = entity_refs[entities.user].name if entities.user in entity_refs else ""
+    user = entity_refs.get(entities.user or "")
+    user_name = user.name if user else ""
     known = entity_refs.get(fact.subject_id)
     if known and known.type != PERSON_TYPE:
         content = candidate.memory.content
