@@ -262,7 +262,7 @@ def test_what_stands_in_a_relation_to_the_user_may_be_told_from_either_end() -> 
         entities=EntityIds(user="me", by_name_key={"user-7": "me"}), related=["f1"], related_by_candidate=[[0]]
     )
     answer = Reconciliation(decisions=[decide(1, "supersede", 1)], same_entities=[])
-    boss = {"subject": EntityIn(name="Carol", type="Person"), "predicate": "BOSS_OF"}
+    boss: dict[str, Any] = {"subject": EntityIn(name="Carol", type="Person"), "predicate": "BOSS_OF"}
     told = candidate("Carol is Mara's boss", **boss, object=EntityIn(name="user-7", type="Person"))
     assert closed(ActionPlanner([told], found, {"f1": known}, NAMES).plan(answer)) == ["f1"]
     other = candidate("Carol is Bob's boss", **boss, object=EntityIn(name="Bob", type="Person"))
