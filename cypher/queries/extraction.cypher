@@ -16,7 +16,8 @@ CALL () {
 }
 CALL () {
   MATCH ()-[r:RELATES_TO]->()
-  WHERE r.group_id = $group_id AND r.scope = 'domain' AND r.known_to > $known_at AND r.domain IS NOT NULL
+  WHERE r.group_id = $group_id AND r.scope = 'domain' AND r.known_to > $known_at AND r.importance >= 0
+    AND r.domain IS NOT NULL
   WITH r.domain AS domain, count(*) AS facts ORDER BY facts DESC, domain LIMIT $domain_limit
   RETURN collect(domain) AS domains
 }
