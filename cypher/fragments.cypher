@@ -30,6 +30,17 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND ($created_after IS NULL OR r.first_created_at >= $created_after)
   AND ($created_before IS NULL OR r.first_created_at < $created_before)
 
+// fragment: relation_of_person
+// The fact that says best who a person `e` is: one that names a relationship, then one with the user, then the oldest.
+CASE WHEN e.type <> 'Person' OR coalesce(e.is_user, false) THEN null ELSE head(COLLECT {
+  MATCH (e)-[about:RELATES_TO]-(other:Entity)
+  WHERE about.expired_at IS NULL AND about.valid_from < about.valid_to
+  RETURN about.fact
+  ORDER BY about.name ENDS WITH '_OF' OR about.name IN ['MARRIED_TO', 'IN_RELATIONSHIP_WITH', 'REPORTS_TO', 'LIVES_WITH'] DESC,
+    coalesce(other.is_user, false) DESC, about.first_created_at, about.fact
+  LIMIT 1
+}) END
+
 // fragment: added_topic_tags
 // The topic tags of a session `s` with the new ones, at most as many as a caller may give.
 (s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags])[..50]

@@ -1,19 +1,27 @@
 // Extraction: names, related facts, interest candidates and the results already applied.
 
-// name: list_known_names(group_id, name_limit, interest_limit)
-// List the entities with the most facts, the user's own first, and the interests that were mentioned too rarely so far.
+// name: list_known_names(group_id, name_limit, interest_limit, domain_limit, known_at)
+// List the entities with the most facts, the user's own first, with what says who a person is; the interests that were
+// mentioned too rarely so far; and the domains with the most facts.
 CALL () {
   MATCH (e:Entity {group_id: $group_id})
   WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts
   ORDER BY coalesce(e.is_user, false) DESC, facts DESC, e.name_key LIMIT $name_limit
-  RETURN collect(e {.uuid, .name, .type, .aliases, .is_user}) AS entities
+  RETURN collect(e {.name, .type, .aliases, .is_user, relation: {{relation_of_person}}}) AS entities
 }
 CALL () {
   MATCH (i:InterestCandidate {group_id: $group_id})
   WITH i.name AS name ORDER BY name LIMIT $interest_limit
   RETURN collect(name) AS interests
 }
-RETURN [entities, interests] AS known
+CALL () {
+  MATCH ()-[r:RELATES_TO]->()
+  WHERE r.group_id = $group_id AND r.scope = 'domain' AND r.known_to > $known_at AND r.importance >= 0
+    AND r.domain IS NOT NULL
+  WITH r.domain AS domain, count(*) AS facts ORDER BY facts DESC, domain LIMIT $domain_limit
+  RETURN collect(domain) AS domains
+}
+RETURN [entities, interests, domains] AS known
 
 // name: find_entities_by_keys(group_ids, keys)
 // Find entities by the keys of their names or aliases.
@@ -35,7 +43,7 @@ CALL (name) {
 }
 WITH DISTINCT name, e WHERE e.group_id = $group_id AND NOT coalesce(e.is_user, false)
 WITH name, e ORDER BY name.key, e.name_key
-RETURN collect([name.key, {id: e.uuid, name: e.name, type: e.type, aliases: e.aliases},
+RETURN collect([name.key, {id: e.uuid, name: e.name, type: e.type, aliases: e.aliases, relation: {{relation_of_person}}},
                 CASE WHEN e.name_embedding IS NULL THEN 0.0
                      ELSE 2 * vector.similarity.cosine(e.name_embedding, name.vector) - 1 END]) AS found
 
@@ -75,15 +83,17 @@ WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid
   AND (r.valid_to > $ends_after OR r.content_hash IN $hashes)
 WITH r, r.fact_embedding AS embedding
 RETURN collect([
-  r.memory_id, r.fact, r.content_hash, r.name, startNode(r).uuid,
+  r.memory_id, r.fact, r.content_hash, r.type, r.name, startNode(r).uuid,
   CASE WHEN endNode(r) = startNode(r) THEN null ELSE endNode(r).uuid END, r.entity_ids, r.immutable,
   [at IN [r.first_created_at, r.valid_at] | at.epochSeconds * 1000000 + at.microsecond],
   [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1]
 ]) AS found
 
 // name: rename_entity(group_id, entity_id, canonical_name, name_key, vector, now)
-// Set the name of an entity.
+// Set the name of an entity; it is no alias of it any more.
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
+WITH e, [at IN range(0, size(e.alias_keys) - 1) WHERE e.alias_keys[at] <> $name_key] AS kept
+SET e.aliases = [at IN kept | e.aliases[at]], e.alias_keys = [at IN kept | e.alias_keys[at]]
 SET e.name = $canonical_name, e.name_key = $name_key, e.name_embedding = $vector, e.updated_at = $now
 
 // name: record_interest(group_id, key, topic, message_ids, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from graphmem.domain.decay import DECAY_RATES, INITIAL_STRENGTH
@@ -24,7 +24,8 @@ _IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
 class NewMemory:
     """A statement with its vector and its source.
 
-    `reason` is stored with the memories that the statement supersedes. An imported statement has a `provenance`.
+    `reason` is stored with the memories that the statement supersedes; `ends` are the times at which they end, by
+    memory id, where that is not the statement's start. An imported statement has a `provenance`.
     """
 
     memory: MemoryIn
@@ -32,6 +33,7 @@ class NewMemory:
     source_kind: str = "api"
     reason: str = "superseded"
     provenance: ImportProvenance | None = None
+    ends: Mapping[str, datetime] = field(default_factory=dict)
 
     def memory_id(self, owner: Owner) -> str:
         """Return an id for the memory: random, or always the same for the same imported statement."""

@@ -7,7 +7,7 @@ same memory. `graphmem/README.md` has the rules as a table.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Unpack
@@ -44,11 +44,17 @@ class Ledger(VersionLog):
 
     # Saving
 
-    def save(self, draft: Fact, supersedes: Iterable[str] = (), reason: str = "superseded") -> SaveOutcome:
+    def save(
+        self,
+        draft: Fact,
+        supersedes: Iterable[str] = (),
+        reason: str = "superseded",
+        ends: Mapping[str, datetime] | None = None,
+    ) -> SaveOutcome:
         """Insert a statement, or reinforce the memory that states it already; end the memories it supersedes.
 
-        `reason` is stored with what it ends. Raises NotFound, Conflict or ImmutableMemory when a memory in
-        `supersedes` cannot be ended.
+        They end when the statement starts, or at their own time in `ends`, by memory id. `reason` is stored with what
+        it ends. Raises NotFound, Conflict or ImmutableMemory when a memory in `supersedes` cannot be ended.
         """
         now = self._next_time()
         draft = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._actor)
@@ -56,11 +62,13 @@ class Ledger(VersionLog):
         if known := self._find_same_statement(draft, now):
             known = self._reinforce(known, draft, now)
             others = [fact for fact in targets if fact.memory_id != known.memory_id]
-            closed = self._supersede_all(others, known, now, reason)
+            closed = self._supersede_all(others, known, now, reason, ends)
             return SaveOutcome(SaveAction.REINFORCE, known, closed, "the same statement is already known")
-        return self._insert(draft, targets, now, reason)
+        return self._insert(draft, targets, now, reason, ends)
 
-    def _insert(self, draft: Fact, targets: list[Fact], now: datetime, reason: str) -> SaveOutcome:
+    def _insert(
+        self, draft: Fact, targets: list[Fact], now: datetime, reason: str, ends: Mapping[str, datetime] | None
+    ) -> SaveOutcome:
         # The targets are ended in any case, so they neither follow the draft nor precede it.
         competing = [fact for fact in self._find_competing_facts(draft, now) if fact not in targets]
         if draft.valid_at is None and (targets or (competing and draft.valid_to > now)):
@@ -71,7 +79,7 @@ class Ledger(VersionLog):
             ensure_mutable(fact)
         draft = self._add_version(draft)
         ending = {fact.memory_id: fact for fact in [*targets, *predecessors]}.values()
-        closed = self._supersede_all(ending, draft, draft.valid_from, reason)
+        closed = self._supersede_all(ending, draft, draft.valid_from, reason, ends)
         if closed:
             draft = self._replace_in_place(replace(draft, supersedes=closed))
             return SaveOutcome(SaveAction.SUPERSEDE, draft, closed, f"replaced {len(closed)} earlier")
@@ -142,7 +150,8 @@ class Ledger(VersionLog):
 
         A follower without a known start gets one, unless it is immutable.
         """
-        later = [fact for fact in competing if fact.effective_start > draft.valid_from]
+        # A fact without a known start that ends before the draft starts precedes it, whenever it was written.
+        later = [fact for fact in competing if fact.effective_start > draft.valid_from < fact.valid_to]
         if not later:
             return draft, None
         successor = min(later, key=lambda fact: fact.effective_start)
@@ -161,11 +170,19 @@ class Ledger(VersionLog):
             ended_by=successor.memory_id,
         ), successor
 
-    def _supersede_all(self, facts: Iterable[Fact], by: Fact, at: datetime, reason: str) -> tuple[str, ...]:
-        """End the validity of facts at `at` and return their memory ids."""
+    def _supersede_all(
+        self,
+        facts: Iterable[Fact],
+        by: Fact,
+        at: datetime,
+        reason: str,
+        ends: Mapping[str, datetime] | None = None,
+    ) -> tuple[str, ...]:
+        """End the validity of facts at their time in `ends`, else at `at`, and return their memory ids."""
         closed = []
         for fact in facts:
-            self._end_at(fact, max(at, fact.valid_from), reason, by.memory_id, by.memory_id)
+            end = (ends or {}).get(fact.memory_id, at)
+            self._end_at(fact, max(end, fact.valid_from), reason, by.memory_id, by.memory_id)
             closed.append(fact.memory_id)
         return tuple(closed)
 

@@ -1,75 +1,35 @@
-"""The plan of a window: what to save and delete after a model's decisions, some of which are vetoed. Pure."""
+"""The plan of a window: what to save, end and delete after a model's decisions, some of which are vetoed. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from graphmem.domain.entity import PERSON_TYPE, EntityIn, EntityRef
+from graphmem.domain.entity import EntityIn, EntityRef
 from graphmem.domain.fact import Fact
-from graphmem.domain.memory import MemoryIn, MemoryStatus, MemoryType
+from graphmem.domain.memory import MemoryIn, MemoryStatus
 from graphmem.domain.text import content_hash, name_key
-from graphmem.ingestion.candidates import STATED_START_KEY, ValidatedCandidate
+from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
 from graphmem.ingestion.date_parsing import parse_local_date
 from graphmem.ingestion.job_actions import shorten_reason
 from graphmem.ingestion.linking_models import LinkingResult
 from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation
-from graphmem.ingestion.statement_matching import has_same_slot, has_same_subject, has_stated_start
+from graphmem.ingestion.planned_actions import ActionPlan, PlannedDeletion, PlannedEnd, PlannedSave, Veto
+from graphmem.ingestion.statement_matching import has_same_slot, has_same_wording
+from graphmem.ingestion.supersession import (
+    end_of_superseded,
+    find_veto,
+    make_remainder,
+    may_repeat,
+    tells_only_the_end,
+)
 
 MAX_SUPERSESSIONS_PER_WINDOW = 12
-"""Most memories one window may supersede."""
+"""Most memories one window may supersede or give an end."""
 
 MAX_DELETIONS_PER_WINDOW = 3
 """Most memories one window may delete."""
-
-_SUPERSEDING_TYPES = frozenset(
-    {MemoryType.FACT, MemoryType.PREFERENCE, MemoryType.PLAN, MemoryType.OPEN_LOOP, MemoryType.BEHAVIORAL_PATTERN}
-)
-"""Types of statements that may supersede a memory of another type."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedSave:
-    """A statement to save; it ends the memories in `memory.supersedes`, for `reason`.
-
-    `is_reinforcement` marks a statement that repeats a known memory word for word, to reinforce it.
-    """
-
-    candidate_index: int
-    memory: MemoryIn
-    reason: str = "superseded"
-    is_reinforcement: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedDeletion:
-    """A memory to delete because the user took it back."""
-
-    candidate_index: int
-    memory_id: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Veto:
-    """An action on a memory that was proposed for a candidate and is not done."""
-
-    candidate_index: int
-    action: str
-    reason: str
-    memory_id: str | None = None
-
-
-@dataclass(slots=True)
-class ActionPlan:
-    """What to do, in order, and what was vetoed."""
-
-    saves: list[PlannedSave] = field(default_factory=list)
-    deletions: list[PlannedDeletion] = field(default_factory=list)
-    vetoes: list[Veto] = field(default_factory=list)
-    resolved_names: dict[str, str] = field(default_factory=dict)
-    """Ids of the known entities that ambiguous names mean, by name key."""
 
 
 class ActionPlanner:
@@ -88,7 +48,7 @@ class ActionPlanner:
     ) -> None:
         self._candidates = candidates
         self._linking = linking
-        self._facts = facts
+        self._facts = dict(facts)
         self._entity_refs = entity_refs
         self._entities = linking.entities
         self._ended_ids: set[str] = set()
@@ -99,21 +59,24 @@ class ActionPlanner:
         if answer:
             self._resolve_ambiguous_names(answer)
         decisions = {decision.new: decision for decision in answer.decisions} if answer else {}
-        # Decisions that end a memory come first, so that no other candidate reinforces one that is about to end.
-        ending = (ActionKind.SUPERSEDE, ActionKind.DELETE)
-        order = sorted(
-            range(len(self._candidates)),
-            key=lambda index: index + 1 not in decisions or decisions[index + 1].action not in ending,
-        )
-        for index in order:
+        for index in sorted(range(len(self._candidates)), key=lambda index: self._rank(index, decisions)):
             candidate, decision = self._candidates[index], decisions.get(index + 1)
             if candidate.retracts:
                 self._delete(index, candidate, decision)
+            elif state := self._find_ended_state(candidate, decision):
+                self._end(index, candidate, decision, state)
             elif decision is None:
                 self._insert(index, candidate)
             else:
                 self._decide(index, candidate, decision)
         return self._plan
+
+    def _rank(self, index: int, decisions: Mapping[int, Decision]) -> int:
+        """Return the turn of a candidate: told ends, then what ends memories, then what may reinforce others."""
+        decision = decisions.get(index + 1)
+        if self._find_ended_state(self._candidates[index], decision):
+            return 0
+        return 1 if decision and decision.action in (ActionKind.SUPERSEDE, ActionKind.DELETE) else 2
 
     def _resolve_ambiguous_names(self, answer: Reconciliation) -> None:
         names, known = self._linking.ambiguous_names, self._linking.known
@@ -131,15 +94,15 @@ class ActionPlanner:
         known = self._facts_of_decision(decision)
         if decision.action is ActionKind.IGNORE:
             self._veto(index, "insert", f"known already: {shorten_reason(decision.reason)}")
+        elif decision.action is ActionKind.DELETE:
+            self._veto(index, "delete", "only what the user takes back is deleted", is_saved=True)
+            self._insert(index, candidate)
+        elif decision.action is ActionKind.INSERT:
+            self._insert(index, candidate, by_rules=False)
         elif decision.action is ActionKind.REINFORCE:
             self._reinforce(index, candidate, known)
-        elif decision.action is ActionKind.SUPERSEDE:
-            self._supersede(index, candidate, decision, known)
-        elif decision.action is ActionKind.DELETE:
-            self._veto(index, "delete", "only what the user takes back is deleted")
-            self._insert(index, candidate)
         else:
-            self._insert(index, candidate, by_rules=False)
+            self._supersede(index, candidate, decision, known)
 
     def _facts_of_decision(self, decision: Decision) -> list[Fact]:
         """Return the facts that a decision names; numbers that the prompt did not show are ignored."""
@@ -150,15 +113,13 @@ class ActionPlanner:
     def _insert(self, index: int, candidate: ValidatedCandidate, *, by_rules: bool = True) -> None:
         """Save a candidate; with `by_rules` it may replace a competing value, as no model said that both are true."""
         memory = candidate.memory
-        if memory.single_valued and not self._may_replace_competing(candidate, by_rules):
-            memory = memory.model_copy(update={"single_valued": False})
+        if memory.single_valued and (competing := self._competing_facts(candidate)):
+            may_replace = not any(fact.immutable for fact in competing) and (
+                by_rules or all(_is_disjoint_in_time(candidate, fact) for fact in competing)
+            )
+            start = candidate.effective_start.astimezone(UTC)
+            memory = memory.model_copy(update={"single_valued": may_replace, "valid_at": start})
         self._plan.saves.append(PlannedSave(index, memory))
-
-    def _may_replace_competing(self, candidate: ValidatedCandidate, by_rules: bool) -> bool:
-        competing = self._competing_facts(candidate)
-        if any(fact.immutable for fact in competing):
-            return False
-        return by_rules or all(_is_disjoint_in_time(candidate, fact) for fact in competing)
 
     def _competing_facts(self, candidate: ValidatedCandidate) -> list[Fact]:
         """Return the other values of the candidate's subject and predicate that were true at some time."""
@@ -172,10 +133,18 @@ class ActionPlanner:
         ]
 
     def _reinforce(self, index: int, candidate: ValidatedCandidate, known: Sequence[Fact]) -> None:
-        fact = next((fact for fact in known if has_same_subject(candidate, fact, self._entities)), None)
-        if fact and fact.memory_id in self._ended_ids:
+        """Save the content of a known memory again; a veto says whether the candidate is saved instead."""
+        fact = next((fact for fact in known if may_repeat(candidate, fact, self._entities)), None)
+        if fact is None:
+            reason = "it is about another subject" if known else "no known memory was named"
+            self._veto(index, "reinforce", reason, known[0].memory_id if known else None, is_saved=True)
+            return self._insert(index, candidate)
+        if fact.memory_id in self._ended_ids:
             return self._veto(index, "reinforce", "another statement ends it", fact.memory_id)
-        if fact is None or fact.status is not MemoryStatus.ACTIVE or fact.immutable:
+        if fact.immutable:
+            return self._veto(index, "reinforce", "it is immutable and says the same", fact.memory_id)
+        if fact.status is not MemoryStatus.ACTIVE:
+            self._veto(index, "reinforce", "it had ended already", fact.memory_id, is_saved=True)
             return self._insert(index, candidate)
         again = candidate.memory.model_copy(
             update={
@@ -194,68 +163,104 @@ class ActionPlanner:
     def _entity_input(self, entity_id: str) -> EntityIn | None:
         return None if entity_id == self._entities.user else EntityIn(name=self._entity_refs[entity_id].name)
 
+    # What ends
+
+    def _find_ended_state(self, candidate: ValidatedCandidate, decision: Decision | None) -> Fact | None:
+        """Return the known state of which a candidate only tells the end, which then needs no second memory.
+
+        The decision names it, or it is worded like the candidate.
+        """
+        if candidate.retracts:
+            return None
+        known = [fact for fact in self._facts.values() if has_same_wording(candidate, fact)]
+        if decision and decision.action in (ActionKind.SUPERSEDE, ActionKind.REINFORCE):
+            named = self._facts_of_decision(decision)
+            known = named if len(named) == 1 else []
+        ended = {fact.memory_id: fact for fact in known if tells_only_the_end(candidate, fact, self._entities)}
+        return next(iter(ended.values())) if len(ended) == 1 else None
+
+    def _end(self, index: int, candidate: ValidatedCandidate, decision: Decision | None, fact: Fact) -> None:
+        end = candidate.memory.invalid_at
+        assert end is not None
+        if reason := self._find_veto(candidate, fact, None):
+            self._veto(index, "end", reason, fact.memory_id, is_saved=True)
+            return self._insert(index, candidate, by_rules=False)
+        self._ended_ids.add(fact.memory_id)
+        self._facts[fact.memory_id] = replace(fact, invalid_at=end)
+        stated = str(candidate.memory.metadata[STATED_END_KEY])
+        reason = f"its end was told: {shorten_reason(decision.reason) if decision else 'the same words'}"
+        self._plan.ends.append(PlannedEnd(index, fact.memory_id, end, stated, reason))
+        return None
+
     def _supersede(self, index: int, candidate: ValidatedCandidate, decision: Decision, known: Sequence[Fact]) -> None:
         zone = candidate.sent_at.tzinfo
         assert zone is not None
-        stated = candidate.memory.valid_at if candidate.is_dated else parse_local_date(decision.ended_at, zone)
+        told_end = parse_local_date(decision.ended_at, zone)
+        stated = candidate.memory.valid_at if candidate.is_dated else told_end
+        if not known:
+            self._veto(index, "supersede", "no known memory was named", is_saved=True)
         superseded = [fact for fact in known if self._may_supersede(index, candidate, fact, stated)]
         memory = candidate.memory
         if superseded:
-            stated_by_model = {STATED_START_KEY: decision.ended_at} if stated and not candidate.is_dated else {}
-            memory = memory.model_copy(
-                update={
-                    "supersedes": [fact.memory_id for fact in superseded],
-                    "valid_at": (stated or candidate.sent_at).astimezone(UTC),
-                    "metadata": {**memory.metadata, **stated_by_model},
-                }
-            )
-        others = [fact for fact in self._competing_facts(candidate) if fact not in superseded]
-        if memory.single_valued and any(fact.immutable for fact in others):
+            memory = self._superseding_memory(candidate, decision, told_end, superseded)
+        # What was vetoed must not end all the same, as a competing value of a single-valued statement.
+        kept = [fact for fact in self._competing_facts(candidate) if fact not in superseded]
+        if memory.single_valued and any(
+            fact.immutable or (fact in known and not _is_disjoint_in_time(candidate, fact)) for fact in kept
+        ):
             memory = memory.model_copy(update={"single_valued": False})
-        self._plan.saves.append(PlannedSave(index, memory, f"superseded: {shorten_reason(decision.reason)}"))
+        ends = {fact.memory_id: end for fact in superseded if (end := end_of_superseded(candidate, fact, told_end))}
+        reason = f"superseded: {shorten_reason(decision.reason)}"
+        self._plan.saves.append(PlannedSave(index, memory, reason, ends=ends))
+        if len(superseded) == 1:
+            self._save_remainder(index, candidate, decision, superseded[0])
+
+    def _superseding_memory(
+        self, candidate: ValidatedCandidate, decision: Decision, told_end: datetime | None, superseded: Sequence[Fact]
+    ) -> MemoryIn:
+        """Return the candidate as the memory that supersedes facts, with its start.
+
+        Without a stated start it starts at the told end of what it replaces. Where that is still to come, only the next
+        value of the same relation starts then: a mere announcement holds from its message.
+        """
+        memory = candidate.memory
+        start, metadata = memory.valid_at, memory.metadata
+        if not candidate.is_dated:
+            starts_later = told_end is not None and told_end > candidate.sent_at
+            follows = any(has_same_slot(candidate, fact, self._entities) for fact in superseded)
+            takes_told_end = told_end is not None and (not starts_later or (follows and not memory.invalid_at))
+            start = told_end if takes_told_end else candidate.sent_at
+            if takes_told_end:
+                metadata = {**metadata, STATED_START_KEY: decision.ended_at}
+        assert start is not None
+        ids = [fact.memory_id for fact in superseded]
+        return memory.model_copy(update={"supersedes": ids, "valid_at": start.astimezone(UTC), "metadata": metadata})
+
+    def _save_remainder(self, index: int, candidate: ValidatedCandidate, decision: Decision, fact: Fact) -> None:
+        """Save the part of a superseded memory that still holds, which has held since that memory did."""
+        remaining = (decision.remaining or "").strip()
+        said = {content_hash(other.memory.content) for other in self._candidates} | {fact.content_hash}
+        if not remaining or content_hash(remaining) in said:
+            return
+        named = [self._entity_refs[key] for key in fact.entity_ids if key in self._entity_refs]
+        memory = make_remainder(remaining, fact, candidate, self._entity_input(fact.subject_id), named)
+        self._plan.saves.append(PlannedSave(index, memory))
 
     def _may_supersede(self, index: int, candidate: ValidatedCandidate, fact: Fact, stated: datetime | None) -> bool:
-        reason = self._supersession_veto(candidate, fact, stated)
+        reason = self._find_veto(candidate, fact, stated)
         if reason:
-            self._veto(index, "supersede", reason, fact.memory_id)
+            self._veto(index, "supersede", reason, fact.memory_id, is_saved=True)
         else:
             self._ended_ids.add(fact.memory_id)
         return reason is None
 
-    def _supersession_veto(self, candidate: ValidatedCandidate, fact: Fact, stated: datetime | None) -> str | None:
-        """Return why a candidate with the stated start, if any, may not supersede a fact, or None."""
-        if not self._is_about_same_thing(candidate, fact):
-            return "it is about another subject"
-        if fact.immutable:
-            return "it is immutable"
-        if not candidate.is_from_user:
-            return "the assistant alone said so"
-        if candidate.memory.type not in _SUPERSEDING_TYPES and candidate.memory.type is not fact.type:
-            return f"a {candidate.memory.type.value} does not end a {fact.type.value}"
-        if fact.status is not MemoryStatus.ACTIVE:
-            return "it had ended already"
-        if stated and fact.valid_at and stated < fact.valid_at and has_stated_start(fact):
-            return "it began later"
-        if candidate.memory.invalid_at and fact.valid_at and candidate.memory.invalid_at <= fact.valid_at:
-            return "the new statement ended before it"
-        if fact.memory_id in self._ended_ids:
+    def _find_veto(self, candidate: ValidatedCandidate, fact: Fact, stated_start: datetime | None) -> str | None:
+        reason = find_veto(candidate, fact, stated_start, self._entities, self._entity_refs)
+        if reason is None and fact.memory_id in self._ended_ids:
             return "another statement ends it"
-        if len(self._ended_ids) >= MAX_SUPERSESSIONS_PER_WINDOW:
+        if reason is None and len(self._ended_ids) >= MAX_SUPERSESSIONS_PER_WINDOW:
             return f"more than {MAX_SUPERSESSIONS_PER_WINDOW} memories at once"
-        return None
-
-    def _is_about_same_thing(self, candidate: ValidatedCandidate, fact: Fact) -> bool:
-        """Return whether both have one subject, or one names the other's subject, which is a thing and no person."""
-        subject_id = self._entities.of_subject(candidate)
-        if subject_id == fact.subject_id:
-            return True
-        if subject_id is None:
-            return False
-        known = self._entity_refs.get(fact.subject_id)
-        if known and known.type != PERSON_TYPE and fact.subject_id in self._entities.named_in(candidate):
-            return True
-        subject = candidate.memory.subject
-        return subject is not None and subject.type != PERSON_TYPE and subject_id in fact.entity_ids
+        return reason
 
     def _delete(self, index: int, candidate: ValidatedCandidate, decision: Decision | None) -> None:
         named = self._facts_of_decision(decision) if decision and decision.action is ActionKind.DELETE else []
@@ -278,30 +283,15 @@ class ActionPlanner:
         if not named:
             self._veto(index, "delete", "nothing known says what was taken back")
 
-    def _veto(self, index: int, action: str, reason: str, memory_id: str | None = None) -> None:
-        self._plan.vetoes.append(Veto(index, action, reason, memory_id))
+    def _veto(
+        self, index: int, action: str, reason: str, memory_id: str | None = None, *, is_saved: bool = False
+    ) -> None:
+        self._plan.vetoes.append(Veto(index, action, reason, memory_id, is_saved))
 
 
 def _is_disjoint_in_time(candidate: ValidatedCandidate, fact: Fact) -> bool:
-    """Return whether a fact ended before a candidate starts, or a dated candidate starts before the fact does."""
-    starts = candidate.effective_start
+    """Return whether a fact ended before a candidate starts, or a candidate starts or ends before the fact does."""
+    starts, ends = candidate.effective_start, candidate.memory.invalid_at
+    if ends and fact.valid_at and ends <= fact.valid_at:
+        return True
     return fact.valid_to <= starts or (candidate.is_dated and starts < fact.effective_start)
-
-
-def with_canonical_names(memory: MemoryIn, canonical_names: Mapping[str, str]) -> MemoryIn:
-    """Return a memory with the canonical names, by name key, of the entities it names."""
-
-    def rename(entity: EntityIn | None) -> EntityIn | None:
-        if entity is None or name_key(entity.name) not in canonical_names:
-            return entity
-        return EntityIn(name=canonical_names[name_key(entity.name)], type=entity.type)
-
-    entities = [renamed for entity in memory.entities if (renamed := rename(entity))]
-    return memory.model_copy(
-        update={"subject": rename(memory.subject), "object": rename(memory.object), "entities": entities}
-    )
-
-
-def save_with_canonical_names(save: PlannedSave, canonical_names: Mapping[str, str]) -> PlannedSave:
-    """Return a save with the canonical names of the entities it names."""
-    return replace(save, memory=with_canonical_names(save.memory, canonical_names))

@@ -39,6 +39,9 @@ MAX_TAGS = 10
 MAX_NAME_CHARACTERS = 300
 """Characters of an alias; a longer one is dropped."""
 
+MAX_DOMAIN_CHARACTERS = 60
+"""Characters of a domain that are used."""
+
 SINGLE_VALUED_PREDICATES = frozenset(
     [
         *("LIVES_IN", "WORKS_AT", "HAS_JOB_TITLE", "HAS_NAME", "HAS_DIET", "HAS_AGE"),
@@ -49,6 +52,9 @@ SINGLE_VALUED_PREDICATES = frozenset(
 
 EPISODIC = frozenset({MemoryType.CONVERSATION_TOPIC, MemoryType.CONVERSATION_SUMMARY})
 """Types that belong to their session until it ends."""
+
+PENDING_TYPES = frozenset({MemoryType.PLAN, MemoryType.OPEN_LOOP})
+"""Types of what is still to be done, which a statement about anything may settle."""
 
 ASSISTANT_TYPES = frozenset({MemoryType.RECOMMENDATION, MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_TOPIC})
 """Types that a candidate stated by the assistant alone may have."""
@@ -190,6 +196,9 @@ def _validate_candidate(
     valid_at, invalid_at = parse_local_date(candidate.valid_at, zone), parse_local_date(candidate.invalid_at, zone)
     if valid_at and invalid_at and invalid_at <= valid_at:
         invalid_at = None
+    if valid_at and valid_at > latest.sent_at and candidate.type in PENDING_TYPES:
+        # What is planned is known, and found, from now on; the sentence names its day.
+        valid_at = None
     predicate = _read_predicate(candidate.predicate)
     single = candidate.single_valued and predicate in SINGLE_VALUED_PREDICATES and not candidate.retracts
     message_ids = list(dict.fromkeys(line.message_id for line in sources))
@@ -203,12 +212,14 @@ def _validate_candidate(
             entities=[
                 entity for named in candidate.entities[:MAX_ENTITIES] if (entity := _read_entity(named, user_name_keys))
             ],
-            valid_at=valid_at or (latest.sent_at if single else None),
+            # A state with a told end was there before the message; any other value holds from it on.
+            valid_at=valid_at or (latest.sent_at if single and not invalid_at else None),
             invalid_at=invalid_at,
             confidence=_clamp_to_unit(candidate.confidence),
             importance=_clamp_to_unit(candidate.importance),
             tags=validate_tags(candidate.tags),
             scope=Scope.EPISODIC if candidate.type in EPISODIC else None,
+            domain=_read_domain(candidate),
             single_valued=single,
             source=MemorySourceIn(session_id=session_id, message_ids=message_ids[:MAX_SOURCE_MESSAGES]),
             expires_at=_read_expiry(candidate, latest.sent_at),
@@ -276,6 +287,12 @@ def validate_tags(words: Iterable[str]) -> list[str]:
         if not tag.startswith("domain:"):
             tags.append(tag)
     return tags[:MAX_TAGS]
+
+
+def _read_domain(candidate: Candidate) -> str | None:
+    """Return the domain of a statement; one of its session or about a feeling has none."""
+    is_lasting = candidate.type not in EPISODIC and candidate.type is not MemoryType.FEELING
+    return (candidate.domain or "").strip()[:MAX_DOMAIN_CHARACTERS] or None if is_lasting else None
 
 
 def _read_expiry(candidate: Candidate, sent_at: datetime) -> datetime | None:

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, timedelta
 from typing import Any
 
-from graphmem.domain.entity import EntityIn
+from graphmem.domain.entity import PERSON_TYPE, EntityIn
 from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryType
 from graphmem.domain.text import content_hash, name_key
 from graphmem.domain.times import AS_OF_NOW, EPOCH
 from graphmem.domain.types import Vector
 from graphmem.ingestion.candidates import AliasGroup, ValidatedCandidate
 from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity, RelatedFact
-from graphmem.ingestion.name_matching import NameMatch, match_names
+from graphmem.ingestion.name_matching import NameMatch, is_short_form, match_names
 from graphmem.ingestion.statement_matching import collect_named_entities, select_related_facts
 from graphmem.store.driver import Graph
 from graphmem.store.fulltext import FACT_TEXT_FIELDS, NAME_TEXT_FIELDS
@@ -76,9 +77,17 @@ class CandidateLinker:
         entities: EntityIds,
         vectors: Mapping[str, Vector],
     ) -> tuple[dict[str, str], list[PossibleEntity], list[AmbiguousName]]:
-        """Return the ids of names that differ in spelling only, and the ambiguous names with what they may mean."""
-        new = {key: entity for key, entity in named.items() if key not in entities.by_name_key}
-        if not new:
+        """Return the ids of names that differ in spelling only, and the ambiguous names with what they may mean.
+
+        Also ambiguous is a known person's name that is part of another known person's.
+        """
+        compared = {
+            key: entity
+            for key, entity in named.items()
+            if key not in entities.by_name_key
+            or (entity.type == PERSON_TYPE and entities.by_name_key[key] != entities.user)
+        }
+        if not compared:
             return {}, [], []
         rows = await self._graph.fetch_value(
             "extraction.find_similar_entities",
@@ -89,7 +98,7 @@ class CandidateLinker:
                     "words": _build_fulltext_query(owner, entity.name, NAME_TEXT_FIELDS),
                     "vector": vectors[entity.name],
                 }
-                for key, entity in new.items()
+                for key, entity in compared.items()
             ],
         )
         same: dict[str, str] = {}
@@ -97,16 +106,21 @@ class CandidateLinker:
         options: dict[str, list[str]] = {}
         for key, stored, similarity in rows:
             possible = PossibleEntity(**stored)
-            match = _match_any_name(new[key], possible, similarity)
+            if key in entities.by_name_key:
+                if entities.by_name_key[key] == possible.id or _is_called_for_short(compared[key], possible):
+                    known[possible.id] = possible
+                    options.setdefault(key, []).append(possible.id)
+                continue
+            match = _match_any_name(compared[key], possible, similarity)
             if match is NameMatch.SAME:
                 same.setdefault(key, possible.id)
             elif match is NameMatch.POSSIBLE:
                 known[possible.id] = possible
                 options.setdefault(key, []).append(possible.id)
         ambiguous_names = [
-            AmbiguousName(name=new[key].name, type=new[key].type, options=ids)
+            AmbiguousName(name=compared[key].name, type=compared[key].type, options=ids)
             for key, ids in options.items()
-            if key not in same
+            if key not in same and set(ids) != {entities.by_name_key.get(key)}
         ]
         asked = {entity_id for ambiguous_name in ambiguous_names for entity_id in ambiguous_name.options}
         possible_entities = [known[entity_id] for entity_id in asked]
@@ -155,15 +169,20 @@ def _match_any_name(entity: EntityIn, possible: PossibleEntity, similarity: floa
     return max(match_names(entity.name, entity.type, name, possible.type, similarity) for name in names)
 
 
+def _is_called_for_short(entity: EntityIn, possible: PossibleEntity) -> bool:
+    return possible.type == PERSON_TYPE and is_short_form(entity.name, possible.name)
+
+
 def _related_fact(row: Sequence[Any]) -> RelatedFact:
     """Return the fact of a row, whose times are microseconds since 1970."""
-    memory_id, content, hash_, predicate, subject_id, object_id, entity_ids, immutable, times, similarities = row
+    memory_id, content, hash_, type, predicate, subject_id, object_id, entity_ids, immutable, times, similarities = row
     first_created_at, valid_at = (None if time is None else EPOCH + timedelta(microseconds=time) for time in times)
     assert first_created_at
     return RelatedFact(
         memory_id=memory_id,
         content=content,
         content_hash=hash_,
+        type=MemoryType(type),
         predicate=predicate,
         subject_id=subject_id,
         object_id=object_id,

@@ -19,11 +19,12 @@ from graphmem.store.fact_write import FactLoader
 
 @dataclass(frozen=True, slots=True)
 class ExtractedWindow:
-    """The results of a window's model calls, to be applied under `id`."""
+    """The results of a window's model calls, to be applied under `id`; `user_name` is the user's name, if known."""
 
     id: str
     session_id: str
     message_ids: Sequence[str]
+    user_name: str | None = None
     candidates: Sequence[ValidatedCandidate] = ()
     rejections: Sequence[Rejection] = ()
     aliases: Sequence[AliasGroup] = ()

@@ -13,9 +13,11 @@ from graphmem.domain.job import Receipt
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import MessageRole
 from graphmem.domain.text import name_key
+from graphmem.domain.times import AS_OF_NOW
 from graphmem.ingestion.candidates import Rejection
 from graphmem.ingestion.job_actions import shorten_reason
 from graphmem.ingestion.llm_schemas import Extraction
+from graphmem.ingestion.name_matching import may_be_same_person
 from graphmem.ingestion.secret_redaction import Redactor, make_redactor
 from graphmem.ingestion.tool_extraction import (
     UPSERT_MEMORIES_TOOL,
@@ -31,6 +33,7 @@ from graphmem.ingestion.transcript import (
     build_transcript,
     message_ids_of,
     part_length,
+    render_calendar,
     render_earlier_messages,
     render_transcript,
 )
@@ -48,19 +51,37 @@ MAX_NOTED_INTERESTS = 50
 """Interests mentioned once that a prompt shows."""
 
 
+MAX_KNOWN_DOMAINS = 30
+"""Domains of known facts that a prompt shows, those with most facts first."""
+
+MAX_RELATION_CHARACTERS = 120
+"""Characters that a prompt shows of the fact that says who a person is."""
+
+
 class KnownName(BaseModel):
-    """An entity that the user's facts name."""
+    """An entity that the user's facts name; `relation` is a fact that says who a person is."""
 
     name: str
     type: str
     aliases: list[str]
     is_user: bool | None = None
+    relation: str | None = None
+
+
+class KnownWorld(BaseModel):
+    """What a first call is told of the user: entities, interests mentioned once, domains, and the user's own name."""
+
+    entities: list[KnownName] = Field(default_factory=list)
+    interests: list[str] = Field(default_factory=list)
+    domains: list[str] = Field(default_factory=list)
+    user_name: str | None = None
 
 
 class ExtractionStep(BaseModel):
     """The result of the first call; without an `extraction` the messages of the window are erased.
 
-    `has_known_entities` says whether the user had any entity before, `user_names` are the user's other names.
+    `has_known_entities` says whether the user had any entity before. `user_name` is the name of the user's own entity,
+    None before it is known, and `user_names` are the user's other names.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -68,6 +89,7 @@ class ExtractionStep(BaseModel):
     session_id: str = ""
     lines: list[TranscriptLine] = Field(default_factory=list)
     has_known_entities: bool = True
+    user_name: str | None = None
     user_names: list[str] = Field(default_factory=list)
     extraction: Extraction | None = None
     rejections: list[Rejection] = Field(default_factory=list)
@@ -94,9 +116,9 @@ class Extractor:
 
     async def extract(self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel) -> ExtractionStep:
         """Ask what is worth remembering of a window, with one structured call."""
-        conversation, (known, interests), instructions = await asyncio.gather(
+        conversation, known, instructions = await asyncio.gather(
             self._load_conversation(owner, parts),
-            self._load_known_names(owner),
+            self._load_known_world(owner),
             self._instructions.find(owner.tenant),
         )
         if conversation is None:
@@ -105,8 +127,10 @@ class Extractor:
         lines, earlier = await self._read_conversation(conversation, parts, redact)
         user_names = collect_user_names(lines, known)
         prompt = self._prompts["extract"].render(
+            calendar=render_calendar(lines) if lines else "",
             known_names=_render_known_names(known, user_names, redact),
-            noted_interests="\n".join(map(indent_continuations, interests)),
+            known_domains="\n".join(map(indent_continuations, known.domains)),
+            noted_interests="\n".join(map(indent_continuations, known.interests)),
             earlier=earlier,
             conversation=render_transcript(lines),
             custom_instructions=instructions.text,
@@ -116,7 +140,8 @@ class Extractor:
         return ExtractionStep(
             session_id=conversation.messages[0].session_id,
             lines=lines,
-            has_known_entities=bool(known),
+            has_known_entities=bool(known.entities),
+            user_name=known.user_name,
             user_names=user_names,
             extraction=answer.value.model_copy(update={"reason": reason}),
             receipt=answer.receipt,
@@ -129,9 +154,9 @@ class Extractor:
 
         A model whose calls do not fit the tool is told once, and may correct them.
         """
-        conversation, (known, _), instructions = await asyncio.gather(
+        conversation, known, instructions = await asyncio.gather(
             self._load_conversation(owner, parts),
-            self._load_known_names(owner),
+            self._load_known_world(owner),
             self._instructions.find(owner.tenant),
         )
         if conversation is None:
@@ -148,7 +173,8 @@ class Extractor:
         return ExtractionStep(
             session_id=conversation.messages[0].session_id,
             lines=lines,
-            has_known_entities=bool(known),
+            has_known_entities=bool(known.entities),
+            user_name=known.user_name,
             user_names=collect_user_names(lines, known),
             extraction=extraction.model_copy(update={"reason": shorten_reason(redact(answer.text))}),
             rejections=rejections,
@@ -172,36 +198,61 @@ class Extractor:
             ),
         )
 
-    async def _load_known_names(self, owner: Owner) -> tuple[list[KnownName], list[str]]:
-        """Return the entities with most facts, and the interests mentioned once."""
-        entities, interests = await self._graph.fetch_value(
+    async def _load_known_world(self, owner: Owner) -> KnownWorld:
+        """Return the entities with most facts, the interests mentioned once, and the domains with most facts."""
+        entities, interests, domains = await self._graph.fetch_value(
             "extraction.list_known_names",
             group_id=owner.group_id,
             name_limit=MAX_KNOWN_NAMES,
             interest_limit=MAX_NOTED_INTERESTS,
+            domain_limit=MAX_KNOWN_DOMAINS,
+            known_at=AS_OF_NOW,
         )
-        return [KnownName.model_validate(entity) for entity in entities], interests
+        known = [KnownName.model_validate(entity) for entity in entities]
+        return KnownWorld(
+            entities=[_without_user_id(entity, owner) for entity in known],
+            interests=interests,
+            domains=domains,
+            user_name=next((e.name for e in known if e.is_user and name_key(e.name) != name_key(owner.user_id)), None),
+        )
 
     def _make_redactor(self, owner: Owner) -> Redactor:
         return make_redactor(self._policy.allowed_classes(owner.tenant))
 
 
-def collect_user_names(lines: Sequence[TranscriptLine], known: Sequence[KnownName]) -> list[str]:
-    """Return the user's other names, in order: the aliases of the user's entity, and the one name on the user's lines.
+def collect_user_names(lines: Sequence[TranscriptLine], known: KnownWorld) -> list[str]:
+    """Return the names of the user, in order: those of the user's entity, and the one name on the user's lines.
 
-    Lines with several names may be of several people, so that none of them is used.
+    Lines with several names may be of several people, so that none of them is used; nor is one that has nothing in
+    common with the user's known names, since somebody else may write.
     """
+    names = [alias for entity in known.entities if entity.is_user for alias in entity.aliases]
+    names += [known.user_name] if known.user_name else []
     speakers = {line.speaker for line in lines if line.role is MessageRole.USER and line.speaker}
-    aliases = [alias for entity in known if entity.is_user for alias in entity.aliases]
-    names = {name_key(name): name for name in [*aliases, *(speakers if len(speakers) == 1 else ())]}
-    return [names[key] for key in sorted(names)]
+    if len(speakers) == 1:
+        (speaker,) = speakers
+        if not names or any(may_be_same_person(speaker, name) for name in names):
+            names.append(speaker)
+    by_key = {name_key(name): name for name in names}
+    return [by_key[key] for key in sorted(by_key)]
 
 
-def _render_known_names(known: Sequence[KnownName], user_names: Sequence[str], redact: Redactor) -> str:
-    also = f", also called {', '.join(user_names)}" if user_names else ""
-    lines = [f"User (Person): who writes the USER lines{also}"]
-    for entity in sorted(known, key=lambda entity: name_key(entity.name)):
+def _without_user_id(entity: KnownName, owner: Owner) -> KnownName:
+    """Return the entity as a prompt shows it; only graphmem knows the user by the user id."""
+    if not entity.is_user:
+        return entity
+    aliases = [alias for alias in entity.aliases if name_key(alias) != name_key(owner.user_id)]
+    return entity.model_copy(update={"aliases": aliases})
+
+
+def _render_known_names(known: KnownWorld, user_names: Sequence[str], redact: Redactor) -> str:
+    """Return one line for each entity, the user's own first; a person's with the fact that says who it is."""
+    others = [name for name in user_names if name != known.user_name]
+    also = f", also called {', '.join(others)}" if others else ""
+    lines = [f"{known.user_name or 'User'} (Person): the user, who writes the USER lines{also}"]
+    for entity in sorted(known.entities, key=lambda entity: name_key(entity.name)):
         if not entity.is_user:
             aliases = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
-            lines.append(f"{entity.name} ({entity.type}){aliases}")
+            relation = f": {entity.relation[:MAX_RELATION_CHARACTERS]}" if entity.relation else ""
+            lines.append(f"{entity.name} ({entity.type}){aliases}{relation}")
     return "\n".join(indent_continuations(redact(line)) for line in lines)

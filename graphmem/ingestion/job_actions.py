@@ -12,8 +12,8 @@ from graphmem.domain.memory import MemoryType, SaveResult
 MAX_REASON_CHARACTERS = 200
 """Characters of a model's reason that are stored."""
 
-MemoryActionName = Literal["insert", "reinforce", "supersede", "skip", "delete", "refuse", "note", "promote"]
-"""What was done about a statement; `refuse` and `note` wrote no memory."""
+MemoryActionName = Literal["insert", "reinforce", "supersede", "end", "skip", "delete", "refuse", "note", "promote"]
+"""What was done about a statement; `end` gave a memory the end that was told, `refuse` and `note` wrote none."""
 
 
 class MemoryAction(JobAction):

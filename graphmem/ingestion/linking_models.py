@@ -9,6 +9,7 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.entity import EntityIn
+from graphmem.domain.memory import MemoryType
 from graphmem.domain.text import name_key
 from graphmem.ingestion.candidates import ValidatedCandidate
 
@@ -44,12 +45,13 @@ class EntityIds(BaseModel):
 
 
 class PossibleEntity(BaseModel):
-    """A known entity that an ambiguous name may mean."""
+    """A known entity that an ambiguous name may mean; `relation` is a fact that says who a person is."""
 
     id: str
     name: str
     type: str
     aliases: list[str] = Field(default_factory=list)
+    relation: str | None = None
 
 
 class AmbiguousName(BaseModel):
@@ -81,6 +83,7 @@ class RelatedFact:
     memory_id: str
     content: str
     content_hash: str
+    type: MemoryType
     predicate: str
     subject_id: str
     object_id: str | None

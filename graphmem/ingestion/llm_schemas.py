@@ -43,6 +43,9 @@ class Candidate(BaseModel):
     confidence: float
     importance: float
     tags: list[str]
+    domain: str | None = Field(
+        None, description="the one field or project in which it matters; null when it matters anywhere"
+    )
     single_valued: bool
     retracts: bool = Field(description="true only when the user takes the sentence back or asks to forget it")
     messages: list[int] = Field(description="numbers of the messages that state it")
@@ -77,7 +80,10 @@ class Decision(BaseModel):
     new: int
     action: ActionKind
     known: list[int]
-    ended_at: str | None = Field(description="supersede: when the known one stopped to hold, if that is told")
+    ended_at: str | None = Field(description="supersede: the first day the known ones no longer hold, if that is told")
+    remaining: str | None = Field(
+        None, description="supersede: what still holds of the known one and no new statement says, as a sentence"
+    )
     reason: str = Field(description="a few words")
 
 

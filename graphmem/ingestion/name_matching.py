@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from enum import IntEnum
 
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE
@@ -10,6 +12,9 @@ from graphmem.text.word_lists import LANGUAGES, load_words
 
 MIN_NAME_COSINE = 0.82
 """Least cosine of two names' vectors at which they may be spellings or translations of each other."""
+
+_QUALIFIER = re.compile(r"[(（][^)）]*[)）]?")
+"""What tells people of one name apart, as in "Anna (colleague)"."""
 
 _IGNORED_WORDS = load_words(*LANGUAGES).legal_forms | {"the"}
 
@@ -26,7 +31,7 @@ def match_names(name: str, type: str | None, known: str, known_type: str | None,
     """Return whether two names may mean one entity; `similarity` is the cosine of their vectors.
 
     SAME: they differ in accents, punctuation and legal forms only. POSSIBLE: one is part of the other, they differ in
-    a few typos, or their vectors are near. DIFFERENT: none of these, or their types differ.
+    a qualifier or in a few typos, or their vectors are near. DIFFERENT: none of these, or their types differ.
     """
     if not _are_compatible_types(type, known_type):
         return NameMatch.DIFFERENT
@@ -36,6 +41,8 @@ def match_names(name: str, type: str | None, known: str, known_type: str | None,
     if words == known_words:
         return NameMatch.SAME
     if set(words) < set(known_words) or set(known_words) < set(words):
+        return NameMatch.POSSIBLE
+    if _without_qualifier(name) in (_without_qualifier(known), known) or name == _without_qualifier(known):
         return NameMatch.POSSIBLE
     if are_different_people(name, known):
         return NameMatch.DIFFERENT
@@ -51,12 +58,37 @@ def is_short_form(name: str, full: str) -> bool:
 
 def are_different_people(name: str, other: str) -> bool:
     """Return whether two full names have the same first name and different last names."""
-    words, other_words = _significant_words(name), _significant_words(other)
+    words, other_words = (_significant_words(_without_qualifier(text)) for text in (name, other))
     return (
         min(len(words), len(other_words)) > 1
         and words[0] == other_words[0]
         and not _is_similar_spelling(words[-1], other_words[-1])
     )
+
+
+def may_be_same_person(name: str, other: str) -> bool:
+    """Return whether two names share a word or differ in a few typos, and are not those of two people."""
+    words, other_words = (_significant_words(_without_qualifier(text)) for text in (name, other))
+    if are_different_people(name, other):
+        return False
+    return bool(set(words) & set(other_words)) or _is_similar_spelling("".join(words), "".join(other_words))
+
+
+def is_named_in(name: str, text: str, *, but: str) -> bool:
+    """Return whether a text has every word of a name, except its words that begin like a word of the name `but`."""
+    own = tuple(word for word in name_words(but) if len(word) > 1)
+    words = [word for word in _significant_words(name) if len(word) > 1 and not (own and word.startswith(own))]
+    return bool(words) and set(words) <= set(_words_in(text, words))
+
+
+def _words_in(text: str, words: list[str]) -> Iterator[str]:
+    """Yield the words that occur in a text; one without spaces around its words contains them anywhere."""
+    folded = name_words(text)
+    yield from (word for word in words if word in folded or (not word.isascii() and word in "".join(folded)))
+
+
+def _without_qualifier(name: str) -> str:
+    return " ".join(_QUALIFIER.sub(" ", name).split()) or name
 
 
 def _are_compatible_types(type: str | None, other: str | None) -> bool:

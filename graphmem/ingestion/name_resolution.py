@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from graphmem.domain.entity import PERSON_TYPE, EntityRef
+from graphmem.domain.entity import PERSON_TYPE, EntityIn, EntityRef
+from graphmem.domain.memory import MemoryIn
 from graphmem.domain.text import name_key
 from graphmem.ingestion.candidates import AliasGroup
 from graphmem.ingestion.name_matching import is_short_form
@@ -52,7 +53,38 @@ def resolve_names(
             _apply_alias_group(resolution, group, ids, names)
     for key, entity_id in ids.items():
         resolution.canonical_names.setdefault(key, resolution.renames.get(entity_id, names[entity_id].name))
+    for entity_id, name in resolution.renames.items():
+        resolution.canonical_names.setdefault(name_key(names[entity_id].name), name)
     return resolution
+
+
+def with_canonical_names(memory: MemoryIn, canonical_names: Mapping[str, str]) -> MemoryIn:
+    """Return a memory with the canonical names, by name key, of the entities it names."""
+
+    def rename(entity: EntityIn | None) -> EntityIn | None:
+        if entity is None or name_key(entity.name) not in canonical_names:
+            return entity
+        return EntityIn(name=canonical_names[name_key(entity.name)], type=entity.type)
+
+    entities = [renamed for entity in memory.entities if (renamed := rename(entity))]
+    return memory.model_copy(
+        update={"subject": rename(memory.subject), "object": rename(memory.object), "entities": entities}
+    )
+
+
+def choose_user_name(current: str, user_id: str, alias_groups: Sequence[AliasGroup]) -> str | None:
+    """Return the name that the user's own entity gets instead of its current one, or None.
+
+    The user id gives way to any name, another name to a fuller form of it. What the messages say comes before the name
+    on the user's lines, which is in the first group.
+    """
+    told = [group.others[0] for group in alias_groups if group.is_of_user and group.others]
+    for name in reversed(told):
+        if name_key(name) != name_key(user_id) and (
+            name_key(current) == name_key(user_id) or is_short_form(current, name)
+        ):
+            return name
+    return None
 
 
 def _apply_alias_group(

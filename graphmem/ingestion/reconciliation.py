@@ -11,9 +11,11 @@ from graphmem.domain.entity import EntityRef
 from graphmem.domain.fact import Fact
 from graphmem.domain.job import Receipt
 from graphmem.domain.session import MessageRole
+from graphmem.domain.text import name_key
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
 from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity
 from graphmem.ingestion.llm_schemas import Reconciliation
+from graphmem.ingestion.secret_redaction import Redactor
 from graphmem.ingestion.statement_matching import (
     KnownFact,
     has_same_slot,
@@ -81,12 +83,13 @@ def build_reconciliation_prompt(
     linking: LinkingResult,
     facts: Mapping[str, Fact],
     entity_refs: Mapping[str, EntityRef],
+    user_name: str,
+    redact: Redactor,
 ) -> Prompt:
     """Return the prompt of the second call, with statements, memories, names and entities numbered from 1.
 
     It holds no id, and no time but those of the messages and memories, so that the same window gives the same prompt.
     """
-    user_name = speaker_name_in(lines)
     numbers = {entity.id: number for number, entity in enumerate(linking.known, 1)}
     user_id, zone = linking.entities.user, candidates[0].sent_at.tzinfo
     return template.render(
@@ -96,13 +99,15 @@ def build_reconciliation_prompt(
             [_render_known_fact(facts.get(key), entity_refs, user_id, user_name, zone) for key in linking.related]
         ),
         unclear_names=_render_numbered([_render_ambiguous_name(name, numbers) for name in linking.ambiguous_names]),
-        known_entities=_render_numbered([_render_possible_entity(entity) for entity in linking.known]),
+        known_entities=_render_numbered([redact(_render_possible_entity(entity)) for entity in linking.known]),
     )
 
 
-def speaker_name_in(lines: Sequence[TranscriptLine]) -> str:
-    """Return the name of the user on the lines, or `User`."""
-    return next((line.speaker for line in lines if line.role is MessageRole.USER and line.speaker), "User")
+def call_user(lines: Sequence[TranscriptLine], user_name: str | None, user_names: Sequence[str]) -> str:
+    """Return how to call the user: by the name on their lines, else by the known one, else `User`."""
+    keys = {name_key(name) for name in user_names}
+    speakers = (line.speaker for line in lines if line.role is MessageRole.USER and line.speaker)
+    return next((name for name in speakers if name_key(name) in keys), user_name or "User")
 
 
 def _render_numbered(entries: Sequence[str]) -> str:
@@ -116,7 +121,8 @@ def _render_ambiguous_name(name: AmbiguousName, numbers: Mapping[str, int]) -> s
 
 def _render_possible_entity(entity: PossibleEntity) -> str:
     also = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
-    return f"{entity.name} ({entity.type}){also}"
+    relation = f": {entity.relation}" if entity.relation else ""
+    return f"{entity.name} ({entity.type}){also}{relation}"
 
 
 def _render_candidate(candidate: ValidatedCandidate, user_name: str) -> str:

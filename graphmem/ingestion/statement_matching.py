@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from graphmem.domain.entity import EntityIn
 from graphmem.domain.fact import Fact
 from graphmem.domain.text import content_hash, name_key
-from graphmem.ingestion.candidates import EXTRACTION_SOURCE, STATED_START_KEY, AliasGroup, ValidatedCandidate
+from graphmem.ingestion.candidates import (
+    EXTRACTION_SOURCE,
+    PENDING_TYPES,
+    STATED_START_KEY,
+    AliasGroup,
+    ValidatedCandidate,
+)
 from graphmem.ingestion.linking_models import EntityIds, RelatedFact
 
 MAX_RELATED_PER_CANDIDATE = 8
@@ -19,8 +25,8 @@ MAX_RELATED_PER_WINDOW = 40
 MIN_CONTENT_COSINE = 0.40
 """Cosine from which on two statements may be about the same thing."""
 
-MIN_CONTENT_COSINE_SAME_ENTITY = 0.25
-"""Cosine from which on a fact about an entity that the statement names may be about the same thing."""
+MIN_CONTENT_COSINE_IF_CLOSE = 0.25
+"""Cosine from which on a plan, or a fact about an entity that the statement names, may be about the same thing."""
 
 _CLOSING_MARKS = ".!。 "
 """Characters at the end of a sentence that do not change what it says."""
@@ -109,8 +115,9 @@ def score_relatedness(fact: RelatedFact, index: int, candidate: ValidatedCandida
     object_id = entities.of_entity(candidate.memory.object)
     if same_subject and object_id and fact.object_id == object_id:
         return 1.0 + max(similarity, 0.0)
-    is_close = same_slot or bool(entities.named_in(candidate) & set(fact.entity_ids))
-    threshold = MIN_CONTENT_COSINE_SAME_ENTITY if is_close else MIN_CONTENT_COSINE
+    names_same = bool(entities.named_in(candidate) & set(fact.entity_ids))
+    is_close = same_slot or names_same or fact.type in PENDING_TYPES
+    threshold = MIN_CONTENT_COSINE_IF_CLOSE if is_close else MIN_CONTENT_COSINE
     return similarity if similarity >= threshold else 0.0
 
 

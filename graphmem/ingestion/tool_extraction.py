@@ -107,6 +107,7 @@ def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine]) -> Candid
         confidence=call.confidence,
         importance=0.5,
         tags=[tag for tag in call.topic_tags if tag.upper() in known_topic_tags()],
+        domain=None,
         single_valued=False,
         retracts=False,
         messages=find_source_lines(call.content, lines),

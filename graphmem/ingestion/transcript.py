@@ -32,6 +32,9 @@ EARLIER_MESSAGE_EDGE_CHARACTERS = 400
 WEEKDAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 """Weekdays as prompts name them, whatever the machine's language."""
 
+CALENDAR_WEEKS_BEFORE, CALENDAR_WEEKS_AFTER, MAX_CALENDAR_WEEKS = 2, 9, 16
+"""Weeks of the calendar of a prompt: before the first line, after the last, and at most."""
+
 _DIALOGUE_ROLES = (MessageRole.USER, MessageRole.ASSISTANT)
 
 
@@ -169,6 +172,20 @@ def render_earlier_messages(
         line = _build_line(0, message, MessagePart(message.id, 0, 0), user_zone, default_zone, redact)
         rendered.append(f"{_line_header(line)}: {indent_continuations(text)}")
     return "\n".join(rendered)
+
+
+def render_calendar(lines: Sequence[TranscriptLine]) -> str:
+    """Return the day and the zone of the last line, and the ISO weeks around the lines with their first days."""
+    last = max(line.sent_at for line in lines)
+    first_day = min(line.sent_at for line in lines).date()
+    start = first_day - timedelta(weeks=CALENDAR_WEEKS_BEFORE, days=first_day.weekday())
+    end = last.date() + timedelta(weeks=CALENDAR_WEEKS_AFTER)
+    count = min((end - start).days // 7 + 1, MAX_CALENDAR_WEEKS)
+    mondays = [end - timedelta(weeks=number, days=end.weekday()) for number in reversed(range(count))]
+    weeks = ", ".join(f"W{monday.isocalendar().week:02} {monday}" for monday in mondays)
+    week = last.isocalendar()
+    day = f"{WEEKDAY_NAMES[last.weekday()]} {last:%Y-%m-%d} (ISO week {week.year}-W{week.week:02})"
+    return f"{day}, time zone {getattr(last.tzinfo, 'key', None) or f'{last:%z}'}. Weeks and their Mondays: {weeks}"
 
 
 def _line_header(line: TranscriptLine) -> str:

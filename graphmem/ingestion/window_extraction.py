@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from pydantic import ValidationError
+
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
-from graphmem.domain.memory import MemoryStatus
+from graphmem.domain.memory import MemoryIn, MemoryStatus
 from graphmem.domain.policy import SecretPolicy
 from graphmem.embedding import Embedder
 from graphmem.ingestion.candidates import USER_ALIASES, AliasGroup, collect_alias_groups, validate_candidates
@@ -19,7 +21,13 @@ from graphmem.ingestion.job_actions import ExtractionAction
 from graphmem.ingestion.linking_models import LinkingResult
 from graphmem.ingestion.llm_schemas import Reconciliation
 from graphmem.ingestion.memory_writer import MemoryWriter
-from graphmem.ingestion.reconciliation import ReconciliationStep, build_reconciliation_prompt, needs_model_call
+from graphmem.ingestion.name_resolution import choose_user_name
+from graphmem.ingestion.reconciliation import (
+    ReconciliationStep,
+    build_reconciliation_prompt,
+    call_user,
+    needs_model_call,
+)
 from graphmem.ingestion.secret_redaction import make_redactor
 from graphmem.ingestion.statement_matching import collect_named_entities
 from graphmem.ingestion.transcript import MessagePart, message_ids_of
@@ -98,6 +106,7 @@ class WindowExtraction:
             id=f"{self._steps.job_id}:{self._number}",
             session_id=first.session_id,
             message_ids=message_ids,
+            user_name=first.user_name,
             rejections=first.rejections,
         )
         if first.extraction.skip or not first.extraction.candidates:
@@ -145,19 +154,37 @@ class WindowExtraction:
         if not needs_model_call(window.candidates, linking, related):
             return ReconciliationStep(linking=linking)
         current = await tools.writer.load_current_facts(self._owner, replace(window, linking=linking))
+        redact = make_redactor(tools.policy.allowed_classes(self._owner.tenant))
         prompt = build_reconciliation_prompt(
-            tools.reconcile_prompt, first.lines, window.candidates, linking, current.facts, current.entity_refs
+            tools.reconcile_prompt,
+            first.lines,
+            window.candidates,
+            linking,
+            current.facts,
+            current.entity_refs,
+            call_user(first.lines, first.user_name, first.user_names),
+            redact,
         )
         answer = await tools.model.complete_structured(prompt, Reconciliation, use="main")
-        redact = make_redactor(tools.policy.allowed_classes(self._owner.tenant))
         decisions = [
-            decision.model_copy(update={"reason": redact(decision.reason)}) for decision in answer.value.decisions
+            decision.model_copy(
+                update={"reason": redact(decision.reason), "remaining": self._check_remaining(decision.remaining)}
+            )
+            for decision in answer.value.decisions
         ]
         return ReconciliationStep(
             linking=linking,
             answer=answer.value.model_copy(update={"decisions": decisions}),
             receipt=answer.receipt,
         )
+
+    def _check_remaining(self, content: str | None) -> str | None:
+        """Return the text of a statement that the second call words, or None when the policy rejects it."""
+        try:
+            memory = MemoryIn(content=content or "")
+        except ValidationError:
+            return None
+        return None if self._tools.memory_writer.rejection_reason(self._owner, memory) else memory.content
 
     # The third step
 
@@ -170,21 +197,25 @@ class WindowExtraction:
         """Compute the missing vectors, then write: a transaction does not wait for the embedder."""
         if window.candidates:
             await self._vectors.add(self._texts_of(window))
-            await self._vectors.add(await self._load_reinforced_texts(window))
+            await self._vectors.add(await self._load_decided_texts(window))
         actor = f"job:{self._steps.job_id}"
         return await self._tools.writer.apply(self._owner, window, self._vectors.by_text, actor)
 
     def _texts_of(self, window: ExtractedWindow) -> list[str]:
         """Return the texts whose vectors the transaction may need, except the known contents it may reinforce."""
         names = [entity.name for entity in collect_named_entities(window.candidates, window.aliases).values()]
+        user_id = self._owner.user_id
+        if new_name := choose_user_name(window.user_name or user_id, user_id, window.aliases):
+            names.append(new_name)
         return [*(candidate.memory.content for candidate in window.candidates), *names, self._owner.user_id]
 
-    async def _load_reinforced_texts(self, window: ExtractedWindow) -> list[str]:
-        """Return the contents of the known facts that the second answer names, which it may reinforce."""
+    async def _load_decided_texts(self, window: ExtractedWindow) -> list[str]:
+        """Return what the second answer may save beside the candidates: known facts that it names, and what remains."""
         if window.answer is None or not any(decision.known for decision in window.answer.decisions):
             return []
         current = await self._tools.writer.load_current_facts(self._owner, window)
         related = window.linking.related
         numbers = sorted({number for decision in window.answer.decisions for number in decision.known})
         named = [current.facts.get(related[number - 1]) for number in numbers if 1 <= number <= len(related)]
-        return [fact.content for fact in named if fact and fact.status is MemoryStatus.ACTIVE]
+        remaining = [decision.remaining for decision in window.answer.decisions if decision.remaining]
+        return [*(fact.content for fact in named if fact and fact.status is MemoryStatus.ACTIVE), *remaining]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -15,18 +16,17 @@ from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.text import content_hash, name_key
 from graphmem.domain.types import Vector
 from graphmem.domain.versioning import Ledger
-from graphmem.ingestion.action_plan import (
-    ActionPlan,
-    ActionPlanner,
-    PlannedDeletion,
-    PlannedSave,
-    Veto,
-    save_with_canonical_names,
-)
-from graphmem.ingestion.candidates import EXTRACTION_SOURCE
+from graphmem.ingestion.action_plan import ActionPlanner
+from graphmem.ingestion.candidates import EXTRACTION_SOURCE, STATED_END_KEY
 from graphmem.ingestion.extracted_window import CurrentFacts, ExtractedWindow, load_current_facts
 from graphmem.ingestion.job_actions import ExtractionAction, LinkAction, MemoryAction, parse_extraction_actions
-from graphmem.ingestion.name_resolution import NameResolution, resolve_names
+from graphmem.ingestion.name_resolution import (
+    NameResolution,
+    choose_user_name,
+    resolve_names,
+    with_canonical_names,
+)
+from graphmem.ingestion.planned_actions import ActionPlan, PlannedDeletion, PlannedEnd, PlannedSave, Veto
 from graphmem.ingestion.statement_matching import collect_named_entities
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
@@ -120,10 +120,15 @@ class WindowTransaction:
             )
             resolution = self._resolve_names(plan, current.entity_refs)
             await self._rename_entities(resolution)
-            saves = [save_with_canonical_names(save, resolution.canonical_names) for save in plan.saves]
-            await self._save(saves, current.facts)
+            await self._end(plan.ends)
+            saves = [
+                replace(save, memory=with_canonical_names(save.memory, resolution.canonical_names))
+                for save in plan.saves
+            ]
+            await self._save(saves, current.facts, has_ended=bool(plan.ends))
             await self._delete(plan.deletions)
             await self._add_aliases(resolution)
+            await self._name_user(current.entity_refs)
             self._actions += [self._veto_action(veto) for veto in plan.vetoes]
             self._actions += self._links
         await self._record(session_tags)
@@ -151,20 +156,52 @@ class WindowTransaction:
             others = await self._transaction.run(
                 "entities.find_by_keys", group_ids=[self._owner.group_id], keys=[name_key(name)]
             )
-            if others:
-                continue
-            await self._transaction.run(
-                "extraction.rename_entity",
-                group_id=self._owner.group_id,
-                entity_id=entity_id,
-                canonical_name=name,
-                name_key=name_key(name),
-                vector=self._vectors.get(name),
-                now=self._now,
-            )
-            self._links.append(LinkAction(entity_id=entity_id, name=name))
+            if not others:
+                await self._rename(entity_id, name)
 
-    async def _save(self, saves: Sequence[PlannedSave], facts: Mapping[str, Fact]) -> None:
+    async def _rename(self, entity_id: str, name: str) -> None:
+        await self._transaction.run(
+            "extraction.rename_entity",
+            group_id=self._owner.group_id,
+            entity_id=entity_id,
+            canonical_name=name,
+            name_key=name_key(name),
+            vector=self._vectors.get(name),
+            now=self._now,
+        )
+        self._links.append(LinkAction(entity_id=entity_id, name=name))
+
+    async def _name_user(self, entity_refs: Mapping[str, EntityRef]) -> None:
+        """Give the user's own entity the user's name; the user id stays an alias, by which every write finds it."""
+        user_id = self._owner.user_id
+        known = entity_refs.get(self._window.linking.entities.user or "")
+        current = known.name if known else user_id
+        name = choose_user_name(current, user_id, self._window.aliases)
+        if name is None:
+            return
+        rows = await self._transaction.run(
+            "entities.find_by_keys", group_ids=[self._owner.group_id], keys=[name_key(name), name_key(current)]
+        )
+        own = next((row["entity"] for row in rows if row["entity"]["is_user"]), None)
+        if own is None or len(rows) > 1:
+            return
+        await self._rename(own["uuid"], name)
+        await self._entities.add_aliases(self._transaction, self._owner, own["uuid"], [current], self._now)
+
+    async def _end(self, ends: Sequence[PlannedEnd]) -> None:
+        """Give memories the ends that were told."""
+        if not ends:
+            return
+        facts = await FactLoader(self._transaction, self._owner).fetch(memory_ids=[end.memory_id for end in ends])
+        now = await self._facts.lock_user(self._transaction, self._owner, 0)
+        ledger = Ledger(facts.values(), now, self._actor)
+        for end in ends:
+            metadata = {**facts[end.memory_id].metadata, STATED_END_KEY: end.stated}
+            fact = ledger.amend(end.memory_id, {"invalid_at": end.at, "metadata": metadata})
+            self._add_action("end", fact.type, end.reason, fact.memory_id)
+        await FactWrite(self._owner, self._transaction, now, ledger).commit()
+
+    async def _save(self, saves: Sequence[PlannedSave], facts: Mapping[str, Fact], *, has_ended: bool) -> None:
         ready = [
             checked
             for save in saves
@@ -176,13 +213,16 @@ class WindowTransaction:
             self._transaction,
             self._owner,
             [
-                NewMemory(save.memory, self._vectors[save.memory.content], EXTRACTION_SOURCE, save.reason)
+                NewMemory(
+                    save.memory, self._vectors[save.memory.content], EXTRACTION_SOURCE, save.reason, ends=save.ends
+                )
                 for save in ready
             ],
             {name_key(text): vector for text, vector in self._vectors.items()},
             self._actor,
-            locked_at=self._now,
-            loader=self._fact_loader,
+            # The loader does not see the ends that were just written.
+            locked_at=None if has_ended else self._now,
+            loader=None if has_ended else self._fact_loader,
         )
         self._actions += [_save_action(save, result) for save, result in zip(ready, results, strict=True)]
 
@@ -215,7 +255,7 @@ class WindowTransaction:
         await self._transaction.run("extraction.delete_interest", group_id=self._owner.group_id, key=key)
         assert memory.source
         source = memory.source.model_copy(update={"message_ids": message_ids[-MAX_SOURCE_MESSAGES:]})
-        return PlannedSave(save.candidate_index, memory.model_copy(update={"source": source}), save.reason)
+        return replace(save, memory=memory.model_copy(update={"source": source}))
 
     async def _delete(self, deletions: Sequence[PlannedDeletion]) -> None:
         if not deletions:
@@ -237,15 +277,20 @@ class WindowTransaction:
 
     def _veto_action(self, veto: Veto) -> MemoryAction:
         what = f"not to {veto.action}" if veto.memory_id else f"no {veto.action}"
+        outcome = "; what was said is saved beside it" if veto.is_saved else ""
         return MemoryAction(
             action="refuse",
             memory_id=veto.memory_id,
             type=self._window.candidates[veto.candidate_index].memory.type.value,
-            reason=f"{what}: {veto.reason}",
+            reason=f"{what}: {veto.reason}{outcome}",
         )
 
     def _add_action(
-        self, action: Literal["refuse", "note", "delete"], type: MemoryType, reason: str, memory_id: str | None = None
+        self,
+        action: Literal["refuse", "note", "delete", "end"],
+        type: MemoryType,
+        reason: str,
+        memory_id: str | None = None,
     ) -> None:
         self._actions.append(MemoryAction(action=action, memory_id=memory_id, type=type.value, reason=reason))
 

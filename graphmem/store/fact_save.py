@@ -99,7 +99,7 @@ def entity_ids_of(facts: Iterable[Fact]) -> list[str]:
 def _apply_to_ledger(ledger: Ledger, draft: Fact, memory: NewMemory) -> SaveOutcome:
     if memory.provenance:
         return ledger.import_version(draft, memory.provenance)
-    return ledger.save(draft, memory.memory.supersedes, memory.reason)
+    return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends)
 
 
 def _save_result(outcome: SaveOutcome, refs: Mapping[str, EntityRef], now: datetime) -> SaveResult:

@@ -229,6 +229,7 @@ def candidate(content: str, **fields: Any) -> Json:
         "confidence": 0.95,
         "importance": 0.5,
         "tags": ["OTHER"],
+        "domain": None,
         "single_valued": False,
         "retracts": False,
         "messages": [1],
@@ -249,7 +250,15 @@ def extraction(*candidates: Json, names: Sequence[Json] = (), keywords: Sequence
 
 def decision(new: int, action: str, *known: int, **fields: Any) -> Json:
     """One decision of the second call."""
-    return {"new": new, "action": action, "known": list(known), "ended_at": None, "reason": "a reason", **fields}
+    return {
+        "new": new,
+        "action": action,
+        "known": list(known),
+        "ended_at": None,
+        "remaining": None,
+        "reason": "a reason",
+        **fields,
+    }
 
 
 def reconciliation(*decisions: Json, same: Sequence[Json] = ()) -> Json:

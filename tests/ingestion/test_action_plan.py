@@ -13,15 +13,11 @@ from graphmem.domain.entity import EntityIn, EntityRef
 from graphmem.domain.fact import Fact
 from graphmem.domain.memory import MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, Scope
 from graphmem.domain.text import content_hash
-from graphmem.ingestion.action_plan import (
-    MAX_DELETIONS_PER_WINDOW,
-    MAX_SUPERSESSIONS_PER_WINDOW,
-    ActionPlan,
-    ActionPlanner,
-)
-from graphmem.ingestion.candidates import STATED_START_KEY, ValidatedCandidate
+from graphmem.ingestion.action_plan import MAX_DELETIONS_PER_WINDOW, MAX_SUPERSESSIONS_PER_WINDOW, ActionPlanner
+from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
 from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity
 from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation, SameEntity
+from graphmem.ingestion.planned_actions import ActionPlan
 from graphmem.ingestion.reconciliation import is_settled_by_rules
 from tests.ingestion.conftest import midnight
 
@@ -73,7 +69,7 @@ def candidate(content: str = "Mara hates coffee", sent: str = "2026-05-01", **fi
 
 
 def decide(new: int, action: str, *known: int, **fields: Any) -> Decision:
-    values: dict[str, Any] = {"ended_at": None, "reason": "so", **fields}
+    values: dict[str, Any] = {"ended_at": None, "remaining": None, "reason": "so", **fields}
     return Decision(new=new, action=ActionKind(action), known=list(known), **values)
 
 
@@ -209,10 +205,141 @@ def test_a_reinforcement_saves_the_known_content_again() -> None:
     assert save.memory.source.message_ids == ["m1"]
 
 
-def test_only_active_mutable_facts_of_the_same_subject_are_reinforced() -> None:
-    for known in (fact("f1", subject_id="bob"), fact("f1", status=MemoryStatus.SUPERSEDED), fact("f1", immutable=True)):
-        (save,) = plan([candidate()], [known], decide(1, "reinforce", 1)).saves
-        assert save.memory.content == "Mara hates coffee"
+@pytest.mark.parametrize(
+    ("known", "reason", "is_saved"),
+    [
+        ({"subject_id": "bob", "entity_ids": ("bob",)}, "it is about another subject", True),
+        ({"status": MemoryStatus.SUPERSEDED}, "it had ended already", True),
+        ({"immutable": True}, "it is immutable and says the same", False),
+    ],
+)
+def test_a_vetoed_reinforcement_says_whether_the_statement_is_saved_instead(
+    known: dict[str, Any], reason: str, is_saved: bool
+) -> None:
+    made = plan([candidate()], [fact("f1", **known)], decide(1, "reinforce", 1))
+    assert [(veto.action, veto.reason, veto.is_saved) for veto in made.vetoes] == [("reinforce", reason, is_saved)]
+    assert [save.memory.content for save in made.saves] == (["Mara hates coffee"] if is_saved else [])
+
+
+def test_a_relation_told_from_the_other_end_is_reinforced() -> None:
+    known = fact("f1", "Bob is Mara's brother", subject_id="bob", object_id="me", entity_ids=("bob", "me"))
+    made = plan([candidate("Mara's brother is Bob", object=EntityIn(name="Bob"))], [known], decide(1, "reinforce", 1))
+    assert [save.memory.content for save in made.saves] == ["Bob is Mara's brother"]
+
+
+@pytest.mark.parametrize("kind", [MemoryType.PLAN, MemoryType.OPEN_LOOP])
+def test_what_the_user_still_has_to_do_is_settled_by_a_fact_about_somebody_else(kind: MemoryType) -> None:
+    to_do = fact("f1", "Mara has to fix the fence", type=kind)
+    done = candidate("Bob fixed the fence", subject=EntityIn(name="Bob", type="Person"))
+    (save,) = plan([done], [to_do], decide(1, "supersede", 1)).saves
+    assert save.memory.supersedes == ["f1"]
+
+
+def test_a_plan_ends_with_the_message_that_changes_it_and_not_when_the_new_one_begins() -> None:
+    trip = fact("f1", "Mara goes to Rome in June", type=MemoryType.PLAN)
+    later = candidate("Mara starts in Oslo on 1 July", sent="2026-05-01", valid_at=midnight("2026-07-01"))
+    (save,) = plan([later], [trip], decide(1, "supersede", 1)).saves
+    assert (save.ends["f1"], save.memory.valid_at) == (midnight("2026-05-01"), midnight("2026-07-01"))
+
+
+def test_a_statement_about_a_thing_is_replaced_by_one_of_the_users_plans_for_it() -> None:
+    boat = EntityRef(id="boat", name="Mara's boat", type="Thing")
+    known = fact("f1", "The boat is painted in June", subject_id="boat", entity_ids=("boat",))
+    found = LinkingResult(entities=EntityIds(user="me"), related=["f1"], related_by_candidate=[[0]])
+    answer = Reconciliation(decisions=[decide(1, "supersede", 1)], same_entities=[])
+
+    def supersedes(content: str) -> list[str]:
+        planner = ActionPlanner([candidate(content)], found, {"f1": known}, {**NAMES, "boat": boat})
+        return closed(planner.plan(answer))
+
+    assert supersedes("Mara will paint Mara's boat in July") == ["f1"]
+    assert supersedes("Mara will paint the fence in July") == []
+
+
+def test_what_stands_in_a_relation_to_the_user_may_be_told_from_either_end() -> None:
+    known = fact("f1", "Mara reports to Bob", predicate="REPORTS_TO", object_id="bob", entity_ids=("me", "bob"))
+    found = LinkingResult(
+        entities=EntityIds(user="me", by_name_key={"user-7": "me"}), related=["f1"], related_by_candidate=[[0]]
+    )
+    answer = Reconciliation(decisions=[decide(1, "supersede", 1)], same_entities=[])
+    boss: dict[str, Any] = {"subject": EntityIn(name="Carol", type="Person"), "predicate": "BOSS_OF"}
+    told = candidate("Carol is Mara's boss", **boss, object=EntityIn(name="user-7", type="Person"))
+    assert closed(ActionPlanner([told], found, {"f1": known}, NAMES).plan(answer)) == ["f1"]
+    other = candidate("Carol is Bob's boss", **boss, object=EntityIn(name="Bob", type="Person"))
+    assert closed(ActionPlanner([other], found, {"f1": known}, NAMES).plan(answer)) == []
+
+
+JOB: dict[str, Any] = {"predicate": "WORKS_AT", "single_valued": True}
+UNTIL_JULY: dict[str, Any] = {
+    **JOB,
+    "object": EntityIn(name="Rome"),
+    "invalid_at": midnight("2026-07-01"),
+    "metadata": {STATED_END_KEY: "2026-07-01"},
+}
+
+
+@pytest.mark.parametrize("action", ["supersede", "reinforce"])
+def test_a_state_of_which_only_the_end_is_told_keeps_its_start_and_gets_the_end(action: str) -> None:
+    known = fact("f1", "Mara works at Rome", **JOB, object_id="rome", valid_at=midnight("2020-01-01"))
+    following = candidate("Mara works at Oslo", **JOB, object=EntityIn(name="Oslo"), valid_at=midnight("2026-08-01"))
+    ending = candidate("Mara works at Rome until the end of June", **UNTIL_JULY)
+    made = plan([following, ending], [known], decide(1, "supersede", 1), decide(2, action, 1))
+    assert [(end.memory_id, end.at, end.stated) for end in made.ends] == [
+        ("f1", midnight("2026-07-01"), "2026-07-01"),
+    ]
+    (save,) = made.saves
+    assert (save.memory.content, save.memory.supersedes, save.memory.single_valued) == ("Mara works at Oslo", [], True)
+
+
+def test_a_superseded_state_ends_when_that_was_told_and_never_later_than_known() -> None:
+    known = fact("f1", "Mara works at Rome", **JOB, object_id="rome", valid_at=midnight("2020-01-01"))
+    following = candidate("Mara works at Oslo", **JOB, object=EntityIn(name="Oslo"), valid_at=midnight("2026-08-01"))
+    told = decide(1, "supersede", 1, ended_at="2026-07-01")
+    assert plan([following], [known], told).saves[0].ends == {"f1": midnight("2026-07-01")}
+    ending = fact("f1", "Mara works at Rome", **JOB, object_id="rome", invalid_at=midnight("2026-06-01"))
+    assert plan([following], [ending], told).saves[0].ends == {"f1": midnight("2026-06-01")}
+
+
+def test_an_announced_end_does_not_delay_the_announcement() -> None:
+    known = fact("f1", "Bob works here", predicate="WORKS_AT", subject_id="bob", entity_ids=("bob",))
+    retires = candidate("Bob retires in June", predicate="RETIRES", subject=EntityIn(name="Bob"), sent="2026-05-01")
+    (save,) = plan([retires], [known], decide(1, "supersede", 1, ended_at="2026-07-01")).saves
+    assert (save.memory.valid_at, save.ends) == (midnight("2026-05-01"), {"f1": midnight("2026-07-01")})
+
+
+def test_what_was_still_to_come_can_be_put_forward() -> None:
+    known = fact("f1", "Mara works at Rome", **JOB, object_id="rome", valid_at=midnight("2026-10-01"))
+    earlier = candidate("Mara works at Rome", **JOB, object=EntityIn(name="Rome"), valid_at=midnight("2026-09-01"))
+    assert closed(plan([earlier], [known], decide(1, "supersede", 1))) == ["f1"]
+
+
+def test_a_vetoed_supersession_does_not_end_the_memory_as_a_competing_value() -> None:
+    known = fact("f1", "Mara works at Rome", **JOB, object_id="rome", valid_at=midnight("2026-04-01"))
+    late = candidate("Mara works at Oslo", **JOB, object=EntityIn(name="Oslo"), user_message_ids=(), sent="2026-05-01")
+    made = plan([late], [known], decide(1, "supersede", 1))
+    assert [(veto.reason, veto.is_saved) for veto in made.vetoes] == [("the assistant alone said so", True)]
+    assert not made.saves[0].memory.single_valued
+
+
+def test_the_part_of_a_memory_that_still_holds_is_saved_with_its_start() -> None:
+    known = fact(
+        "f1",
+        "Mara plays chess and go with Bob",
+        valid_at=midnight("2020-01-01"),
+        entity_ids=("me", "bob"),
+        domain="games",
+    )
+    partial = decide(1, "supersede", 1, remaining="Mara plays go with Bob")
+    made = plan([candidate("Mara no longer plays chess")], [known], partial)
+    change, rest = made.saves
+    assert change.memory.supersedes == ["f1"]
+    assert (rest.memory.content, rest.memory.valid_at) == ("Mara plays go with Bob", midnight("2020-01-01"))
+    assert (rest.memory.supersedes, rest.memory.single_valued, rest.memory.domain) == ([], False, "games")
+    assert [entity.name for entity in rest.memory.entities] == ["Bob"]
+    said = plan([candidate("Mara no longer plays chess"), candidate("Mara plays go with Bob")], [known], partial)
+    assert [save.memory.content for save in said.saves] == ["Mara no longer plays chess", "Mara plays go with Bob"]
+    vetoed = plan([candidate("Mara no longer plays chess", user_message_ids=())], [known], partial)
+    assert [save.memory.content for save in vetoed.saves] == ["Mara no longer plays chess"]
 
 
 def test_a_superseded_fact_is_not_reinforced() -> None:

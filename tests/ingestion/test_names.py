@@ -8,8 +8,15 @@ import pytest
 
 from graphmem.domain.entity import EntityRef
 from graphmem.ingestion.candidates import AliasGroup
-from graphmem.ingestion.name_matching import NameMatch, are_different_people, is_short_form, match_names
-from graphmem.ingestion.name_resolution import resolve_names
+from graphmem.ingestion.name_matching import (
+    NameMatch,
+    are_different_people,
+    is_named_in,
+    is_short_form,
+    match_names,
+    may_be_same_person,
+)
+from graphmem.ingestion.name_resolution import choose_user_name, resolve_names
 
 
 @pytest.mark.parametrize(
@@ -25,6 +32,9 @@ from graphmem.ingestion.name_resolution import resolve_names
         ("Paris", "Person", "Paris", "Place", 1.0, NameMatch.DIFFERENT),
         ("Paris", "Thing", "Paris", "Place", 1.0, NameMatch.SAME),
         ("Lund", "Place", "Malmö", "Place", 0.5, NameMatch.DIFFERENT),
+        ("Jonas (colleague)", "Person", "Jonas", "Person", 0.0, NameMatch.POSSIBLE),
+        ("Jonas (colleague)", "Person", "Jonas (Kollege)", "Person", 0.0, NameMatch.POSSIBLE),
+        ("健太(会社)", "Person", "健太", "Person", 0.0, NameMatch.POSSIBLE),
         ("!!", None, "??", None, 0.0, NameMatch.DIFFERENT),
     ],
 )
@@ -40,6 +50,30 @@ def test_two_people_share_a_first_name_and_a_short_form_is_part_of_a_name() -> N
     assert not are_different_people("Anna Maria Li", "Anna Li")
     assert is_short_form("Jonas", "Jonas Brandt")
     assert not is_short_form("Freddie", "Frederike Holm")
+    assert not are_different_people("Jonas (colleague)", "Jonas Brandt")
+
+
+def test_a_thing_is_named_in_a_sentence_without_its_owner() -> None:
+    assert is_named_in("Mara's boat", "Mara sells the boat", but="Mara")
+    assert is_named_in("Maras Boot", "Mara verkauft das Boot", but="Mara")
+    assert not is_named_in("Mara's boat", "Mara sells the car", but="Mara")
+    assert not is_named_in("Mara's", "Mara sells the car", but="Mara")
+    assert is_named_in("帆船", "美咲卖掉了帆船", but="美咲")
+
+
+def test_somebody_else_at_the_keyboard_is_not_taken_for_the_user() -> None:
+    assert may_be_same_person("Mara", "Mara Lindqvist")
+    assert not may_be_same_person("Tom", "Mara Lindqvist")
+    assert not may_be_same_person("Mara Holm", "Mara Lindqvist")
+
+
+def test_the_user_id_gives_way_to_a_name_and_a_name_to_a_fuller_one() -> None:
+    spoken, told = AliasGroup("", ("Mara",)), AliasGroup("", ("Mara Lindqvist", "Mimi"))
+    assert choose_user_name("u-17", "u-17", [spoken]) == "Mara"
+    assert choose_user_name("u-17", "u-17", [spoken, told]) == "Mara Lindqvist"
+    assert choose_user_name("Mara", "u-17", [spoken, told]) == "Mara Lindqvist"
+    assert choose_user_name("Mara Lindqvist", "u-17", [spoken]) is None
+    assert choose_user_name("u-17", "u-17", [AliasGroup("", ("U-17",)), AliasGroup("", ())]) is None
 
 
 PEOPLE = {

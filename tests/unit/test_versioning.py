@@ -156,6 +156,21 @@ def test_supersedes_closes_the_named_memory_and_rejects_a_superseded_one() -> No
         scenario.ledger.save(lives_in("Oslo", single_valued=False), ["unknown"])
 
 
+def test_a_superseded_memory_ends_at_its_own_time_where_one_is_given() -> None:
+    scenario = LedgerScenario().save_all(lives_in("Lund", year(2020), single_valued=False))
+    scenario.ledger.save(lives_in("Malmö", year(2028)), ["Lund"], ends={"Lund": year(2027)})
+    assert (scenario["Lund"].valid_at, scenario["Lund"].invalid_at) == (year(2020), year(2027))
+    assert scenario["Malmö"].valid_at == year(2028)
+    assert scenario["Lund"].status_at(NOW) is MemoryStatus.ACTIVE
+
+
+def test_a_value_that_ended_before_the_next_one_starts_keeps_its_unknown_start() -> None:
+    told_late = lives_in("Lund", invalid_at=year(2021))
+    scenario = LedgerScenario().save_all(told_late, lives_in("Malmö", year(2022)))
+    assert (scenario["Lund"].valid_at, scenario["Lund"].invalid_at) == (None, year(2021))
+    assert (scenario["Malmö"].valid_at, scenario["Malmö"].invalid_at) == (year(2022), None)
+
+
 @pytest.mark.req("QUINN-21")
 def test_immutable_memory_rejects_every_change() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020), immutable=True))
