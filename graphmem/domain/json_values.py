@@ -14,6 +14,9 @@ MAX_JSON_DEPTH = 64
 
 _MAX_INTEGER = 2**63 - 1
 
+JSON = dict[str, "JSON"] | list["JSON"] | str | int | float | bool | None
+"""A JSON value."""
+
 JsonPath = tuple[str | int, ...]
 
 

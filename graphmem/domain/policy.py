@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphmem.domain.secrets import JSON, SECRET_CLASSES, SecretClass, scan_value
+from graphmem.domain.json_values import JSON
+from graphmem.domain.secrets import SECRET_CLASSES, SecretClass, scan_value
 from graphmem.errors import ConfigurationError
 
 

@@ -58,6 +58,7 @@ async def test_a_conversation_is_stored_and_its_job_is_finished(memory: GraphMem
 
 
 async def test_a_run_is_started_listed_and_read(memory: GraphMemory) -> None:
+    await memory.add("mara", {"content": "Mara likes tea"})
     run = await memory.consolidate("mara", dry_run=True, wait=True)
     assert isinstance(run, ConsolidationRun)
     assert [listed.id for listed in (await memory.runs(user_id="mara")).items] == [run.id]

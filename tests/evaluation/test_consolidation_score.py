@@ -20,7 +20,7 @@ from evaluation.consolidation.run_record import (
 )
 from evaluation.consolidation.score import NightScore, metrics_by, score_case, sum_metrics
 from evaluation.metrics import Ratio
-from graphmem.domain.consolidation_models import ConsolidationRun
+from graphmem.domain.consolidation_models import ConsolidationRun, ReportedContradiction
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 TEXTS = {"rows": "Ida rows.", "club": "Ida rows in the club Elbe 1890.", "bakes": "Ida bakes rye bread."}
@@ -281,7 +281,7 @@ def test_the_record_of_a_run_names_its_merges_contradictions_and_refusals() -> N
         review("executed", result_id="m-new"),
         review("refused", "the memories contradict one another: not"),
         review("refused", "the memories are of different scopes"),
-    )
+    ).model_copy(update={"contradictions": [ReportedContradiction(memory_ids=["m-rows", "m-club"])]})
     assert executed_merges(run) == [ExecutedMerge(("m-rows", "m-club"), "m-new")]
     assert reported_contradictions(run) == [frozenset({"m-rows", "m-club"})]
     assert len(describe_refusals(run)) == 2

@@ -2,10 +2,9 @@
 
 from graphmem.domain.secrets.models import SECRET_CLASSES, SecretClass, SecretFinding
 from graphmem.domain.secrets.scanner import find_secrets, redact, replace_findings
-from graphmem.domain.secrets.values import JSON, scan_value
+from graphmem.domain.secrets.values import scan_value
 
 __all__ = [
-    "JSON",
     "SECRET_CLASSES",
     "SecretClass",
     "SecretFinding",

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from graphmem.domain.json_values import JSON
 from graphmem.domain.secrets.models import SecretClass
 from graphmem.domain.secrets.scanner import find_secrets
-
-JSON = dict[str, "JSON"] | list["JSON"] | str | int | float | bool | None
 
 _BARRIER = f"\n{8 * chr(0x1F)}\n"
 """Stands between texts that are scanned together: wider than the gap that any detector reads across."""
