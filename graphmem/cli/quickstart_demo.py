@@ -16,6 +16,7 @@ from graphmem.domain.memory import Memory, MemoryStatus
 from graphmem.domain.requests import PageQuery
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.secrets import find_secrets
+from graphmem.domain.times import utc_now
 from graphmem.ingestion.job_kinds import EXTRACTION_JOB
 from graphmem.sample import SampleQuestion
 
@@ -115,8 +116,9 @@ async def _retired_memories(
 ) -> list[RetiredMemory]:
     by_id = {memory.id: memory for memory in everything}
     retired = []
+    now = utc_now()
     for memory in everything:
-        if memory.status is MemoryStatus.SUPERSEDED:
+        if memory.status is MemoryStatus.SUPERSEDED or (memory.invalid_at and memory.invalid_at <= now):
             versions = await services.memories.history(owner, memory.id)
             replacement = by_id.get(memory.superseded_by or "")
             retired.append(RetiredMemory(memory, replacement, versions[-1].ended_reason))

@@ -51,17 +51,13 @@ class MemoryFilters(SharedFilters):
     types: list[MemoryTypeInput] | None = None
     tags: TagFilter | None = None
 
-    def resolve(self, entity_ids: Sequence[str] | None, now: datetime, *, upcoming: bool = False) -> FactFilters:
-        """Return the filters as the store applies them at `now`; `entity_ids` are those that `entity` means.
-
-        With `upcoming` and no valid time asked for, what begins later passes too.
-        """
+    def resolve(self, entity_ids: Sequence[str] | None, now: datetime) -> FactFilters:
+        """Return the filters as the store applies them at `now`; `entity_ids` are those that `entity` means."""
         tags = self.tags or TagFilter()
         return FactFilters(
             valid_at=self.valid_as_of or now,
             known_at=known_at_or_now(self.known_as_of),
             any_validity=self.include_superseded,
-            upcoming=upcoming and self.valid_as_of is None,
             types=tuple(kind.value for kind in self.types) if self.types else None,
             tags_any=tuple(tags.any),
             tags_all=tuple(tags.all),
@@ -80,14 +76,12 @@ class MemoryFilters(SharedFilters):
 class FactFilters:
     """Filters as the store applies them: both times are set and `entity` is resolved to ids.
 
-    With `any_validity` the valid time is not filtered; with `upcoming`, what begins after `valid_at` passes. None and
-    an empty tuple of tags filter nothing.
+    With `any_validity` the valid time is not filtered. None and an empty tuple of tags filter nothing.
     """
 
     valid_at: datetime
     known_at: datetime = AS_OF_NOW
     any_validity: bool = False
-    upcoming: bool = False
     types: tuple[str, ...] | None = None
     tags_any: tuple[str, ...] = ()
     tags_all: tuple[str, ...] = ()
@@ -106,7 +100,7 @@ class FactFilters:
 
         `valid_after` is the earliest end of an interval that contains `valid_at`, because ends are exclusive.
         """
-        valid_at = MAX_TIME if self.any_validity or self.upcoming else self.valid_at
+        valid_at = MAX_TIME if self.any_validity else self.valid_at
         valid_after = MIN_TIME if self.any_validity else self.valid_at + MICROSECOND
         return {
             "valid_at": to_epoch_pair(valid_at),

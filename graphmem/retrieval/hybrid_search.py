@@ -184,7 +184,7 @@ class HybridSearch:
             owner=owner,
             text=text,
             now=now,
-            filters=query.resolve(entity_ids, now, upcoming=True),
+            filters=query.resolve(entity_ids, now),
             candidates=max(MIN_CANDIDATES_PER_CHANNEL, 3 * query.limit),
             words=query_terms(text) if query.keyword else [],
             searches_graph=query.graph,

@@ -46,7 +46,7 @@ class EntityLookup:
         )
 
     async def lookup(self, owner: Owner, text: str, limit: int = 20, *, reinforce: bool = True) -> LookupResponse:
-        """Return the entities that a text names with up to `limit` memories each that hold now or will.
+        """Return the entities that a text names with up to `limit` current memories each.
 
         Raises InvalidInput for an empty text. `reinforce` counts a retrieval of each memory.
         """
@@ -59,13 +59,13 @@ class EntityLookup:
         key = f"{owner.group_id}@{version}/{limit}/{','.join(entity_ids)}"
         cached = await self._answers.get(key)
         if cached is None:
-            found = await self._store.load_entities_with_facts(owner, entity_ids, now, MAX_TIME, limit)
+            until = now + timedelta(seconds=LOOKUP_TTL_SECONDS)
+            found = await self._store.load_entities_with_facts(owner, entity_ids, now, until, limit)
             await self._answers.set(key, found)
         else:
             found = cached
         entities = [
-            EntityMemories(entity=known.entity, memories=[memory for memory in known.memories if _end_of(memory) > now])
-            for known in found
+            EntityMemories(entity=known.entity, memories=_current(known.memories, now)[:limit]) for known in found
         ]
         if reinforce:
             memories = {memory.id: memory for known in entities for memory in known.memories}
@@ -107,8 +107,10 @@ class EntityLookup:
 
 def _current(memories: list[Memory], now: datetime) -> list[Memory]:
     """Return the memories that are valid at `now`: a cached answer holds those of some moment of its lifetime."""
-    return [memory for memory in memories if interval_contains(memory.valid_at or MIN_TIME, _end_of(memory), now)]
-
-
-def _end_of(memory: Memory) -> datetime:
-    return min(memory.invalid_at or MAX_TIME, memory.expires_at or MAX_TIME)
+    return [
+        memory
+        for memory in memories
+        if interval_contains(
+            memory.valid_at or MIN_TIME, min(memory.invalid_at or MAX_TIME, memory.expires_at or MAX_TIME), now
+        )
+    ]

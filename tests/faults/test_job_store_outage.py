@@ -15,6 +15,7 @@ from graphmem.bootstrap import Services
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, ConsolidationPayload
 from graphmem.domain.consolidation_models import RunStatus, RunTrigger
 from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryIn
 from graphmem.domain.session import MessagesIn
 from graphmem.domain.times import utc_now
 from graphmem.embedding import Embedder
@@ -66,6 +67,8 @@ async def test_run_whose_job_has_failed_does_not_stay_unfinished(
     settings: Settings, owner: Owner, graph: Graph, embedder: Embedder
 ) -> None:
     runs, run_id = RunStore(graph), str(uuid.uuid4())
+    properties = {"group_id": owner.group_id, "tenant": owner.tenant, "user_id": owner.user_id, "now": utc_now()}
+    await graph.execute("users.lock_or_create", **properties)
     await runs.create(run_id, owner.tenant, owner, RunTrigger.ON_DEMAND, utc_now())
     async with Services.open(settings, worker=False, embedder=embedder) as services:
         await services.jobs.start_worker([])  # it knows no kind of job, so that the job fails
@@ -81,6 +84,7 @@ async def test_run_that_cannot_be_queued_has_failed(
     settings: Settings, owner: Owner, graph: Graph, embedder: Embedder
 ) -> None:
     async with Services.open(settings, worker=False, embedder=embedder) as services:
+        await services.memories.save(owner, [MemoryIn(content="Mara likes tea")])
         with broken_job_store(settings.data_dir), pytest.raises(JobStoreUnavailable):
             await services.consolidations.start(owner.tenant, user_id=owner.user_id)
         [run] = await RunStore(graph).list_page(owner.tenant, owner, None, 10)

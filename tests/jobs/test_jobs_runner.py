@@ -20,6 +20,7 @@ from graphmem.errors import (
     JobStoreUnavailable,
     ModelUnavailable,
     NotFound,
+    Unavailable,
 )
 from graphmem.jobs import JobRunner, Steps
 from graphmem.settings import Settings
@@ -211,7 +212,7 @@ async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
         async def write() -> str:
             calls.append("write")
             if len(calls) < 5:
-                raise ModelUnavailable("No model today.")
+                raise Unavailable("The service is away.")
             return "written"
 
         got = [await steps.run("ask", ask), await steps.run_idempotent("write", write)]
@@ -220,7 +221,7 @@ async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
     runner = await open_runner({"extract": extract})
     job_id = await runner.enqueue(kind("extract"), JobInput())
     job = await runner.wait(job_id, TIMEOUT_SECONDS)
-    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "No model today.", 3)
+    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "The service is away.", 3)
     await runner.retry(job_id)
     job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"got": ["answered", "written"]}])
@@ -242,7 +243,7 @@ async def test_failed_job_logs_one_warning_and_retries_from_its_failed_step(
         async def ask() -> str:
             calls.append("ask")
             if len(calls) < 5:
-                raise DatabaseUnavailable("Neo4j did not answer.")
+                raise Unavailable("The service did not answer.")
             return "answered"
 
         return JobOutcome(actions=[Report(got=[await steps.run("read", read), await steps.run("ask", ask)])])
@@ -251,7 +252,7 @@ async def test_failed_job_logs_one_warning_and_retries_from_its_failed_step(
     job_id = await runner.enqueue(kind("extract"), JobInput())
     with caplog.at_level(logging.INFO):
         job = await runner.wait(job_id, TIMEOUT_SECONDS)
-    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "Neo4j did not answer.", 3)
+    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "The service did not answer.", 3)
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["WARNING"]
     again = await runner.retry(job_id)
     assert again.status in (JobStatus.QUEUED, JobStatus.RUNNING)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from graphmem.bootstrap import Services
-from graphmem.domain.context_models import ContextRequest
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
@@ -258,22 +257,6 @@ async def test_lookup_finds_entities_by_name_alias_and_typo_without_a_vector(mem
     assert [core.content for core in await memory.retrieval.list_core_memories(owner)] == [
         "Mara is allergic to hazelnuts"
     ]
-
-
-async def test_what_begins_later_is_found_before_it_begins_with_its_time(memory: Services, owner: Owner) -> None:
-    start = datetime.now(UTC) + timedelta(days=30)
-    sven = {"name": "Sven", "type": "Person"}
-    content = "Sven teaches pottery in Umeå from next term on"
-    await save(memory, owner, {"content": content, "subject": sven, "valid_at": start})
-    for only in CHANNELS:
-        assert await found(memory, owner, "Does Sven teach pottery?", **{name: name == only for name in CHANNELS}) == [
-            content
-        ], only
-    [known] = (await memory.retrieval.lookup(owner, "Sven")).entities
-    assert [(about.content, about.valid_at) for about in known.memories] == [(content, start)]
-    context = await memory.contexts.build(owner, ContextRequest(question="What will Sven teach?"))
-    assert content in context.preamble
-    assert await found(memory, owner, "Does Sven teach pottery?", valid_as_of=datetime.now(UTC)) == []
 
 
 @pytest.mark.req("QUINN-31", "UMB-06")
