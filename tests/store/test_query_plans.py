@@ -25,6 +25,7 @@ EXCEPTIONS = {
     "schema.record_migration": "one node for each migration",
     "schema.get_embedding_model": "one node in the whole database",
     "schema.record_embedding_model": "one node in the whole database",
+    "schema.record_write_check": "one node in the whole database",
     "consolidation.list_users_due": "decides for every user whether a run is due, once a night",
     "episodes.list_pending": "the index holds only the messages that a job has yet to read",
     "forget.list_begun": "one node for each user who is being forgotten",
