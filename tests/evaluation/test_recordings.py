@@ -13,7 +13,9 @@ from graphmem.llm.replay import load_recordings
 from graphmem.llm.structured_output import read_answer
 
 FIRST_PERSON = re.compile(r"\b(I|I'm|my|me|we|our|ich|mein|meine|wir|jag|min|vi|yo|mi|je|mon|ma|nous)\b")
-DANGLING_SUBJECT = re.compile(r"(He|She|It|They|This|That|There|Er|Sie|Es|Hon|Han|Ella|Il|Elle)\b")
+DANGLING_SUBJECT = re.compile(
+    r"(He|She|It|They|This|That|There|Er|Sie|Es|Hon|Han|Ella|Elle|Il(?= (?:a|est|s|ne|n|y)\b))\b"
+)
 
 
 def recorded_candidates() -> list[Candidate]:
