@@ -58,7 +58,7 @@ class RequiredMemory(ExpectedStatement):
     types that are right. `valid_at` and `invalid_at` are the beginnings of local dates; `on` is a date, or an ISO week
     such as `2025-W48`, that the sentence may name instead; `|` stands between alternatives. `current` false: it must
     have ended; null: either is right. `domain` is a pattern of its domain, `language` what it must be written in.
-    `referent` tells people of one name apart: statements with one referent are about one entity, with two about two.
+    `referent` distinguishes people of one name: statements with one referent are about one entity, with two about two.
     """
 
     subject: str | None = None

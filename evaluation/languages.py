@@ -1,4 +1,4 @@
-"""The language of a short sentence, told by its characters and function words. Pure."""
+"""The language of a short sentence, by its characters and function words. Pure."""
 
 from __future__ import annotations
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+MetricsT = TypeVar("MetricsT", bound=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,12 @@ def ratio(checks: Iterable[bool]) -> Ratio:
     return Ratio(sum(results), len(results))
 
 
+def add_fields(one: MetricsT, other: MetricsT) -> MetricsT:
+    """Return the sum of two dataclasses of one type, field by field."""
+    sums = {field.name: getattr(one, field.name) + getattr(other, field.name) for field in fields(one)}
+    return replace(one, **sums)
+
+
 @dataclass(frozen=True, slots=True)
 class Metrics:
     """The metrics of one case, or of several together."""
@@ -46,7 +55,7 @@ class Metrics:
     domains: Ratio = field(default_factory=Ratio)
 
     def __add__(self, other: Metrics) -> Metrics:
-        return Metrics(**{name: getattr(self, name) + getattr(other, name) for name in METRIC_NAMES})
+        return add_fields(self, other)
 
 
 METRIC_NAMES = tuple(Metrics.__dataclass_fields__)

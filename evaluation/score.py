@@ -3,7 +3,7 @@
 - precision: saved memories that match `keep` or `allowed` and no `drop`, of all saved ones;
 - recall: `keep` entries that a saved memory matches, of all entries;
 - entities: correct subjects, objects and other names, of those that the matched `keep` entries name; no entity with a
-  name of `no_entities`; people of one name told apart; one entity for the user;
+  name of `no_entities`; people of one name kept apart; one entity for the user;
 - dates: the same for `valid_at`, `invalid_at` and `on`; types likewise;
 - missed supersessions: expected changes whose old memory was saved and did not end, of those whose old one was saved;
 - wrong supersessions: memories that ended although they are true and no current one says the same, of all that ended;

@@ -52,8 +52,8 @@ def retry_after_seconds(error: BaseException | None) -> float | None:
     headers = error.response.headers if isinstance(error, APIStatusError) else getattr(error, "headers", None)
     if not headers or not (value := headers.get("retry-after")):
         # Where a provider says it in the body of its answer, the client library has read it.
-        told = getattr(error, "retry_after", None)
-        return min(float(told), _DAY_SECONDS) if isinstance(told, int | float) else None
+        stated = getattr(error, "retry_after", None)
+        return min(float(stated), _DAY_SECONDS) if isinstance(stated, int | float) else None
     try:
         pause = float(value)
     except ValueError:

@@ -24,7 +24,7 @@ NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": Fal
 """Turns off FastAPI's own spans and logs, which hold query strings and input; `graphmem.tracing` makes ours."""
 
 SHUTDOWN_SECONDS = 5
-"""Seconds that requests in progress may take after the server was told to stop."""
+"""Seconds that requests in progress may take after the signal to stop."""
 
 KEEP_ALIVE_SECONDS = 5
 """Seconds after which a connection without a further request is closed."""

@@ -19,7 +19,7 @@ from datetime import datetime
 from evaluation.consolidation.cases import ANY_TIME, ConsolidationCase, ExpectedMerge, ExpectedRead, matches
 from evaluation.consolidation.groups import MergedGroup, find_entity, find_linked_groups, find_merged_groups
 from evaluation.consolidation.outcome import NightOutcome
-from evaluation.metrics import Ratio, ratio
+from evaluation.metrics import Ratio, add_fields, ratio
 from graphmem.domain.text import name_key
 
 
@@ -39,7 +39,7 @@ class ConsolidationMetrics:
     losses: int = 0
 
     def __add__(self, other: ConsolidationMetrics) -> ConsolidationMetrics:
-        return ConsolidationMetrics(**{name: getattr(self, name) + getattr(other, name) for name in METRIC_NAMES})
+        return add_fields(self, other)
 
 
 METRIC_NAMES = tuple(ConsolidationMetrics.__dataclass_fields__)

@@ -82,7 +82,7 @@ def _kept_table(kept: Sequence[KeptMemory]) -> Table:
 
 
 def _retired_table(retired: Sequence[RetiredMemory]) -> Table:
-    title = f"\nSuperseded or retracted: {len(retired)}, all still in history"
+    title = f"\nSuperseded, ended or retracted: {len(retired)}, all still in history"
     table = make_table("statement", "valid", "replaced by", "reason", title=title)
     for entry in retired:
         replacement = entry.replaced_by.content if entry.replaced_by else "–"

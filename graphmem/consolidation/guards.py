@@ -160,8 +160,6 @@ def _check_merged_text(proposal: Merge, context: GuardContext) -> str | None:
         return f"the merged text attributes {', '.join(misattributed[:5])} to something else"
     if merge_checks.drops_too_much(sources, result):
         return "the merged text drops most of what the sources say"
-    if classes := context.find_secrets(proposal.content):
-        return f"the merged text contains a secret ({', '.join(classes)})"
     other = context.current.get(f"{content_hash(proposal.content)}:{subject}")
     if other is not None and other not in proposal.memory_ids:
         return f"{other} states the same already: add it to memory_ids"
@@ -224,8 +222,6 @@ def _check_new_entity(proposal: CreateEntity, context: GuardContext) -> str | No
     for memory_id in proposal.memory_ids:
         if not mentions_name(context.facts[memory_id].content, proposal.name):
             return f"{memory_id} does not mention {proposal.name}"
-    if classes := context.find_secrets(proposal.name):
-        return f"the name is a secret ({', '.join(classes)})"
     return None
 
 
@@ -268,7 +264,7 @@ def _check_not_distinct(
         return f"one is a {keep.type}, the other a {merge.type}"
     for fact in _facts_about(keep, merge, proposal.evidence, context):
         if tells_apart(fact, keep, merge):
-            return f"{fact.memory_id} tells them apart"
+            return f"{fact.memory_id} says that they are distinct"
     ours, theirs = context.facts_by_entity.get(keep.id, ()), context.facts_by_entity.get(merge.id, ())
     for one in _single_valued_facts(ours, keep.id):
         for other in _single_valued_facts(theirs, merge.id):

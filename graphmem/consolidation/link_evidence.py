@@ -1,4 +1,4 @@
-"""What says that two entities are one, and what tells them apart. Pure."""
+"""The evidence in facts that two entities are one, or that they are distinct. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DISTINCTION_PREDICATES = frozenset({"DIFFERENT_FROM", "DISTINCT_FROM", "NOT_SAME
 """Predicates that state that two entities are two."""
 
 NEUTRAL_PREDICATES = frozenset({*DEFAULT_PREDICATES.values(), "IS", "RELATES_TO", "RELATED_TO", "MENTIONS"})
-"""Predicates that tell nothing of how the two ends of a fact are related."""
+"""Predicates that do not say how the two ends of a fact are related."""
 
 _GAP = r"[\s\"'«»“”„’()]{0,3}"
 
@@ -88,7 +88,7 @@ def has_identity_phrase(text: str) -> bool:
 
 
 def share_a_fact(ours: Iterable[Fact], theirs: Iterable[Fact], one: Entity, other: Entity) -> bool:
-    """Return whether the same relation to the same thing is told of both entities."""
+    """Return whether the same relation to the same thing is stated of both entities."""
     relations = {(fact.predicate, fact.object_id) for fact in ours if fact.subject_id == one.id and fact.object_id}
     others = {(fact.predicate, fact.object_id) for fact in theirs if fact.subject_id == other.id and fact.object_id}
     return bool(relations & others)

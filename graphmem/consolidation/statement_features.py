@@ -34,7 +34,7 @@ _PARTICLE_LETTERS = frozenset("入用者")
 class StatementFeatures:
     """The features of one statement.
 
-    - `languages`: those that it may be in; none if nothing tells
+    - `languages`: those that it may be in; none if they are unknown
     - `values`: its numbers and parts of dates
     - `names`: the folded words in it that surely are names
     - `mentioned`: all folded words

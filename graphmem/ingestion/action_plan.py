@@ -72,7 +72,7 @@ class ActionPlanner:
         return self._plan
 
     def _rank(self, index: int, decisions: Mapping[int, Decision]) -> int:
-        """Return the turn of a candidate: told ends, then what ends memories, then what may reinforce others."""
+        """Return the turn of a candidate: stated ends, then what ends memories, then what may reinforce others."""
         decision = decisions.get(index + 1)
         if self._find_ended_state(self._candidates[index], decision):
             return 0
@@ -166,7 +166,7 @@ class ActionPlanner:
     # What ends
 
     def _find_ended_state(self, candidate: ValidatedCandidate, decision: Decision | None) -> Fact | None:
-        """Return the known state of which a candidate only tells the end, which then needs no second memory.
+        """Return the known state of which a candidate only states the end, which then needs no second memory.
 
         The decision names it, or it is worded like the candidate.
         """
@@ -188,7 +188,7 @@ class ActionPlanner:
         self._ended_ids.add(fact.memory_id)
         self._facts[fact.memory_id] = replace(fact, invalid_at=end)
         stated = str(candidate.memory.metadata[STATED_END_KEY])
-        reason = f"its end was told: {shorten_reason(decision.reason) if decision else 'the same words'}"
+        reason = f"its end was stated: {shorten_reason(decision.reason) if decision else 'the same words'}"
         self._plan.ends.append(PlannedEnd(index, fact.memory_id, end, stated, reason))
         return None
 
@@ -220,8 +220,8 @@ class ActionPlanner:
     ) -> MemoryIn:
         """Return the candidate as the memory that supersedes facts, with its start.
 
-        Without a stated start it starts at the told end of what it replaces. Where that is still to come, only the next
-        value of the same relation starts then: a mere announcement holds from its message.
+        Without a stated start it starts at the stated end of what it replaces. Where that is still to come, only the
+        next value of the same relation starts then: a mere announcement holds from its message.
         """
         memory = candidate.memory
         start, metadata = memory.valid_at, memory.metadata

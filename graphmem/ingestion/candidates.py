@@ -212,7 +212,7 @@ def _validate_candidate(
             entities=[
                 entity for named in candidate.entities[:MAX_ENTITIES] if (entity := _read_entity(named, user_name_keys))
             ],
-            # A state with a told end was there before the message; any other value holds from it on.
+            # A state with a stated end was there before the message; any other value holds from it on.
             valid_at=valid_at or (latest.sent_at if single and not invalid_at else None),
             invalid_at=invalid_at,
             confidence=_clamp_to_unit(candidate.confidence),

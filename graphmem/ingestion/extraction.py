@@ -69,7 +69,7 @@ class KnownName(BaseModel):
 
 
 class KnownWorld(BaseModel):
-    """What a first call is told of the user: entities, interests mentioned once, domains, and the user's own name."""
+    """What a first call knows of the user: entities, interests mentioned once, domains, and the user's own name."""
 
     entities: list[KnownName] = Field(default_factory=list)
     interests: list[str] = Field(default_factory=list)
@@ -152,7 +152,7 @@ class Extractor:
     ) -> ExtractionStep:
         """Let the model save what is worth remembering with the tool `upsert_memories`, in one call.
 
-        A model whose calls do not fit the tool is told once, and may correct them.
+        A model whose calls do not fit the tool gets the reason once, and may correct them.
         """
         conversation, known, instructions = await asyncio.gather(
             self._load_conversation(owner, parts),

@@ -13,7 +13,7 @@ MAX_REASON_CHARACTERS = 200
 """Characters of a model's reason that are stored."""
 
 MemoryActionName = Literal["insert", "reinforce", "supersede", "end", "skip", "delete", "refuse", "note", "promote"]
-"""What was done about a statement; `end` gave a memory the end that was told, `refuse` and `note` wrote none."""
+"""What was done about a statement; `end` gave a memory the end that was stated, `refuse` and `note` wrote none."""
 
 
 class MemoryAction(JobAction):

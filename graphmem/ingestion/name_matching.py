@@ -14,7 +14,7 @@ MIN_NAME_COSINE = 0.82
 """Least cosine of two names' vectors at which they may be spellings or translations of each other."""
 
 _QUALIFIER = re.compile(r"[(（][^)）]*[)）]?")
-"""What tells people of one name apart, as in "Anna (colleague)"."""
+"""What distinguishes people of one name, as in "Anna (colleague)"."""
 
 _IGNORED_WORDS = load_words(*LANGUAGES).legal_forms | {"the"}
 

@@ -78,8 +78,8 @@ def choose_user_name(current: str, user_id: str, alias_groups: Sequence[AliasGro
     The user id gives way to any name, another name to a fuller form of it. What the messages say comes before the name
     on the user's lines, which is in the first group.
     """
-    told = [group.others[0] for group in alias_groups if group.is_of_user and group.others]
-    for name in reversed(told):
+    names_of_user = [group.others[0] for group in alias_groups if group.is_of_user and group.others]
+    for name in reversed(names_of_user):
         if name_key(name) != name_key(user_id) and (
             name_key(current) == name_key(user_id) or is_short_form(current, name)
         ):

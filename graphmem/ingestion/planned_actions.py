@@ -26,7 +26,7 @@ class PlannedSave:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEnd:
-    """A memory that stays as it is and gets the end that a statement tells, in UTC and as it was stated."""
+    """A memory that stays as it is and gets the end that a statement gives, in UTC and as it was stated."""
 
     candidate_index: int
     memory_id: str

@@ -53,7 +53,7 @@ def is_about_same_thing(
 
     They have one subject; or the fact is a plan or an open loop of the user, or of whom the candidate names, which
     anything may settle; or both say who or what stands in a relation to the user, one of them from the other end; or
-    one names the thing that the other is about. What is told of one person changes no lasting fact about another.
+    one names the thing that the other is about. A statement about one person changes no lasting fact about another.
     """
     if has_same_subject(candidate, fact, entities):
         return True
@@ -103,7 +103,7 @@ def _had_begun(fact: Fact, stated_start: datetime, sent_at: datetime) -> bool:
 
 
 def may_repeat(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -> bool:
-    """Return whether a candidate may say the same as a fact: about its subject, or as a relation told from its end."""
+    """Return whether a candidate may say the same as a fact: about its subject, or a relation stated from its end."""
     if has_same_subject(candidate, fact, entities):
         return True
     return entities.of_subject(candidate) in fact.entity_ids and fact.subject_id in entities.named_in(candidate)

@@ -189,7 +189,7 @@ class WindowTransaction:
         await self._entities.add_aliases(self._transaction, self._owner, own["uuid"], [current], self._now)
 
     async def _end(self, ends: Sequence[PlannedEnd]) -> None:
-        """Give memories the ends that were told."""
+        """Give memories the ends that were stated."""
         if not ends:
             return
         facts = await FactLoader(self._transaction, self._owner).fetch(memory_ids=[end.memory_id for end in ends])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -22,9 +23,9 @@ class JobPayload(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     @property
+    @abstractmethod
     def partition(self) -> str:
         """The queue the job goes to; the jobs of one partition run one at a time, in the order they were queued."""
-        raise NotImplementedError
 
 
 class UserJobPayload(JobPayload):

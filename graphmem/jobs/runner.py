@@ -33,7 +33,7 @@ RETRY_DELAYS = (2.0, 8.0, 20.0)
 """Seconds before each further try of a step that met an unavailable dependency."""
 
 MODEL_PAUSES = (30.0, 120.0, 600.0, 1800.0, *[3600.0] * 23)
-"""Seconds that a job waits, time after time, for a model that is unavailable: a day in all; then it fails."""
+"""Seconds that a job waits, time after time, for a model that is unavailable: about a day in total; then it fails."""
 
 FORGET_TIMEOUT_SECONDS = 60.0
 """Seconds that `forget` waits for running jobs to stop; a handler stops at its next `await`."""
@@ -81,7 +81,7 @@ class JobRunner:
         """Run jobs on this event loop by the handlers of their kinds until `close`.
 
         A job that meets an unavailable database is tried again after `first_postponement` seconds, then after growing
-        pauses; a job that meets an unavailable model fails after `retry_delays`.
+        pauses; one that meets an unavailable model gives its worker back and waits as `model_pauses` say, then fails.
 
         Raises ConfigurationError when this process has a worker already; it may have any number of runners without one.
         """

@@ -51,6 +51,6 @@ class LanguageModel(Protocol):
     ) -> ToolCallCompletion:
         """Return the calls of tools that the model makes, if any; `tools` as in the chat completions API.
 
-        Where `check` refuses a call, the model is told once, and may call again.
+        Where `check` refuses a call, the model gets the reason once, and may call again.
         """
         ...

@@ -122,9 +122,9 @@ class ProviderModel:
     ) -> ToolCallCompletion:
         """Return the calls of tools that the model makes, if any; `tools` as in the chat completions API.
 
-        `check` returns why a call cannot be used. The model is told once, and may call again; all calls are returned,
-        those that cannot be used included. Raises ModelUnavailable when the server fails after bounded retries, and
-        ModelAnswerUnusable when arguments are no JSON object.
+        `check` returns why a call cannot be used. The model gets the reason once, and may call again; all calls
+        are returned, those that cannot be used included. Raises ModelUnavailable when the server fails after bounded
+        retries, and ModelAnswerUnusable when arguments are no JSON object.
         """
         call, messages = self._start_call(use), _messages(prompt)
         history, parameters = to_model_messages(messages), _tool_parameters(tools)

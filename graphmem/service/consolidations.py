@@ -122,8 +122,8 @@ class ConsolidationService:
     async def end_stranded(self) -> int:
         """Mark unfinished runs as failed whose job has failed, and return how many there were.
 
-        A job that fails because the database is away cannot record that itself. Nightly runs are continued by the next
-        night.
+        A job that fails because the database is unavailable cannot record that itself. Nightly runs are continued by
+        the next night.
         """
         ended = 0
         for run_id in await self._runs.list_unfinished_on_demand():

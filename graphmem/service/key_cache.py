@@ -25,7 +25,7 @@ class _LookUp:
 class KeyCache:
     """Results of look-ups by the hash of the key.
 
-    Results that have expired are kept to tell keys that were valid from those that never were.
+    Results that have expired are kept to distinguish keys that were valid from those that never were.
     """
 
     def __init__(self) -> None:

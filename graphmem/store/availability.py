@@ -1,8 +1,8 @@
 """Whether the database answers, and how long its work for one request may take.
 
-An operation that waits may be slow, or its database may be gone. Therefore the database is asked for a sign of life, on
-a connection of its own, once an operation has waited for it. When it gives none, every waiting operation fails, and so
-does every new one at once, until it answers again.
+An operation that waits may be slow, or its database may be gone. Therefore the database is probed, on a connection of
+its own, once an operation has waited for it. When the probe fails, every waiting operation fails, and so does every
+new one at once, until the database answers again.
 """
 
 from __future__ import annotations

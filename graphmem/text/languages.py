@@ -1,4 +1,4 @@
-"""The language that a text is written in, as far as its script and its frequent words tell."""
+"""The language that a text is written in, as far as its script and its frequent words show it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SCRIPTS = (
     ("zh", re.compile("[\u3400-\u9fff]")),
     ("ru", re.compile("[\u0400-\u04ff]")),
 )
-"""Scripts that tell the language, in the order in which they are looked for: Japanese uses Chinese characters too."""
+"""Scripts that identify a language, in the order of the search: Japanese uses Chinese characters too."""
 
 _LATIN_LANGUAGES = tuple(language for language in LANGUAGES if language != "ru")
 _OTHER_SCRIPT = re.compile("[\u0370-\u03ff\u0530-\u1fff]")
@@ -24,7 +24,7 @@ _APOSTROPHE = re.compile("['’]")
 
 @lru_cache(maxsize=4096)
 def detect_languages(text: str) -> tuple[str, ...]:
-    """Return the ISO 639-1 codes of the languages that fit a text best; none if nothing tells."""
+    """Return the ISO 639-1 codes of the languages that fit a text best; none if it is unknown."""
     for language, letters in _SCRIPTS:
         if letters.search(text):
             return (language,)

@@ -65,7 +65,7 @@ class WordLists:
     """Phrases of sentences that give two names to one person or thing."""
 
     distinction_phrases: frozenset[str] = frozenset()
-    """Phrases of sentences that tell two people or things apart."""
+    """Phrases of sentences that say that two people or things are distinct."""
 
     numbers: Mapping[str, str] = field(default_factory=dict)
     """Number words and ordinals, with their digits."""
@@ -100,7 +100,7 @@ class WordLists:
     """Words that begin a new clause, and end the scope of a negation."""
 
     person_roles: frozenset[str] = frozenset()
-    """What people and pets are to somebody; two roles tell two people of one name apart."""
+    """What people and pets are to somebody; two roles distinguish two people of one name."""
 
     titles: frozenset[str] = frozenset()
 

@@ -1,4 +1,4 @@
-"""A TCP proxy before a server, with which a test takes the server away from its clients."""
+"""A TCP proxy before a server, with which a test disconnects the server from its clients."""
 
 from __future__ import annotations
 

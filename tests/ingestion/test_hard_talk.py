@@ -1,4 +1,4 @@
-"""Talk that is hard to follow: settled plans, told ends, partial changes, namesakes, names of the user, domains."""
+"""Talk that is hard to follow: settled plans, stated ends, partial changes, namesakes, names of the user, domains."""
 
 from __future__ import annotations
 

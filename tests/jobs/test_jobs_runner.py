@@ -212,7 +212,7 @@ async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
         async def write() -> str:
             calls.append("write")
             if len(calls) < 5:
-                raise Unavailable("The service is away.")
+                raise Unavailable("The service is unavailable.")
             return "written"
 
         got = [await steps.run("ask", ask), await steps.run_idempotent("write", write)]
@@ -221,7 +221,7 @@ async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
     runner = await open_runner({"extract": extract})
     job_id = await runner.enqueue(kind("extract"), JobInput())
     job = await runner.wait(job_id, TIMEOUT_SECONDS)
-    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "The service is away.", 3)
+    assert (job.status, job.error, job.attempts) == (JobStatus.FAILED, "The service is unavailable.", 3)
     await runner.retry(job_id)
     job = await runner.wait(job_id, TIMEOUT_SECONDS)
     assert (job.status, job.actions) == (JobStatus.SUCCEEDED, [{"got": ["answered", "written"]}])

@@ -18,7 +18,7 @@ LONG = (600.0,) * 9
 
 
 class Model:
-    """A handler that asks a model, which is away until `answers` is set; `asked` are the jobs that asked it."""
+    """A handler that asks a model, which is unavailable until `answers` is set; `asked` are the jobs that asked it."""
 
     def __init__(self, error: ModelUnavailable | None = None) -> None:
         self.answers = False

@@ -36,7 +36,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "provider", "model"),
     [
         ("gpt-4.1-mini", "openai", "gpt-4.1-mini"),
-        ("anthropic:claude-sonnet-5", "anthropic", "claude-sonnet-5"),
+        ("anthropic:some-model", "anthropic", "some-model"),
         ("ollama:qwen3:8b", "ollama", "qwen3:8b"),
         ("llama3.2:3b", "openai", "llama3.2:3b"),
         ("ft:gpt-4o:acme", "openai", "ft:gpt-4o:acme"),

@@ -44,7 +44,7 @@ async def test_names_and_references_of_the_first_release_are_moved(
     group = {"group_id": owner.group_id}
     await graph.write(lambda transaction: transaction.run_text(first_release, group))
 
-    [migration] = [migration for migration in load_migrations() if migration.version == 5]
+    [migration] = [migration for migration in load_migrations() if migration.version == 4]
     for statement in migration.statements(embedder.dimension):
         await graph.apply_schema(statement)
 

@@ -47,7 +47,7 @@ _FEWEST_UNLABELLED_DIGITS = 8
 
 
 def find_accounts(text: str) -> Iterator[Span]:
-    """Yield account numbers told in full, which a nearby word calls an account, and routing numbers.
+    """Yield complete account numbers, which a nearby word calls an account, and routing numbers.
 
     They have 8 to 17 digits, or 6 and 7 where the text says that they are a number, or says nothing in between.
     """
