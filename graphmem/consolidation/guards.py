@@ -14,9 +14,9 @@ from graphmem.consolidation.guard_context import GuardContext
 from graphmem.consolidation.link_evidence import (
     IDENTITY_PREDICATES,
     gives_alias,
+    says_distinct,
     share_a_fact,
     states_identity,
-    tells_apart,
 )
 from graphmem.consolidation.naming import PART_OF_NAME, find_same_name_reason, name_tokens
 from graphmem.consolidation.statement_features import WORDS, extract_features, mentions_name
@@ -263,7 +263,7 @@ def _check_not_distinct(
     if len(types) > 1 and (PERSON_TYPE in types or not is_stated):
         return f"one is a {keep.type}, the other a {merge.type}"
     for fact in _facts_about(keep, merge, proposal.evidence, context):
-        if tells_apart(fact, keep, merge):
+        if says_distinct(fact, keep, merge):
             return f"{fact.memory_id} says that they are distinct"
     ours, theirs = context.facts_by_entity.get(keep.id, ()), context.facts_by_entity.get(merge.id, ())
     for one in _single_valued_facts(ours, keep.id):

@@ -46,7 +46,7 @@ def states_identity(fact: Fact, one: Entity, other: Entity, *, is_cited: bool) -
     Its predicate says so, or its text, which then names both and has a phrase that gives one thing two names. A cited
     one that names both needs no phrase unless one of them is the user, whom sentences about relatives name as well.
     """
-    if tells_apart(fact, one, other):
+    if says_distinct(fact, one, other):
         return False
     ends, pair = {fact.subject_id, fact.object_id}, {one.id, other.id}
     if fact.predicate in IDENTITY_PREDICATES and ends == pair:
@@ -70,7 +70,7 @@ def gives_alias(fact: Fact, entity: Entity, alias: str) -> bool:
     return fact.predicate in IDENTITY_PREDICATES or has_identity_phrase(fact.content)
 
 
-def tells_apart(fact: Fact, one: Entity, other: Entity) -> bool:
+def says_distinct(fact: Fact, one: Entity, other: Entity) -> bool:
     """Return whether a fact says or shows that two entities are two: by relating, listing or distinguishing them."""
     joins = {fact.subject_id, fact.object_id} == {one.id, other.id}
     if fact.predicate in IDENTITY_PREDICATES:

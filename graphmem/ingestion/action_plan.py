@@ -22,7 +22,7 @@ from graphmem.ingestion.supersession import (
     find_veto,
     make_remainder,
     may_repeat,
-    tells_only_the_end,
+    states_only_the_end,
 )
 
 MAX_SUPERSESSIONS_PER_WINDOW = 12
@@ -176,7 +176,7 @@ class ActionPlanner:
         if decision and decision.action in (ActionKind.SUPERSEDE, ActionKind.REINFORCE):
             named = self._facts_of_decision(decision)
             known = named if len(named) == 1 else []
-        ended = {fact.memory_id: fact for fact in known if tells_only_the_end(candidate, fact, self._entities)}
+        ended = {fact.memory_id: fact for fact in known if states_only_the_end(candidate, fact, self._entities)}
         return next(iter(ended.values())) if len(ended) == 1 else None
 
     def _end(self, index: int, candidate: ValidatedCandidate, decision: Decision | None, fact: Fact) -> None:
@@ -195,28 +195,28 @@ class ActionPlanner:
     def _supersede(self, index: int, candidate: ValidatedCandidate, decision: Decision, known: Sequence[Fact]) -> None:
         zone = candidate.sent_at.tzinfo
         assert zone is not None
-        told_end = parse_local_date(decision.ended_at, zone)
-        stated = candidate.memory.valid_at if candidate.is_dated else told_end
+        stated_end = parse_local_date(decision.ended_at, zone)
+        stated = candidate.memory.valid_at if candidate.is_dated else stated_end
         if not known:
             self._veto(index, "supersede", "no known memory was named", is_saved=True)
         superseded = [fact for fact in known if self._may_supersede(index, candidate, fact, stated)]
         memory = candidate.memory
         if superseded:
-            memory = self._superseding_memory(candidate, decision, told_end, superseded)
+            memory = self._superseding_memory(candidate, decision, stated_end, superseded)
         # What was vetoed must not end all the same, as a competing value of a single-valued statement.
         kept = [fact for fact in self._competing_facts(candidate) if fact not in superseded]
         if memory.single_valued and any(
             fact.immutable or (fact in known and not _is_disjoint_in_time(candidate, fact)) for fact in kept
         ):
             memory = memory.model_copy(update={"single_valued": False})
-        ends = {fact.memory_id: end for fact in superseded if (end := end_of_superseded(candidate, fact, told_end))}
+        ends = {fact.memory_id: end for fact in superseded if (end := end_of_superseded(candidate, fact, stated_end))}
         reason = f"superseded: {shorten_reason(decision.reason)}"
         self._plan.saves.append(PlannedSave(index, memory, reason, ends=ends))
         if len(superseded) == 1:
             self._save_remainder(index, candidate, decision, superseded[0])
 
     def _superseding_memory(
-        self, candidate: ValidatedCandidate, decision: Decision, told_end: datetime | None, superseded: Sequence[Fact]
+        self, candidate: ValidatedCandidate, decision: Decision, stated_end: datetime | None, superseded: Sequence[Fact]
     ) -> MemoryIn:
         """Return the candidate as the memory that supersedes facts, with its start.
 
@@ -226,11 +226,11 @@ class ActionPlanner:
         memory = candidate.memory
         start, metadata = memory.valid_at, memory.metadata
         if not candidate.is_dated:
-            starts_later = told_end is not None and told_end > candidate.sent_at
+            starts_later = stated_end is not None and stated_end > candidate.sent_at
             follows = any(has_same_slot(candidate, fact, self._entities) for fact in superseded)
-            takes_told_end = told_end is not None and (not starts_later or (follows and not memory.invalid_at))
-            start = told_end if takes_told_end else candidate.sent_at
-            if takes_told_end:
+            takes_stated_end = stated_end is not None and (not starts_later or (follows and not memory.invalid_at))
+            start = stated_end if takes_stated_end else candidate.sent_at
+            if takes_stated_end:
                 metadata = {**metadata, STATED_START_KEY: decision.ended_at}
         assert start is not None
         ids = [fact.memory_id for fact in superseded]

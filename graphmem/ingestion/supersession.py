@@ -109,7 +109,7 @@ def may_repeat(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -
     return entities.of_subject(candidate) in fact.entity_ids and fact.subject_id in entities.named_in(candidate)
 
 
-def tells_only_the_end(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -> bool:
+def states_only_the_end(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -> bool:
     """Return whether a candidate is the state of a fact without an end, again, with the end that it will have."""
     memory = candidate.memory
     return (
@@ -122,14 +122,14 @@ def tells_only_the_end(candidate: ValidatedCandidate, fact: Fact, entities: Enti
     )
 
 
-def end_of_superseded(candidate: ValidatedCandidate, fact: Fact, told_end: datetime | None) -> datetime | None:
+def end_of_superseded(candidate: ValidatedCandidate, fact: Fact, stated_end: datetime | None) -> datetime | None:
     """Return when a superseded fact ends, in UTC, or None for the start of what supersedes it.
 
-    The message itself settles a plan, even if what settles it lies ahead. No end that is known already is put off.
+    The message itself settles a plan, even if what settles it lies ahead. No end that is known already is postponed.
     """
-    end = told_end
+    end = stated_end
     if fact.type in PENDING_TYPES:
-        end = min(told_end or candidate.effective_start, candidate.sent_at)
+        end = min(stated_end or candidate.effective_start, candidate.sent_at)
     if fact.invalid_at and fact.invalid_at < (end or candidate.effective_start):
         end = fact.invalid_at
     return end.astimezone(UTC) if end else None

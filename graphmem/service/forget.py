@@ -93,8 +93,8 @@ class ForgetService:
     async def forget(self, owner: Owner) -> ErasureResult:
         """Erase everything of a user, then count what is left, and return a signed receipt if that is nothing.
 
-        When another call for the same user ends the erasure, that one has the receipt.
-        From the first moment on, writes are refused and reads find nothing. Raises Unavailable when a dependency fails;
+        From the first moment on, writes are refused and reads find nothing. When another call for the same user ends
+        the erasure, that one has the receipt. Raises Unavailable when a dependency fails;
         the erasure has then begun, and a worker or another call continues it. Raises ConfigurationError, before
         anything is changed, when there is no key for the receipt.
         """
