@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
-from openai import APIConnectionError, APIStatusError
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
 
 MAX_REQUESTS = 6
@@ -38,6 +37,9 @@ def is_transient(error: BaseException | None) -> bool:
         if error_code(error) in _PERMANENT_CODES:
             return False
         return status in _TRANSIENT_STATUSES or status >= 500
+    # The client library takes half a second to import, which a command that meets no failure need not wait for.
+    from openai import APIConnectionError
+
     return isinstance(error, (TimeoutError, ConnectionError, APIConnectionError))
 
 
@@ -49,6 +51,8 @@ def status_of(error: BaseException | None) -> int | None:
 
 def retry_after_seconds(error: BaseException | None) -> float | None:
     """Return the seconds of `Retry-After` (a number or an HTTP date), at most one day; None without that header."""
+    from openai import APIStatusError
+
     headers = error.response.headers if isinstance(error, APIStatusError) else getattr(error, "headers", None)
     if not headers or not (value := headers.get("retry-after")):
         # Where a provider says it in the body of its answer, the client library has read it.
