@@ -40,6 +40,7 @@ from graphmem.jobs import JobHandler, JobRunner
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import load_prompts
 from graphmem.receipt_key import load_receipt_key
+from graphmem.service.changes import ChangeService
 from graphmem.service.consolidations import ConsolidationService, schedule_nightly_consolidation
 from graphmem.service.context import ContextService
 from graphmem.service.entities import EntityService
@@ -56,6 +57,7 @@ from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
 from graphmem.service.sweep import Sweep, attempt
 from graphmem.settings import Settings
+from graphmem.store.changes import ChangeStore
 from graphmem.store.context import ContextStore
 from graphmem.store.export import ExportStore
 from graphmem.store.forget import ForgetStore
@@ -123,6 +125,7 @@ class Services:
         self.jobs = jobs
         self.contexts = ContextService(context_store, retrieval.search, retrieval.reinforcement, profiles, clock)
         self.learner = ContextLearner(context_store, episodes, retrieval.lookup, policy, profiles, clock)
+        self.changes = ChangeService(ChangeStore(graph, entities, clock), clock)
         self.memories = MemoryService(
             components.memory_writer,
             facts,

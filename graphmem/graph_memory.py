@@ -141,6 +141,7 @@ class GraphMemory:
         operations.erase_memory, lambda call: call.services.forgetting.erase_memory(call.owner, call.resource_id)
     )
     history = Method(operations.history, lambda call: call.services.memories.history(call.owner, call.resource_id))
+    changes = Method(operations.changes, lambda call: call.services.changes.page(call.owner, call.parameters))
     revert_memory = Method(
         operations.revert_memory, lambda call: call.services.memories.revert(call.owner, call.resource_id)
     )

@@ -13,6 +13,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from graphmem.cli.doctor_checks import Check
     from graphmem.domain.api_key import ApiKey
+    from graphmem.domain.changes import MemoryChange
     from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
     from graphmem.domain.entity import Entity
     from graphmem.domain.erasure import ErasureResult
@@ -125,6 +126,19 @@ def history(versions: Iterable[MemoryVersion]) -> Table:
         known = f"{format_time(version.created_at)} → {format_time(version.expired_at)}"
         ended = f"{version.ended_reason or ''}{f' (by {version.ended_by})' if version.ended_by else ''}"
         add_row(table, version.version, version.content, format_validity(version), known, version.status, ended)
+    return table
+
+
+def memory_changes(changes: Iterable[MemoryChange]) -> Table:
+    """Return what changed between two times, oldest first."""
+    table = make_table("when", "change", "statement", "valid", "why", "who")
+    for change in changes:
+        statement, validity = (
+            (change.memory.content, format_validity(change.memory)) if change.memory else (change.memory_id, "")
+        )
+        add_row(
+            table, format_time(change.at), change.kind, statement, validity, change.reason or "", change.actor or ""
+        )
     return table
 
 

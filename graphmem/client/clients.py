@@ -56,6 +56,7 @@ class ClientMethods:
     delete_memory = ClientMethod(lambda endpoints: endpoints.delete_memory)
     erase_memory = ClientMethod(lambda endpoints: endpoints.erase_memory)
     history = ClientMethod(lambda endpoints: endpoints.history)
+    changes = ClientMethod(lambda endpoints: endpoints.changes)
     revert_memory = ClientMethod(lambda endpoints: endpoints.revert_memory)
 
     search = ClientMethod(lambda endpoints: endpoints.search)

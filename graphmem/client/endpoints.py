@@ -20,6 +20,7 @@ from graphmem.client.api_call import (
 from graphmem.domain import operations
 from graphmem.domain.api_key import ApiKey, CreatedApiKey
 from graphmem.domain.behavior_patterns import BehaviorPattern
+from graphmem.domain.changes import MemoryChange
 from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
 from graphmem.domain.context_models import ContextItem, ContextResponse
 from graphmem.domain.entity import Entity
@@ -191,6 +192,7 @@ class Endpoints:
     delete_memory = Endpoint(operations.delete_memory, delete(MEMORY, parse_model(Memory)))
     erase_memory = Endpoint(operations.erase_memory, delete(MEMORY, _parse_erased, hard=True))
     history = Endpoint(operations.history, get(f"{MEMORY}/history", parse_items(MemoryVersion)))
+    changes = Endpoint(operations.changes, get(f"{USER}/changes", parse_model(Page[MemoryChange])))
     revert_memory = Endpoint(operations.revert_memory, post(f"{MEMORY}/revert", parse_model(Memory)))
 
     search = Endpoint(operations.search, ask(f"{USER}/search", parse_model(SearchResponse)))

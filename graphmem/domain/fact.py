@@ -71,6 +71,7 @@ class Fact:
     end_status: MemoryStatus | None = None
     ended_reason: str | None = None
     ended_by: str | None = None
+    ended_actor: str | None = None
     actor: str | None = None
 
     @property

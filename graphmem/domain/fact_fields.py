@@ -89,6 +89,7 @@ FACT_FIELDS = (
     FactField("end_status", FieldKind.STATUS),
     FactField("ended_reason", FieldKind.TEXT, for_callers=False),
     FactField("ended_by", FieldKind.TEXT, for_callers=False),
+    FactField("ended_actor", FieldKind.TEXT, for_callers=False),
     FactField("actor", FieldKind.TEXT, for_callers=False),
     FactField("group_id", FieldKind.TEXT),
 )

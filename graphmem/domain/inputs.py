@@ -87,6 +87,15 @@ class ListMemoriesOptions(TypedDict, total=False):
     cursor: str | None
 
 
+class ListChangesOptions(TypedDict, total=False):
+    """The fields of `ChangesQuery`."""
+
+    since: TimeInput | None
+    until: TimeInput | None
+    limit: int
+    cursor: str | None
+
+
 class MemoryChanges(TypedDict, total=False):
     """The fields of `MemoryPatch`."""
 

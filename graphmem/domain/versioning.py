@@ -25,6 +25,9 @@ from graphmem.errors import Conflict, InvalidInput, VersionConflict
 MERGED_REASON = "merged"
 """The end reason of a memory that a consolidation run merged into another one."""
 
+REVERTED_REASON = "reverted"
+"""The end reason of a memory that a revert reopened or retired."""
+
 
 @dataclass(frozen=True, slots=True)
 class SaveOutcome:
@@ -247,7 +250,8 @@ class Ledger(VersionLog):
         fact = self._get_mutable(memory_id)
         now = self._next_time()
         del self._latest[memory_id]
-        return self._end_version(replace(fact, end_status=MemoryStatus.DELETED), now, reason, by)
+        deleted = replace(fact, end_status=MemoryStatus.DELETED, ended_actor=self._actor)
+        return self._end_version(deleted, now, reason, by)
 
     def retire(self, memory_id: str, reason: str, by: str | None, status: MemoryStatus) -> Fact:
         """Make a memory valid at no time; it stays readable and names `by` as its replacement."""
@@ -289,7 +293,7 @@ class Ledger(VersionLog):
         if replacement and not replacement.retired:
             if replacement.status is MemoryStatus.SUPERSEDED:
                 raise Conflict(f"What replaced it was replaced itself: revert {replacement.memory_id} first.")
-            self.retire(replacement.memory_id, "reverted", memory_id, MemoryStatus.SUPERSEDED)
+            self.retire(replacement.memory_id, REVERTED_REASON, memory_id, MemoryStatus.SUPERSEDED)
         self._next_time()
         reopened = replace(
             _without_end(fact),
@@ -300,7 +304,7 @@ class Ledger(VersionLog):
         )
         reopened, _ = self._close_before_successor(reopened, self._find_competing_facts(reopened, self._now))
         refuse_rivals(reopened, self._latest.values(), fact)
-        return self._add_next_version(fact, reopened, "reverted", fact.superseded_by)
+        return self._add_next_version(fact, reopened, REVERTED_REASON, fact.superseded_by)
 
     # Parts
 

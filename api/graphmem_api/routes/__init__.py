@@ -2,6 +2,7 @@
 
 from graphmem_api.routes import (
     admin,
+    changes,
     context,
     entities,
     export,
@@ -23,6 +24,7 @@ ROUTERS = (
     ui.router,
     memories.read_router,
     memories.write_router,
+    changes.router,
     entities.router,
     search.router,
     messages.read_router,

@@ -144,6 +144,7 @@ class FactProperties(Properties):
     end_status: Annotated[MemoryStatus | None, Field(strict=False)] = None
     ended_reason: StorableText | None = None
     ended_by: Id | None = None
+    ended_actor: StorableText | None = Field(None, description="Who deleted it.")
     actor: StorableText | None = None
     consolidated_at: MarkedTime | None = Field(None, description="When a consolidation run took it into account.")
     consolidated_by: Id | None = None

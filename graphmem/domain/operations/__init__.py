@@ -31,6 +31,7 @@ from graphmem.domain.operations.conversations import (
 )
 from graphmem.domain.operations.memories import (
     add,
+    changes,
     delete_memory,
     erase_memory,
     history,
@@ -59,6 +60,7 @@ __all__ = [
     "Request",
     "add",
     "add_messages",
+    "changes",
     "close_session",
     "consolidate",
     "context",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from graphmem.domain.inputs import ListMemoriesOptions, MemoryChanges, MemoryInput, parse_memories
+from graphmem.domain.changes import ChangesQuery, MemoryChange
+from graphmem.domain.inputs import ListChangesOptions, ListMemoriesOptions, MemoryChanges, MemoryInput, parse_memories
 from graphmem.domain.listing import ListFilters, Page
 from graphmem.domain.memory import Memory, MemoryPatch, MemoryVersion, SaveResult
 from graphmem.domain.operations.request import Request
@@ -48,6 +49,11 @@ def erase_memory(user_id: str, memory_id: str) -> Request[None, int]:
 def history(user_id: str, memory_id: str) -> Request[None, list[MemoryVersion]]:
     """Return every version of a memory, oldest first, with why it ended and what replaced it."""
     return Request(None, user_id, memory_id)
+
+
+def changes(user_id: str, **options: Unpack[ListChangesOptions]) -> Request[ChangesQuery, Page[MemoryChange]]:
+    """List what graphmem learned, corrected, merged, deleted and restored between two times, oldest first."""
+    return Request(validate_input(ChangesQuery, options), user_id)
 
 
 def revert_memory(user_id: str, memory_id: str) -> Request[None, Memory]:

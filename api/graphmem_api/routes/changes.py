@@ -1,0 +1,23 @@
+"""What changed in a user's memory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from graphmem.domain.changes import ChangesQuery, MemoryChange
+from graphmem.domain.listing import Page
+from graphmem_api import route_classes
+from graphmem_api.auth import OwnerInPath
+from graphmem_api.dependencies import USER_PATH, ServicesDep
+
+router = APIRouter(route_class=route_classes.ReadRoute, tags=["memories"])
+
+
+@router.get(USER_PATH + "/changes", summary="List what changed between two times")
+async def page(
+    owner: OwnerInPath, services: ServicesDep, query: Annotated[ChangesQuery, Query()]
+) -> Page[MemoryChange]:
+    """List what graphmem learned, corrected, merged, deleted and restored, oldest first."""
+    return await services.changes.page(owner, query)

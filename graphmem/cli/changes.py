@@ -1,0 +1,38 @@
+"""What changed in a user's memory: diff."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphmem.cli.command import Output, Tenant, User, command
+from graphmem.cli.startup import open_services
+
+app = typer.Typer()
+
+
+@command(app, "diff")
+async def diff(
+    output: Output,
+    user: User,
+    tenant: Tenant = "default",
+    since: Annotated[str | None, typer.Option(help="From this time on, such as 2025-06-01T12:00:00Z.")] = None,
+    until: Annotated[str | None, typer.Option(help="Up to before this time; absent: up to now.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 50,
+    cursor: Annotated[str | None, typer.Option(help="`next_cursor` of the page before.")] = None,
+) -> None:
+    """Show what graphmem learned, corrected, merged, deleted and restored between two times, oldest first."""
+    from rich.text import Text
+
+    from graphmem.cli import render
+    from graphmem.domain.changes import ChangesQuery
+    from graphmem.domain.identity import make_owner
+    from graphmem.domain.validation import validate_input
+
+    owner = make_owner(tenant, user)
+    query = validate_input(ChangesQuery, {"since": since, "until": until, "limit": limit, "cursor": cursor})
+    async with open_services(output) as services:
+        page = await services.changes.page(owner, query)
+    more = [Text(f"There is more: --cursor {page.next_cursor}")] if page.next_cursor else []
+    output.show(page, render.memory_changes(page.items), *more)

@@ -1,0 +1,33 @@
+"""What changed in a user's memory between two known times."""
+
+from __future__ import annotations
+
+from graphmem.domain.changes import ChangesQuery, MemoryChange
+from graphmem.domain.identity import Owner
+from graphmem.domain.listing import TIME_CURSOR, Page
+from graphmem.domain.times import MIN_TIME, Clock
+from graphmem.errors import InvalidInput
+from graphmem.store.changes import ChangeStore
+
+
+class ChangeService:
+    """Lists the changes of one user."""
+
+    def __init__(self, changes: ChangeStore, clock: Clock) -> None:
+        self._changes = changes
+        self._clock = clock
+
+    async def page(self, owner: Owner, query: ChangesQuery) -> Page[MemoryChange]:
+        """Return one page of changes, oldest first.
+
+        A change that is known twice, as the end of one memory and the start of another, is two changes. Raises
+        InvalidInput when `until` is before `since` and for a cursor of another list.
+        """
+        since, until = query.since or MIN_TIME, query.until or self._clock()
+        if until < since:
+            raise InvalidInput("until is before since.", errors=[{"loc": ["until"], "msg": "must not be before since"}])
+        after_key = None
+        if query.cursor:
+            since, after_key = TIME_CURSOR.decode(query.cursor)
+        changes, position = await self._changes.list_page(owner, since, until, after_key, query.limit)
+        return Page(items=changes, next_cursor=TIME_CURSOR.encode(position) if position else None)
