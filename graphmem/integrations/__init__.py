@@ -1,0 +1,1 @@
+"""Adapters to agent frameworks, each with an extra of its name; none of them is imported by another package."""

@@ -1,0 +1,340 @@
+"""A store for LangGraph: its items are memories, so that a changed value supersedes and earlier ones stay readable.
+
+An item is one memory whose subject is an entity named by namespace and key and whose value is single-valued: `put`
+supersedes, `delete` ends, and `GraphmemStore.as_of` reads the store as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    InvalidNamespaceError,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+)
+
+from graphmem.domain.memory import MAX_CONTENT_LENGTH, Memory
+from graphmem.domain.text import name_key
+
+if TYPE_CHECKING:
+    from graphmem.client import AsyncClient, Client
+    from graphmem.graph_memory import GraphMemory
+
+T = TypeVar("T")
+
+STORE_TAG = "langgraph"
+"""Tag of every memory that is an item of a store."""
+
+PAGE_SIZE = 200
+"""Memories read by one request of a list."""
+
+MAX_SEARCH_RESULTS = 100
+"""Results of one search at most; filters on values apply to these."""
+
+_METADATA_KEY = "langgraph"
+_MAX_READABLE_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of a client's method, which the caller of the generator makes."""
+
+    method: str
+    user_id: str
+    arguments: tuple[Any, ...] = ()
+    options: Mapping[str, Any] | None = None
+
+
+Calls = Generator[_Call, Any, T]
+"""The calls of one operation, whose results are sent in, and its result: the same for both kinds of client."""
+
+
+class GraphmemStore(BaseStore):
+    """A LangGraph store whose items are memories of graphmem.
+
+    `client` answers the synchronous methods, `async_client` the asynchronous ones; `GraphMemory` is an asynchronous
+    client in the same process. The items belong to the user `user_id` or, with `user_label`, to the user whom the
+    label at that position of the namespace names: with 1, ("memories", "ada") belongs to ada.
+    """
+
+    supports_ttl = False
+
+    def __init__(
+        self,
+        client: Client | None = None,
+        *,
+        async_client: AsyncClient | GraphMemory | None = None,
+        user_id: str | None = None,
+        user_label: int | None = None,
+    ) -> None:
+        if (user_id is None) == (user_label is None):
+            raise ValueError("Give user_id, or user_label: the position of the user's id in a namespace.")
+        self._client = client
+        self._async_client = async_client
+        self._user_id = user_id
+        self._user_label = user_label
+        self._as_of: dict[str, datetime] = {}
+
+    def as_of(self, time: datetime) -> Self:
+        """Return this store as it was at a time with an offset; it cannot be written to."""
+        view = type(self)(
+            self._client, async_client=self._async_client, user_id=self._user_id, user_label=self._user_label
+        )
+        view._as_of = {"valid_as_of": time, "known_as_of": time}
+        return view
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations in their order; of several that put one key the last counts."""
+        if self._client is None:
+            raise RuntimeError("This store has no synchronous client: pass `client`, or use abatch, aget, asearch, ….")
+        return [_run(self._client, calls) for calls in self._plan(ops)]
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations in their order; of several that put one key the last counts."""
+        if self._async_client is None:
+            raise RuntimeError("This store has no asynchronous client: pass `async_client`, or use batch, get, ….")
+        return [await _arun(self._async_client, calls) for calls in self._plan(ops)]
+
+    def _plan(self, ops: Iterable[Op]) -> list[Calls[Result]]:
+        return [self._plan_one(op) for op in ops]
+
+    def _plan_one(self, op: Op) -> Calls[Result]:
+        if isinstance(op, GetOp):
+            return self._get(op)
+        if isinstance(op, PutOp):
+            return self._put(op)
+        if isinstance(op, SearchOp):
+            return self._search(op)
+        if isinstance(op, ListNamespacesOp):
+            return self._list_namespaces(op)
+        raise TypeError(f"{type(op).__name__} is not an operation of a store.")
+
+    # Operations
+
+    def _get(self, op: GetOp) -> Calls[Item | None]:
+        memory = yield from self._find(op.namespace, op.key)
+        return _to_item(memory) if memory else None
+
+    def _put(self, op: PutOp) -> Calls[None]:
+        if self._as_of:
+            raise RuntimeError("A store as of an earlier time cannot be written to.")
+        user_id = self._user_of(op.namespace)
+        memory = yield from self._find(op.namespace, op.key)
+        if op.value is None:
+            if memory:
+                yield _Call("delete_memory", user_id, (memory.id,))
+        elif memory is None or memory.content != _to_text(op):
+            yield _Call("add", user_id, (_to_statement(op),))
+        elif _stored(memory).get("value") != op.value:
+            # A statement that is current already would be reinforced, and the fields that are not in it lost.
+            yield _Call("update_memory", user_id, (memory.id,), {"metadata": _to_metadata(op)})
+
+    def _search(self, op: SearchOp) -> Calls[list[SearchItem]]:
+        user_id = self._user_of(op.namespace_prefix)
+        tags = [_tag_of(op.namespace_prefix)]
+        if op.query:
+            options = {"limit": MAX_SEARCH_RESULTS, "tags": {"all": tags}, **self._as_of}
+            response = yield _Call("search", user_id, (op.query,), options)
+            found = [_to_search_item(hit.memory, hit.score) for hit in response.results]
+        else:
+            memories = yield from self._list(user_id, tags)
+            found = [_to_search_item(memory, None) for memory in memories]
+        matching = (item for item in found if _matches(item.value, op.filter or {}))
+        return list(islice(matching, op.offset, op.offset + op.limit))
+
+    def _list_namespaces(self, op: ListNamespacesOp) -> Calls[list[tuple[str, ...]]]:
+        conditions = op.match_conditions or ()
+        prefixes = [condition.path for condition in conditions if condition.match_type == "prefix"]
+        user_id = self._user_of(max(prefixes, key=len, default=()))
+        memories = yield from self._list(user_id, [_tag_of(())])
+        namespaces = {_namespace_of(memory) for memory in memories}
+        matching = {
+            namespace[: op.max_depth] for namespace in namespaces if all(_fits(namespace, one) for one in conditions)
+        }
+        return sorted(matching)[op.offset : op.offset + op.limit]
+
+    # Parts
+
+    def _find(self, namespace: tuple[str, ...], key: str) -> Calls[Memory | None]:
+        """Return the current memory of an item."""
+        options = {"entity": _subject_name(namespace, key), "tag": [STORE_TAG], "limit": PAGE_SIZE, **self._as_of}
+        page = yield _Call("memories", self._user_of(namespace), (), options)
+        same = (memory for memory in page.items if (_namespace_of(memory), _key_of(memory)) == (namespace, key))
+        return next(same, None)
+
+    def _list(self, user_id: str, tags: list[str]) -> Calls[list[Memory]]:
+        """Return all items with some tags, the latest first."""
+        memories: list[Memory] = []
+        cursor: str | None = None
+        while True:
+            options = {"tag": tags, "limit": PAGE_SIZE, "cursor": cursor, **self._as_of}
+            page = yield _Call("memories", user_id, (), options)
+            memories += page.items
+            if not (cursor := page.next_cursor):
+                return memories
+
+    def _user_of(self, namespace: Sequence[str]) -> str:
+        if self._user_id is not None:
+            return self._user_id
+        label = cast("int", self._user_label)
+        if label >= len(namespace) or namespace[label] == "*":
+            raise InvalidNamespaceError(f"The namespace {tuple(namespace)} has no label {label}, which names the user.")
+        return namespace[label]
+
+
+def _run(client: Client, calls: Calls[T]) -> T:
+    try:
+        call = next(calls)
+        while True:
+            call = calls.send(_bind(client, call)())
+    except StopIteration as end:
+        return cast("T", end.value)
+
+
+async def _arun(client: AsyncClient | GraphMemory, calls: Calls[T]) -> T:
+    try:
+        call = next(calls)
+        while True:
+            call = calls.send(await _bind(client, call)())
+    except StopIteration as end:
+        return cast("T", end.value)
+
+
+def _bind(client: object, call: _Call) -> Callable[[], Any]:
+    method = getattr(client, call.method)
+    return lambda: method(call.user_id, *call.arguments, **(call.options or {}))
+
+
+def _to_statement(op: PutOp) -> dict[str, Any]:
+    """Return the memory of an item, as `add` takes it."""
+    return {
+        "content": _to_text(op),
+        "subject": {"name": _subject_name(op.namespace, op.key), "type": "StoreItem"},
+        "predicate": "HAS_VALUE",
+        "single_valued": True,
+        "scope": "episodic",
+        "tags": [STORE_TAG, *(_tag_of(op.namespace[:length]) for length in range(len(op.namespace) + 1))],
+        "metadata": _to_metadata(op),
+    }
+
+
+def _to_metadata(op: PutOp) -> dict[str, Any]:
+    return {_METADATA_KEY: {"namespace": list(op.namespace), "key": op.key, "value": op.value}}
+
+
+def _to_text(op: PutOp) -> str:
+    """Return what a value is searched by: the fields named by `index`, else all of them."""
+    value = cast("dict[str, Any]", op.value)
+    if op.index is False:
+        return op.key
+    paths = op.index or ["$"]
+    texts = [text for path in paths for text in (get_text_at_path(value, path) if path != "$" else _texts_of(value))]
+    return "\n".join(text for text in texts if text.strip())[:MAX_CONTENT_LENGTH] or op.key
+
+
+def _texts_of(value: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name}: {field if isinstance(field, str) else json.dumps(field, ensure_ascii=False)}"
+        for name, field in value.items()
+    ]
+
+
+def _subject_name(namespace: Sequence[str], key: str) -> str:
+    """Return a name that only this item has: readable, with a digest where the readable part is not unique."""
+    readable = "/".join([*namespace, key])
+    is_unique = not any("/" in part for part in (*namespace, key)) and name_key(readable) == readable
+    if is_unique and len(readable) <= _MAX_READABLE_NAME:
+        return readable
+    return f"{readable[:_MAX_READABLE_NAME]} {_digest([*namespace, key])}"
+
+
+def _tag_of(prefix: Sequence[str]) -> str:
+    """Return the tag of all items whose namespace begins with a prefix."""
+    return f"{STORE_TAG}:{_digest(list(prefix))}" if prefix else STORE_TAG
+
+
+def _digest(parts: list[str]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _stored(memory: Memory) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", memory.metadata.get(_METADATA_KEY, {}))
+
+
+def _namespace_of(memory: Memory) -> tuple[str, ...]:
+    return tuple(_stored(memory).get("namespace", ()))
+
+
+def _key_of(memory: Memory) -> str:
+    return str(_stored(memory).get("key", ""))
+
+
+def _to_item(memory: Memory) -> Item:
+    return Item(
+        value=dict(_stored(memory)["value"]),
+        key=_key_of(memory),
+        namespace=_namespace_of(memory),
+        created_at=memory.created_at,
+        updated_at=memory.updated_at,
+    )
+
+
+def _to_search_item(memory: Memory, score: float | None) -> SearchItem:
+    return SearchItem(
+        namespace=_namespace_of(memory),
+        key=_key_of(memory),
+        value=dict(_stored(memory)["value"]),
+        created_at=memory.created_at,
+        updated_at=memory.updated_at,
+        score=score,
+    )
+
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$eq": lambda value, other: bool(value == other),
+    "$ne": lambda value, other: bool(value != other),
+    "$gt": lambda value, other: bool(value > other),
+    "$gte": lambda value, other: bool(value >= other),
+    "$lt": lambda value, other: bool(value < other),
+    "$lte": lambda value, other: bool(value <= other),
+}
+
+
+def _matches(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
+    """Return whether the fields of a value fulfil a filter; a field of another type fulfils no comparison."""
+    return all(_fulfils(value.get(name), condition) for name, condition in conditions.items())
+
+
+def _fulfils(value: Any, condition: Any) -> bool:
+    if not (isinstance(condition, dict) and any(key.startswith("$") for key in condition)):
+        return bool(value == condition)
+    try:
+        return all(_COMPARISONS[operator](value, other) for operator, other in condition.items())
+    except KeyError as error:
+        raise ValueError(f"The filter has no operator {error}: use {', '.join(_COMPARISONS)}.") from None
+    except TypeError:
+        return False
+
+
+def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
+    path = condition.path
+    if len(path) > len(namespace):
+        return False
+    part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
+    return all(expected in ("*", label) for label, expected in zip(part, path, strict=True))

@@ -1,0 +1,29 @@
+"""The API on a free port, and a client of it for a user of its own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+
+from graphmem.bootstrap import Services
+from graphmem.client import AsyncClient
+from graphmem.domain.api_key import ApiKeyIn, KeyRole
+from tests.api.conftest import address, app, services, settings
+
+__all__ = ["address", "app", "services", "settings"]
+
+
+@pytest.fixture
+async def key(services: Services) -> str:
+    """A key of an agent in a tenant of its own."""
+    created = await services.keys.create(f"t-{uuid.uuid4().hex[:12]}", ApiKeyIn(name="agent", role=KeyRole.AGENT))
+    return created.key
+
+
+@pytest.fixture
+async def client(address: str, key: str) -> AsyncIterator[AsyncClient]:
+    """An asynchronous client with that key."""
+    async with AsyncClient(key, address) as client:
+        yield client

@@ -1,0 +1,144 @@
+"""The LangGraph store: the interface as LangGraph documents it, time travel, and a compiled graph that uses it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any, TypedDict
+
+import pytest
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
+
+from graphmem.client import AsyncClient, Client
+from graphmem.integrations.langgraph import GraphmemStore
+
+FOOD = ("memories", "ada")
+
+
+@pytest.fixture
+def store(client: AsyncClient) -> GraphmemStore:
+    return GraphmemStore(async_client=client, user_label=1)
+
+
+async def test_put_is_read_back_replaced_and_deleted(store: GraphmemStore) -> None:
+    assert await store.aget(FOOD, "food") is None
+    await store.aput(FOOD, "food", {"likes": "sushi", "score": 3, "nested": {"a": [1, None]}})
+    item = await store.aget(FOOD, "food")
+    assert item is not None
+    assert (item.namespace, item.key) == (FOOD, "food")
+    assert item.value == {"likes": "sushi", "score": 3, "nested": {"a": [1, None]}}
+    await store.aput(FOOD, "food", {"likes": "ramen"})
+    item = await store.aget(FOOD, "food")
+    assert item is not None
+    assert item.value == {"likes": "ramen"}
+    await store.adelete(FOOD, "food")
+    assert await store.aget(FOOD, "food") is None
+    await store.aput(FOOD, "food", {"likes": "ramen"})
+    assert await store.aget(FOOD, "food") is not None
+
+
+async def test_keys_that_differ_in_case_or_slashes_are_different_items(store: GraphmemStore) -> None:
+    places = [(FOOD, "a"), (FOOD, "A"), ((*FOOD, "b"), "c"), ((*FOOD, "b/c"), "d"), ((*FOOD, "b"), "c/d")]
+    await store.abatch([PutOp(namespace, key, {"text": "the same"}) for namespace, key in places])
+    for namespace, key in places:
+        item = await store.aget(namespace, key)
+        assert item is not None
+        assert (item.namespace, item.key) == (namespace, key)
+
+
+async def test_a_field_outside_the_index_can_change(store: GraphmemStore) -> None:
+    await store.aput(FOOD, "note", {"text": "calls on Monday", "count": 1}, index=["text"])
+    await store.aput(FOOD, "note", {"text": "calls on Monday", "count": 2}, index=["text"])
+    await store.aput(FOOD, "hidden", {"count": 1}, index=False)
+    await store.aput(FOOD, "hidden", {"count": 2}, index=False)
+    items = await store.abatch([GetOp(FOOD, "note"), GetOp(FOOD, "hidden")])
+    assert [item.value["count"] for item in items] == [2, 2]  # type: ignore[union-attr]
+
+
+async def test_search_ranks_by_meaning_within_a_namespace_and_filters_values(store: GraphmemStore) -> None:
+    await store.aput(FOOD, "1", {"text": "Ada eats sushi every week", "stars": 5})
+    await store.aput(FOOD, "2", {"text": "Ada drives an old tractor", "stars": 2})
+    await store.aput(("plans", "ada"), "3", {"text": "Ada wants to eat sushi in Osaka", "stars": 4})
+    found = await store.asearch(FOOD, query="Which food does she like?")
+    assert found[0].key == "1"
+    assert {item.key for item in found} <= {"1", "2"}
+    assert found[0].score is not None
+    assert [item.key for item in await store.asearch(FOOD, filter={"stars": {"$gte": 3}})] == ["1"]
+    assert [item.key for item in await store.asearch(FOOD, filter={"stars": 2})] == ["2"]
+    pages = [await store.asearch(FOOD, limit=1, offset=offset) for offset in range(3)]
+    assert sorted(item.key for page in pages for item in page) == ["1", "2"]
+    with pytest.raises(ValueError, match=r"\$like"):
+        await store.asearch(FOOD, filter={"text": {"$like": "x"}})
+
+
+async def test_namespaces_are_listed_by_prefix_suffix_and_depth(client: AsyncClient) -> None:
+    store = GraphmemStore(async_client=client, user_id="team")
+    for namespace in [("docs", "eu", "v1"), ("docs", "us", "v1"), ("docs", "us", "v2"), ("logs",)]:
+        await store.aput(namespace, "k", {"text": "/".join(namespace)})
+    assert await store.alist_namespaces(prefix=("docs", "us")) == [("docs", "us", "v1"), ("docs", "us", "v2")]
+    assert await store.alist_namespaces(suffix=("v1",)) == [("docs", "eu", "v1"), ("docs", "us", "v1")]
+    assert await store.alist_namespaces(prefix=("docs", "*", "v2")) == [("docs", "us", "v2")]
+    assert await store.alist_namespaces(max_depth=1) == [("docs",), ("logs",)]
+    assert await store.alist_namespaces(max_depth=2, limit=1, offset=1) == [("docs", "us")]
+
+
+async def test_users_do_not_share_items_and_a_namespace_without_one_is_refused(store: GraphmemStore) -> None:
+    await store.aput(FOOD, "food", {"likes": "sushi"})
+    assert await store.aget(("memories", "bea"), "food") is None
+    assert await store.asearch(("memories", "bea"), query="sushi") == []
+    with pytest.raises(InvalidNamespaceError):
+        await store.asearch(("memories",))
+
+
+async def test_the_store_is_read_as_of_an_earlier_time(store: GraphmemStore) -> None:
+    await store.aput(FOOD, "city", {"city": "Malmö"})
+    before = datetime.now(UTC)
+    await store.aput(FOOD, "city", {"city": "Lund"})
+    await store.aput(FOOD, "later", {"x": 1})
+    earlier = store.as_of(before)
+    item = await earlier.aget(FOOD, "city")
+    assert item is not None
+    assert item.value == {"city": "Malmö"}
+    assert [found.key for found in await earlier.asearch(FOOD)] == ["city"]
+    with pytest.raises(RuntimeError, match="cannot be written"):
+        await earlier.aput(FOOD, "city", {"city": "Oslo"})
+
+
+async def test_the_synchronous_methods_answer_the_same(address: str, key: str, store: GraphmemStore) -> None:
+    def use() -> list[Any]:
+        with Client(key, address) as client:
+            sync = GraphmemStore(client, user_label=1)
+            sync.put(FOOD, "food", {"likes": "sushi"})
+            return sync.batch([GetOp(FOOD, "food"), SearchOp(FOOD, query="sushi")])
+
+    item, found = await asyncio.to_thread(use)
+    assert item == await store.aget(FOOD, "food")
+    assert [one.key for one in found] == ["food"]
+    with pytest.raises(RuntimeError, match="no synchronous client"):
+        store.batch([GetOp(FOOD, "food")])
+
+
+class Talk(TypedDict):
+    user: str
+    said: str
+    reply: str
+
+
+async def test_a_compiled_graph_remembers_across_threads(store: GraphmemStore) -> None:
+    async def remember(state: Talk, runtime: Runtime[None]) -> dict[str, str]:
+        assert runtime.store is not None
+        namespace = ("memories", state["user"])
+        known = await runtime.store.asearch(namespace, query=state["said"], limit=1)
+        await runtime.store.aput(namespace, "last", {"text": state["said"]})
+        return {"reply": str(known[0].value["text"]) if known else "nothing"}
+
+    builder = StateGraph(Talk)
+    builder.add_node("remember", remember)
+    builder.add_edge(START, "remember")
+    builder.add_edge("remember", END)
+    graph = builder.compile(store=store)
+    first = await graph.ainvoke({"user": "ada", "said": "My cat is called Momo.", "reply": ""})
+    second = await graph.ainvoke({"user": "ada", "said": "What is my cat called?", "reply": ""})
+    assert (first["reply"], second["reply"]) == ("nothing", "My cat is called Momo.")
