@@ -1,0 +1,54 @@
+"""A LangGraph agent that remembers across threads, with graphmem as its store.
+
+python examples/langgraph_memory.py mara "My cat is called Momo."
+python examples/langgraph_memory.py mara "What is my cat called?"
+"""
+
+import asyncio
+import sys
+from typing import TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from graphmem import GraphMemory
+from graphmem.integrations.langgraph import GraphmemStore
+
+
+class Turn(TypedDict):
+    """What a user says, and what the agent knows about it."""
+
+    user_id: str
+    said: str
+    known: list[str]
+
+
+async def recall(turn: Turn, runtime: Runtime[None]) -> dict[str, list[str]]:
+    """Search the user's notes, then add what was said to them."""
+    assert runtime.store is not None
+    notes = ("notes", turn["user_id"])
+    found = await runtime.store.asearch(notes, query=turn["said"], limit=3)
+    await runtime.store.aput(notes, turn["said"].lower(), {"text": turn["said"]})
+    return {"known": [item.value["text"] for item in found]}
+
+
+def build_graph(store: GraphmemStore) -> CompiledStateGraph[Turn, None, Turn, Turn]:
+    """Return the compiled graph; its store keeps the notes of the user whom the second label of a namespace names."""
+    builder = StateGraph(Turn)
+    builder.add_node("recall", recall)
+    builder.add_edge(START, "recall")
+    builder.add_edge("recall", END)
+    return builder.compile(store=store)
+
+
+async def main(user_id: str, said: str) -> None:
+    """Take one turn."""
+    async with GraphMemory.open(worker=False) as memory:
+        graph = build_graph(GraphmemStore(async_client=memory, user_label=1))
+        result = await graph.ainvoke({"user_id": user_id, "said": said, "known": []})
+        print("\n".join(result["known"]) or "Nothing is known about this yet.")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:3]))

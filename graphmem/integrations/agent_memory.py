@@ -1,0 +1,73 @@
+"""What every agent framework needs of a memory: context for a question, two tools, and turns to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphmem.errors import GraphmemError
+
+if TYPE_CHECKING:
+    from graphmem.client import AsyncClient
+    from graphmem.graph_memory import GraphMemory
+
+OPENING, CLOSING = "<graphmem_context>", "</graphmem_context>"
+"""Tags around a context in a prompt, by which an adapter finds its own context again."""
+
+DEFAULT_TOKEN_BUDGET = 1000
+"""Tokens of a context in a prompt, unless the caller says otherwise."""
+
+MAX_TOOL_RESULTS = 10
+"""Memories that one call of the search tool returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMemory:
+    """The memory of one user for one agent; `client` speaks HTTP or is a `GraphMemory` in the same process.
+
+    Turns are stored in the session `session_id`.
+    """
+
+    client: AsyncClient | GraphMemory
+    user_id: str
+    session_id: str | None = None
+    token_budget: int = DEFAULT_TOKEN_BUDGET
+
+    async def build_context(self, question: str) -> str:
+        """Return what is known that may help with a question, between `OPENING` and `CLOSING`."""
+        response = await self.client.context(
+            self.user_id, question, session_id=self.session_id, token_budget=self.token_budget
+        )
+        return f"{OPENING}\n{response.preamble}\n{CLOSING}"
+
+    async def search_memory(self, query: str) -> str:
+        """Search what is known about the user by meaning.
+
+        Args:
+            query: What to look for, as a question or as keywords.
+        """
+        response = await self.client.search(self.user_id, query, limit=MAX_TOOL_RESULTS)
+        return "\n".join(hit.memory.content for hit in response.results) or "Nothing is known about this."
+
+    async def save_memory(self, statement: str) -> str:
+        """Remember a statement about the user for later conversations.
+
+        Args:
+            statement: One sentence in the third person, with names instead of pronouns and dates instead of "tomorrow".
+        """
+        try:
+            (result,) = await self.client.add(self.user_id, {"content": statement})
+        except GraphmemError as error:
+            return f"Not saved: {error}"
+        return f"Saved: {result.memory.content}" if result.memory else f"Not saved: {result.reason}"
+
+    async def record(self, turns: Iterable[tuple[str, str]]) -> None:
+        """Store turns, each a role and a text, from which memories are extracted in the background."""
+        if messages := [{"role": role, "content": text} for role, text in turns]:
+            await self.client.add_messages(self.user_id, messages, session_id=self.session_id)
+
+
+def is_context(text: str) -> bool:
+    """Return whether a text is a context that `build_context` returned."""
+    return text.startswith(OPENING) and text.rstrip().endswith(CLOSING)

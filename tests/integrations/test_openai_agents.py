@@ -1,0 +1,83 @@
+"""The OpenAI Agents SDK with a memory: its runner, its session and its tools, with answers of a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from agents import Agent, Model, ModelResponse, Runner, SQLiteSession, Usage
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+from graphmem.client import AsyncClient
+from graphmem.integrations.agent_memory import AgentMemory
+from graphmem.integrations.openai_agents import GraphmemSession, memory_tools, with_context
+
+
+class ScriptedModel(Model):
+    """Answers with prepared outputs and keeps what it was asked."""
+
+    def __init__(self, *outputs: Any) -> None:
+        self.outputs = list(outputs)
+        self.instructions: list[str | None] = []
+        self.inputs: list[Any] = []
+
+    async def get_response(self, system_instructions: str | None, input: Any, *_: Any, **__: Any) -> ModelResponse:
+        self.instructions.append(system_instructions)
+        self.inputs.append(input)
+        return ModelResponse(output=[self.outputs.pop(0)], usage=Usage(), response_id=None)
+
+    def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        raise NotImplementedError
+
+
+def say(text: str) -> ResponseOutputMessage:
+    content = ResponseOutputText(text=text, type="output_text", annotations=[])
+    return ResponseOutputMessage(id="m", content=[content], role="assistant", status="completed", type="message")
+
+
+def call(name: str, arguments: str) -> ResponseFunctionToolCall:
+    return ResponseFunctionToolCall(name=name, arguments=arguments, call_id=f"call-{name}", type="function_call")
+
+
+async def test_session_keeps_items_and_gives_turns_to_the_memory(client: AsyncClient) -> None:
+    memory = AgentMemory(client, "ada", session_id="monday")
+    session = GraphmemSession(SQLiteSession("monday"), memory)
+    model = ScriptedModel(say("Noted."), say("Lund."))
+    agent = Agent(name="A", model=model)
+    await Runner.run(agent, "I live in Lund.", session=session)
+    await Runner.run(agent, "Where do I live?", session=session)
+    assert [item["content"] for item in model.inputs[1] if item.get("role") == "user"] == [
+        "I live in Lund.", "Where do I live?",
+    ]  # fmt: skip
+    stored = (await client.session_messages("ada", "monday")).items
+    assert [(message.role, message.content) for message in stored] == [
+        ("user", "I live in Lund."), ("assistant", "Noted."), ("user", "Where do I live?"), ("assistant", "Lund."),
+    ]  # fmt: skip
+    assert await session.pop_item() is not None
+    await session.clear_session()
+    assert await session.get_items() == []
+
+
+async def test_tools_save_and_find_and_instructions_carry_the_context(client: AsyncClient) -> None:
+    memory = AgentMemory(client, "ada")
+    model = ScriptedModel(
+        call("save_memory", '{"statement": "Ada is allergic to peanuts."}'),
+        call("search_memory", '{"query": "allergies"}'),
+        say("No peanuts."),
+        say("Peanuts."),
+    )
+    agent = Agent(
+        name="A", model=model, instructions=with_context(memory, "Be brief."), tools=list(memory_tools(memory))
+    )
+    result = await Runner.run(agent, "Remember that I am allergic to peanuts.")
+    outputs = [item["output"] for item in model.inputs[2] if item.get("type") == "function_call_output"]
+    assert outputs == ["Saved: Ada is allergic to peanuts.", "Ada is allergic to peanuts."]
+    assert result.final_output == "No peanuts."
+    await Runner.run(agent, "What must I not eat?")
+    assert (model.instructions[-1] or "").startswith("Be brief.\n\n<graphmem_context>")
+    assert "allergic to peanuts" in (model.instructions[-1] or "")
+
+
+async def test_a_secret_is_not_saved_and_the_agent_hears_why(client: AsyncClient) -> None:
+    said = await AgentMemory(client, "ada").save_memory("Ada's card number is 4111 1111 1111 1111.")
+    assert said.startswith("Not saved: ")
