@@ -24,12 +24,12 @@ class Turn(TypedDict):
     known: list[str]
 
 
-async def recall(turn: Turn, runtime: Runtime[None]) -> dict[str, list[str]]:
+async def recall(state: Turn, *, runtime: Runtime[None]) -> dict[str, list[str]]:
     """Search the user's notes, then add what was said to them."""
     assert runtime.store is not None
-    notes = ("notes", turn["user_id"])
-    found = await runtime.store.asearch(notes, query=turn["said"], limit=3)
-    await runtime.store.aput(notes, turn["said"].lower(), {"text": turn["said"]})
+    notes = ("notes", state["user_id"])
+    found = await runtime.store.asearch(notes, query=state["said"], limit=3)
+    await runtime.store.aput(notes, state["said"].lower(), {"text": state["said"]})
     return {"known": [item.value["text"] for item in found]}
 
 

@@ -15,6 +15,7 @@ PAGES = [
     "CONTRIBUTING.md",
     "docs/concepts.md",
     "docs/extraction.md",
+    "docs/frameworks.md",
     "docs/moving.md",
     "docs/neo4j-browser.md",
     "docs/monitoring.md",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
-from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
 from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
 
+from examples.langgraph_memory import build_graph
 from graphmem.client import AsyncClient, Client
 from graphmem.integrations.langgraph import GraphmemStore
 
@@ -120,25 +119,8 @@ async def test_the_synchronous_methods_answer_the_same(address: str, key: str, s
         store.batch([GetOp(FOOD, "food")])
 
 
-class Talk(TypedDict):
-    user: str
-    said: str
-    reply: str
-
-
-async def test_a_compiled_graph_remembers_across_threads(store: GraphmemStore) -> None:
-    async def remember(state: Talk, runtime: Runtime[None]) -> dict[str, str]:
-        assert runtime.store is not None
-        namespace = ("memories", state["user"])
-        known = await runtime.store.asearch(namespace, query=state["said"], limit=1)
-        await runtime.store.aput(namespace, "last", {"text": state["said"]})
-        return {"reply": str(known[0].value["text"]) if known else "nothing"}
-
-    builder = StateGraph(Talk)
-    builder.add_node("remember", remember)
-    builder.add_edge(START, "remember")
-    builder.add_edge("remember", END)
-    graph = builder.compile(store=store)
-    first = await graph.ainvoke({"user": "ada", "said": "My cat is called Momo.", "reply": ""})
-    second = await graph.ainvoke({"user": "ada", "said": "What is my cat called?", "reply": ""})
-    assert (first["reply"], second["reply"]) == ("nothing", "My cat is called Momo.")
+async def test_the_example_remembers_across_threads(store: GraphmemStore) -> None:
+    graph = build_graph(store)
+    first = await graph.ainvoke({"user_id": "ada", "said": "My cat is called Momo.", "known": []})
+    second = await graph.ainvoke({"user_id": "ada", "said": "What is my cat called?", "known": []})
+    assert (first["known"], second["known"]) == ([], ["My cat is called Momo."])
