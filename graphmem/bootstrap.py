@@ -42,6 +42,7 @@ from graphmem.llm.prompts import load_prompts
 from graphmem.receipt_key import load_receipt_key
 from graphmem.service.consolidations import ConsolidationService, schedule_nightly_consolidation
 from graphmem.service.context import ContextService
+from graphmem.service.declared_types import DeclaredTypeService
 from graphmem.service.entities import EntityService
 from graphmem.service.export import ExportService
 from graphmem.service.forget import ERASURE_JOB, ForgetService, UserData
@@ -57,6 +58,7 @@ from graphmem.service.storage import StorageMeter
 from graphmem.service.sweep import Sweep, attempt
 from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
+from graphmem.store.declared_types import DeclaredTypeStore
 from graphmem.store.export import ExportStore
 from graphmem.store.forget import ForgetStore
 from graphmem.store.importing import ImportStore
@@ -123,15 +125,19 @@ class Services:
         self.jobs = jobs
         self.contexts = ContextService(context_store, retrieval.search, retrieval.reinforcement, profiles, clock)
         self.learner = ContextLearner(context_store, episodes, retrieval.lookup, policy, profiles, clock)
+        self.declared_types = DeclaredTypeService(DeclaredTypeStore(graph), policy, clock)
         self.memories = MemoryService(
             components.memory_writer,
+            self.declared_types,
             facts,
             entities,
             clock,
             settings.max_memories_per_save,
         )
         self.entities = EntityService(entities, facts, retrieval.store, clock)
-        self.retrieval = RetrievalService(retrieval.search, retrieval.lookup, retrieval.reinforcement)
+        self.retrieval = RetrievalService(
+            retrieval.search, retrieval.lookup, retrieval.reinforcement, self.declared_types
+        )
         self.storage = StorageMeter(graph)
         self.messages = MessageService(self.inbox, episodes, jobs, settings.extraction)
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)

@@ -220,6 +220,11 @@ class GraphMemory:
         operations.set_instructions,
         lambda call: call.services.instructions.set(call.tenant, call.parameters, actor=SOURCE_KIND),
     )
+    declared_types = Method(operations.declared_types, lambda call: call.services.declared_types.get(call.tenant))
+    set_declared_types = Method(
+        operations.set_declared_types,
+        lambda call: call.services.declared_types.set(call.tenant, call.parameters, actor=SOURCE_KIND),
+    )
 
     export = Method(operations.export, lambda call: call.services.exports.export(call.owner, call.parameters.format))
     export_schema = Method(operations.export_schema, _export_schema)

@@ -9,6 +9,7 @@ import typer
 from graphmem.cli import (
     admin,
     db,
+    declared_types,
     doctor,
     export,
     forget,
@@ -56,4 +57,5 @@ for family in (quickstart, memories, ingest, serve, admin, export, importing, fo
     app.add_typer(family.app)
 app.add_typer(db.app, name="db", help="The embedded Neo4j.")
 app.add_typer(keys.app, name="keys", help="API keys.")
+app.add_typer(declared_types.app, name="types", help="Types of memories and entities that a tenant declares.")
 app.add_typer(instructions.app, name="instructions", help="What a tenant wants remembered, and what not.")

@@ -92,6 +92,8 @@ class ClientMethods:
     revoke_key = ClientMethod(lambda endpoints: endpoints.revoke_key)
     instructions = ClientMethod(lambda endpoints: endpoints.instructions)
     set_instructions = ClientMethod(lambda endpoints: endpoints.set_instructions)
+    declared_types = ClientMethod(lambda endpoints: endpoints.declared_types)
+    set_declared_types = ClientMethod(lambda endpoints: endpoints.set_declared_types)
 
     export = ClientMethod(lambda endpoints: endpoints.export)
     export_schema = ClientMethod(lambda endpoints: endpoints.export_schema)

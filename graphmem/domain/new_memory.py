@@ -14,7 +14,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import FEELING_EXPIRY_DAYS, MemoryIn, MemoryType, Scope
 from graphmem.domain.provenance import ImportProvenance
 from graphmem.domain.text import content_hash, name_key
-from graphmem.domain.types import Vector
+from graphmem.domain.types import Vector, scalar_texts
 
 _IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
 """Namespace of the ids of imported memories."""
@@ -88,7 +88,9 @@ def first_version(
         predicate=memory.predicate or "",
         content=memory.content,
         content_hash=content_hash(memory.content),
+        content_data=memory.content_data,
         type=memory.type,
+        subtype=memory.subtype,
         scope=memory.scope or Scope.PROFILE,
         domain=memory.domain,
         tags=tuple(memory.tags),
@@ -124,9 +126,10 @@ def _expiry(memory: MemoryIn, now: datetime) -> datetime | None:
 def _build_search_text(memory: MemoryIn, entities: Iterable[EntityRef], messages: Iterable[SourceMessage]) -> str:
     """Return the text by which full-text search finds a fact, beside its statement.
 
-    It contains the predicate, the entities, the tags and the source messages, because a question may use any of
-    their words, even in another language than the statement's.
+    It contains the predicate, the entities, the tags, the values of the metadata and the source messages, because a
+    question may use any of their words, even in another language than the statement's.
     """
     words = [(memory.predicate or "").replace("_", " ").lower(), *(ref.name for ref in entities)]
     words += [tag.replace("_", " ").replace("-", " ") for tag in memory.tags]
+    words += scalar_texts(memory.metadata)
     return "\n".join([" ".join(words), *(message.content for message in messages)])

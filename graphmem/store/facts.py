@@ -122,13 +122,15 @@ class FactStore:
         *,
         actor: str | None = None,
         vector: Vector | None = None,
+        associations: Sequence[str] | None = None,
         request: IdempotentRequest | None = None,
     ) -> Memory:
         """Apply `act` to the ledger of one memory in a transaction and return the memory.
 
         The ledger also holds the memory's replacement and, for a single-valued memory, the facts of the same subject
-        and predicate. `vector` is that of a new content; with `request`, the change is made once for it. Raises
-        NotFound for an id that is not this user's, and MemoryDeleted for a deleted memory.
+        and predicate. `vector` is that of a new content, `associations` are all memories that it is associated with
+        from then on (None: as before); with `request`, the change is made once for it. Raises NotFound for an id that
+        is not this user's, and MemoryDeleted for a deleted memory.
         """
 
         async def update(transaction: Transaction) -> Memory:
@@ -140,10 +142,16 @@ class FactStore:
             replacement = [latest.superseded_by] if latest.superseded_by else []
             pairs = [(latest.subject_id, latest.predicate)] if latest.single_valued else []
             facts = await FactLoader(transaction, memory_owner).fetch(
-                hashes=[latest.content_hash], memory_ids=[memory_id, *replacement], pairs=pairs
+                hashes=[latest.content_hash],
+                memory_ids=[memory_id, *replacement, *(() if associations is None else latest.associations)],
+                pairs=pairs,
             )
+            if associations:
+                facts |= await FactLoader(transaction, memory_owner).fetch(memory_ids=associations)
             ledger = Ledger(facts.values(), now, actor)
             fact = act(ledger)
+            if associations is not None:
+                fact = ledger.associate(memory_id, associations, replace_all=True)
             if vector is not None and content_hash(fact.content) != latest.content_hash:
                 same_content = await FactLoader(transaction, memory_owner).fetch(hashes=[fact.content_hash])
                 ledger.ensure_unique(fact, same_content.values())

@@ -45,7 +45,7 @@ async def test_export_after_forget_and_import_is_identical(
     assert not result.vectors_remade
     assert await memory.exports.export(owner, form) == before
     contents = {item.content for item in (await memory.memories.page(owner, ListFilters())).items}
-    assert contents == {"Mara lives in Malmö", "Mara loves tea", "Mara plans a trip to Lund"}
+    assert contents == {"Mara lives in Malmö", "Mara loves tea", "tone: formal", "Mara plans a trip to Lund"}
 
 
 async def test_import_for_another_user_gets_new_ids_and_the_same_results(memory: Services, owner: Owner) -> None:

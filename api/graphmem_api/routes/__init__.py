@@ -3,6 +3,7 @@
 from graphmem_api.routes import (
     admin,
     context,
+    declared_types,
     entities,
     export,
     forget,
@@ -40,5 +41,7 @@ ROUTERS = (
     admin.write_router,
     instructions.read_router,
     instructions.write_router,
+    declared_types.read_router,
+    declared_types.write_router,
 )
 """All routers of the API; the order decides where two routes match the same path."""

@@ -7,6 +7,7 @@ An operation is a function that returns a `Request`. `graphmem.client` sends req
 from graphmem.domain.operations.administration import (
     consolidate,
     create_key,
+    declared_types,
     instructions,
     keys,
     maintain,
@@ -14,6 +15,7 @@ from graphmem.domain.operations.administration import (
     rollback,
     run,
     runs,
+    set_declared_types,
     set_instructions,
 )
 from graphmem.domain.operations.conversations import (
@@ -65,6 +67,7 @@ __all__ = [
     "contexts",
     "create_key",
     "create_session",
+    "declared_types",
     "delete_memory",
     "entities",
     "entity",
@@ -97,6 +100,7 @@ __all__ = [
     "session",
     "session_messages",
     "sessions",
+    "set_declared_types",
     "set_instructions",
     "summarize_session",
     "trigger_extraction",
