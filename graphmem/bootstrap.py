@@ -53,6 +53,7 @@ from graphmem.service.maintenance import MaintenanceService, schedule_maintenanc
 from graphmem.service.memories import MemoryService
 from graphmem.service.messages import MessageService
 from graphmem.service.readiness import ReadinessCheck
+from graphmem.service.record_import import RecordImporter
 from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
 from graphmem.service.sweep import Sweep, attempt
@@ -145,12 +146,14 @@ class Services:
             consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, clock
         )
         self.maintenance = MaintenanceService(jobs)
-        self.exports = ExportService(ExportStore(graph), components.embedder)
+        self.exports = ExportService(ExportStore(graph), components.embedder, clock)
         self.imports = ImportService(
             ImportStore(graph, facts),
             components.embedder,
             components.memory_writer,
             self.messages,
+            self.declared_types,
+            RecordImporter(facts, self.memories),
             clock,
             max_entries=settings.max_import_entries,
             max_memories_per_save=settings.max_memories_per_save,

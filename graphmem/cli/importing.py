@@ -23,11 +23,11 @@ async def import_(
     file: Annotated[str, typer.Argument(help="An export or a chat log; - reads standard input.")] = STANDARD_STREAM,
     tenant: Tenant = "default",
     format: Annotated[
-        Literal["auto", "graphmem", "mem0", "graphiti", "openai"],
+        Literal["auto", "records", "graphmem", "graphiti", "mem0", "chat"],
         typer.Option(help="The format of the file; auto: it is detected."),
     ] = "auto",
 ) -> None:
-    """Import an export of graphmem, mem0 or Graphiti, or a chat log in OpenAI's format.
+    """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
 
     Memories are extracted from the messages of a chat log in this process, as with `graphmem ingest`.
     """
@@ -38,7 +38,7 @@ async def import_(
     owner = make_owner(tenant, user)
     text = await asyncio.to_thread(read_input, file)
     detected_format, document = parse_document(text.encode(), ImportFormat(format))
-    async with open_services(output, worker=detected_format is ImportFormat.OPENAI) as services:
+    async with open_services(output, worker=detected_format is ImportFormat.CHAT) as services:
         with progress_bar(output, "Importing") as on_progress:
             result = await services.imports.import_parsed(
                 owner, detected_format, document, actor="cli", progress=on_progress

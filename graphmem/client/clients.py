@@ -96,6 +96,7 @@ class ClientMethods:
     set_declared_types = ClientMethod(lambda endpoints: endpoints.set_declared_types)
 
     export = ClientMethod(lambda endpoints: endpoints.export)
+    records_schema = ClientMethod(lambda endpoints: endpoints.records_schema)
     export_schema = ClientMethod(lambda endpoints: endpoints.export_schema)
     import_ = ClientMethod(lambda endpoints: endpoints.import_)
     forget = ClientMethod(lambda endpoints: endpoints.forget)

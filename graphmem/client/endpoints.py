@@ -236,6 +236,7 @@ class Endpoints:
     set_declared_types = Endpoint(operations.set_declared_types, post(TYPES, parse_model(DeclaredTypes), method="PUT"))
 
     export = Endpoint(operations.export, get(f"{USER}/export", _parse_bytes, waits=True))
+    records_schema = Endpoint(operations.records_schema, get("/v1/schema/records", _parse_schema))
     export_schema = Endpoint(operations.export_schema, get("/v1/schema/export", _parse_schema))
     import_ = Endpoint(operations.import_, _encode_import)
     forget = Endpoint(operations.forget, delete(USER, parse_model(ErasureResult), waits=True))

@@ -36,9 +36,11 @@ class NewMemory:
     ends: Mapping[str, datetime] = field(default_factory=dict)
 
     def memory_id(self, owner: Owner) -> str:
-        """Return an id for the memory: random, or always the same for the same imported statement."""
+        """Return an id for the memory: random, or the same each time for the same imported statement."""
         if self.provenance is None:
             return str(uuid.uuid4())
+        if self.provenance.memory_id is not None:
+            return self.provenance.memory_id
         return str(uuid.uuid5(_IMPORT_NAMESPACE, f"{owner.group_id} {self.provenance.key}"))
 
     @property

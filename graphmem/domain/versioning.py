@@ -97,6 +97,8 @@ class Ledger(VersionLog):
         began = provenance.created_at or now
         updated = max(began, provenance.updated_at or began)
         draft = replace(draft, created_at=began, first_created_at=began, updated_at=updated, actor=self._actor)
+        if provenance.superseded_by:
+            draft = replace(draft, status=MemoryStatus.SUPERSEDED, superseded_by=provenance.superseded_by)
         ended = provenance.expired_at
         can_be_current = (ended is None or draft.invalid_at) and draft.is_valid_at(now)
         if can_be_current and (known := self._find_same_statement(draft, now)):

@@ -21,7 +21,7 @@ from graphmem.domain.memory import Memory, MemoryVersion, SaveResult, Scope
 from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.text import content_hash
 from graphmem.domain.times import Clock, to_epoch_pair
-from graphmem.domain.types import Vector
+from graphmem.domain.types import Vector, deduplicate
 from graphmem.domain.versioning import Ledger
 from graphmem.errors import MemoryDeleted, NotFound, UserBeingForgotten
 from graphmem.store.driver import Graph, Transaction
@@ -175,6 +175,24 @@ class FactStore:
         """Lock a user as `lock_user` does, creating one that does not exist."""
         return await lock_or_create_user(transaction, owner, self._clock())
 
+    async def associate(self, owner: Owner, related: Mapping[str, Sequence[str]]) -> list[str]:
+        """Associate memories with others, by memory id; return those of which another one is unknown."""
+        if not related:
+            return []
+
+        async def work(transaction: Transaction) -> list[str]:
+            now = await self.lock_user(transaction, owner)
+            ids = deduplicate(key for memory_id, others in related.items() for key in (memory_id, *others))
+            facts = await FactLoader(transaction, owner).fetch(memory_ids=ids)
+            ledger = Ledger(facts.values(), now)
+            for memory_id, others in related.items():
+                if memory_id in facts:
+                    ledger.associate(memory_id, [other for other in others if other in facts])
+            await FactWrite(owner, transaction, now, ledger).commit()
+            return [memory_id for memory_id, others in related.items() if not {*others} <= facts.keys()]
+
+        return await self._graph.write(work)
+
     async def reinforce(self, owner: Owner, retrievals: Mapping[str, RetrievalCount]) -> None:
         """Count retrievals of an owner's memories, by memory id, and raise their strength and confidence.
 
@@ -220,6 +238,11 @@ class FactStore:
             return (await self.to_memories(transaction, owner, [latest]))[0]
 
         return await self._graph.read(work)
+
+    async def find_latest(self, owner: Owner, memory_ids: Sequence[str]) -> dict[str, Fact]:
+        """Return the latest versions of an owner's memories, believed or not, by memory id, without unknown ids."""
+        rows = await self._graph.fetch("facts.fetch_latest", group_ids=[owner.group_id], memory_ids=list(memory_ids))
+        return {fact.memory_id: fact for fact in map(fact_from_row, rows)}
 
     async def get_history(self, owner: Owner, memory_id: str) -> list[MemoryVersion]:
         """Return every version of a memory, oldest first; raise NotFound for an unknown id."""

@@ -96,10 +96,10 @@ def test_documented_exports_import_completely() -> None:
     documents = {
         detect_format(document): document for document in map(json.loads, code_blocks("docs/moving.md", "json"))
     }
-    assert documents.keys() == {ImportFormat.MEM0, ImportFormat.GRAPHITI, ImportFormat.OPENAI}
+    assert documents.keys() == {ImportFormat.MEM0, ImportFormat.GRAPHITI, ImportFormat.CHAT}
     taken = [parse_mem0(documents[ImportFormat.MEM0], "ada"), parse_graphiti(documents[ImportFormat.GRAPHITI])]
     assert [(len(parsed.accepted), parsed.rejected) for parsed in taken] == [(1, []), (1, [])]
-    chat_log = parse_chat_log(documents[ImportFormat.OPENAI])
+    chat_log = parse_chat_log(documents[ImportFormat.CHAT])
     assert ([len(batch.messages) for batch in chat_log.batches], chat_log.rejected) == ([2], [])
 
 

@@ -26,8 +26,8 @@ TYPES = DeclaredTypesIn.model_validate(
 
 @pytest.mark.req("QUINN-13")
 async def test_declared_types_are_offered_to_the_model_and_given_to_what_it_extracts(harness: IngestionHarness) -> None:
-    harness.model_answers(extraction(candidate("User likes tea")))
-    await harness.send_and_extract("I like tea")
+    harness.model_answers(extraction())
+    await harness.send_and_extract("Good morning")
     await DeclaredTypeStore(harness.graph).replace(harness.owner.tenant, TYPES, utc_now(), "admin")
     stew = {"declared_type": "Recipe", "attributes": [{"name": "servings", "value": "4"}]}
     soup = {"declared_type": "recipe", "attributes": [{"name": "servings", "value": "many"}]}

@@ -55,7 +55,7 @@ from graphmem.domain.operations.retrieval import (
     search,
     search_messages,
 )
-from graphmem.domain.operations.user_data import export, export_schema, forget, import_
+from graphmem.domain.operations.user_data import export, export_schema, forget, import_, records_schema
 
 __all__ = [
     "Request",
@@ -89,6 +89,7 @@ __all__ = [
     "memory",
     "patterns",
     "preferences",
+    "records_schema",
     "retry_job",
     "revert_memory",
     "revoke_key",
