@@ -1,9 +1,9 @@
 // Writing an export into the graph of one user.
 
 // name: list_entity_names(group_id)
-// Return the name key and the id of every entity.
+// Return the name key and the id of every entity, and whether it stands for the user.
 MATCH (e:Entity {group_id: $group_id})
-RETURN e.name_key AS name_key, e.uuid AS uuid, elementId(e) AS element_id
+RETURN e.name_key AS name_key, e.uuid AS uuid, elementId(e) AS element_id, coalesce(e.is_user, false) AS is_user
 
 // name: list_records(group_id)
 // Return every record with the properties that identify it.

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.domain.export.document import EmbeddingInfo, UserExport, parse_export
+from graphmem.domain.export.self_entity import rename_self_entity
 from graphmem.domain.formats.chat import parse_chat_log
 from graphmem.domain.formats.document import ImportFormat, parse_document
 from graphmem.domain.formats.graphiti import parse_graphiti
@@ -99,8 +100,14 @@ class ImportService:
         return await self._import_statements(owner, source_format, statements, actor, progress)
 
     async def _import_export(self, owner: Owner, export: UserExport, progress: ProgressCallback) -> ImportResult:
-        """Write an export as it is; vectors of another embedding model are computed again."""
+        """Write an export as it is, the user's own entity under this user's id.
+
+        Vectors of another embedding model are computed again.
+        """
         self._check_count(export.entry_count)
+        if export.user_id != owner.user_id:
+            [vector] = await self._embedder.embed([owner.user_id])
+            export = rename_self_entity(export, owner.user_id, vector)
         embedding = EmbeddingInfo(model=self._embedder.model, dimension=self._embedder.dimension)
         vectors_remade = export.embedding != embedding
         texts = export.embedded_texts if vectors_remade else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from neo4j.exceptions import ClientError
@@ -18,6 +19,7 @@ from graphmem.domain.export.entries import (
 )
 from graphmem.domain.export.import_plan import ExistingData, ExistingNode, ImportPlan, find_future_times, plan_import
 from graphmem.domain.export.properties import record_identity
+from graphmem.domain.export.self_entity import find_self_entity
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.import_result import ImportResult
@@ -27,6 +29,7 @@ from graphmem.domain.rivals import describe_rival, find_rival
 from graphmem.domain.types import deduplicate
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.store.driver import Graph, Row, Transaction
+from graphmem.store.entities import EntityStore
 from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
 from graphmem.store.fact_write import FactLoader
 from graphmem.store.facts import FactStore
@@ -47,6 +50,7 @@ class ImportStore:
     def __init__(self, graph: Graph, facts: FactStore) -> None:
         self._graph = graph
         self._facts = facts
+        self._entities = EntityStore(graph)
 
     async def import_export(
         self, owner: Owner, export: UserExport, *, vectors_remade: bool, progress: ProgressCounter
@@ -67,6 +71,7 @@ class ImportStore:
             nodes = await self._create_nodes(transaction, owner, export, plan, progress)
             versions = await self._create_versions(transaction, owner, export, plan, progress)
             await self._create_links(transaction, owner, export, nodes, progress)
+            await self._name_self_entity(transaction, owner, export, plan, now)
             await transaction.run("import.set_user", group_id=owner.group_id, properties=export.user.to_graph())
             latest = max([now, *(version.properties.created_at for version in versions)])
             await transaction.run("facts.set_last_write_time", group_id=owner.group_id, at=latest)
@@ -98,6 +103,9 @@ class ImportStore:
         )
         return ExistingData(
             entities={row["name_key"]: ExistingNode(row["element_id"], row["uuid"]) for row in entities},
+            self_entity=next(
+                (ExistingNode(row["element_id"], row["uuid"]) for row in entities if row["is_user"]), None
+            ),
             records={
                 record_identity(RecordLabel(row["label"]), row["properties"]): ExistingNode(
                     row["element_id"], row["properties"]["uuid"]
@@ -157,6 +165,17 @@ class ImportStore:
         for ids in _split_batches(referring):
             await transaction.run("facts.rebuild_references", group_id=owner.group_id, referring=ids)
         return new
+
+    async def _name_self_entity(
+        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, now: datetime
+    ) -> None:
+        """Give the user's own entity the names that it has in the export, if it was there before the import."""
+        entity = find_self_entity(export)
+        if entity is None or plan.is_new_node(entity):
+            return
+        names = [entity.properties.name, *entity.properties.aliases]
+        own_id = plan.ids.get(entity.properties.uuid, entity.properties.uuid)
+        await self._entities.add_aliases(transaction, owner, own_id, names, now)
 
     async def _create_links(
         self,
