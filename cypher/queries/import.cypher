@@ -57,3 +57,11 @@ ON CREATE SET r = row.properties
 // name: set_user(group_id, properties)
 // Set properties of the user's own node.
 MATCH (u:User {group_id: $group_id}) SET u += $properties
+
+// name: set_entity_details(group_id, rows, now)
+// Set the summary and the attributes of entities that have none.
+UNWIND $rows AS row
+MATCH (e:Entity {group_id: $group_id, name_key: row.name_key})
+SET e.summary = CASE WHEN coalesce(e.summary, '') = '' THEN row.summary ELSE e.summary END,
+    e.attributes = CASE WHEN coalesce(e.attributes, '{}') = '{}' THEN row.attributes ELSE e.attributes END,
+    e.updated_at = $now

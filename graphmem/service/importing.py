@@ -12,7 +12,7 @@ from graphmem.domain.export.document import EmbeddingInfo, UserExport, parse_exp
 from graphmem.domain.export.self_entity import rename_self_entity
 from graphmem.domain.formats.chat import parse_chat_log
 from graphmem.domain.formats.document import ImportFormat, parse_document
-from graphmem.domain.formats.graphiti import parse_graphiti
+from graphmem.domain.formats.graphiti import ParsedGraph, parse_graphiti
 from graphmem.domain.formats.mem0 import parse_mem0
 from graphmem.domain.formats.provenance import ImportedStatement, ParsedStatements, RejectedEntry
 from graphmem.domain.formats.records import ParsedRecords, parse_records
@@ -95,9 +95,10 @@ class ImportService:
                 return await self._import_records(owner, records, actor, progress)
             case ImportFormat.MEM0:
                 statements = await asyncio.to_thread(parse_mem0, document, owner.user_id)
+                return await self._import_statements(owner, source_format, statements, actor, progress)
             case _:
-                statements = await asyncio.to_thread(parse_graphiti, document)
-        return await self._import_statements(owner, source_format, statements, actor, progress)
+                graph = await asyncio.to_thread(parse_graphiti, document)
+                return await self._import_graph(owner, graph, actor, progress)
 
     async def _import_export(self, owner: Owner, export: UserExport, progress: ProgressCallback) -> ImportResult:
         """Write an export as it is, the user's own entity under this user's id.
@@ -137,6 +138,32 @@ class ImportService:
         await self._save_statements(owner, ready, result, actor, ProgressCounter(progress, len(ready)))
         return _sorted(result)
 
+    async def _import_graph(
+        self, owner: Owner, graph: ParsedGraph, actor: str | None, progress: ProgressCallback
+    ) -> ImportResult:
+        """Store the episodes of a graph, save its facts, which rest on them, and describe its entities."""
+        messages = sum(len(batch.messages) for batch in graph.batches)
+        ready, result = await self._check_statements(owner, ImportFormat.GRAPHITI, graph.statements, messages)
+        counter = ProgressCounter(progress, messages + len(ready))
+        if messages:
+            new = 0
+            for batch in graph.batches:
+                accepted = await self._messages.add(owner, batch)
+                assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
+                new += len(accepted.new_ids)
+                counter.add(len(batch.messages))
+            result.imported["messages"], result.unchanged["messages"] = new, messages - new
+        await self._save_statements(owner, ready, result, actor, counter)
+        allowed = []
+        for details in graph.details:
+            if refused := self._memory_writer.refused_classes(owner, [details.summary, details.attributes]):
+                reason = f"holds a secret: {', '.join(refused)}"
+                result.refused.append(RejectedEntry(loc=list(details.path), id=details.id, reason=reason))
+            else:
+                allowed.append(details)
+        await self._store.set_entity_details(owner, allowed)
+        return _sorted(result)
+
     async def _import_records(
         self, owner: Owner, parsed: ParsedRecords, actor: str | None, progress: ProgressCallback
     ) -> ImportResult:
@@ -152,10 +179,13 @@ class ImportService:
         return _sorted(result)
 
     async def _check_statements(
-        self, owner: Owner, source_format: ImportFormat, statements: ParsedStatements
+        self, owner: Owner, source_format: ImportFormat, statements: ParsedStatements, others: int = 0
     ) -> tuple[list[ImportedStatement], ImportResult]:
-        """Return the statements that can be saved, and the result so far, which lists the others."""
-        self._check_count(len(statements.accepted) + len(statements.rejected))
+        """Return the statements that can be saved, and the result so far, which lists the rest.
+
+        `others` is the number of the other entries of the document.
+        """
+        self._check_count(len(statements.accepted) + len(statements.rejected) + others)
         now = self._clock()
         result = ImportResult(
             format=source_format, imported={"memories": 0}, unchanged={"memories": 0}, refused=statements.rejected

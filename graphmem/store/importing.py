@@ -21,11 +21,13 @@ from graphmem.domain.export.import_plan import ExistingData, ExistingNode, Impor
 from graphmem.domain.export.properties import record_identity
 from graphmem.domain.export.self_entity import find_self_entity
 from graphmem.domain.fact import Fact
+from graphmem.domain.formats.graphiti import EntityDetails
 from graphmem.domain.identity import Owner
 from graphmem.domain.import_result import ImportResult
 from graphmem.domain.labels import LinkType, RecordLabel
 from graphmem.domain.progress import ProgressCounter
 from graphmem.domain.rivals import describe_rival, find_rival
+from graphmem.domain.text import name_key
 from graphmem.domain.types import deduplicate
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.store.driver import Graph, Row, Transaction
@@ -33,6 +35,7 @@ from graphmem.store.entities import EntityStore
 from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
 from graphmem.store.fact_write import FactLoader
 from graphmem.store.facts import FactStore
+from graphmem.store.json_text import to_json
 
 BATCH_SIZE = 500
 """Nodes or relationships written in one query."""
@@ -87,6 +90,25 @@ class ImportStore:
             return await self._graph.write(work)
         except ClientError as error:
             raise InvalidInput("The import has a property that Neo4j cannot store.") from error
+
+    async def set_entity_details(self, owner: Owner, details: Sequence[EntityDetails]) -> None:
+        """Set the summaries and the attributes of entities that have none; unknown entities are left out."""
+        rows = [
+            {
+                "name_key": name_key(entity.name),
+                "summary": entity.summary.strip(),
+                "attributes": to_json(entity.attributes),
+            }
+            for entity in details
+        ]
+
+        async def work(transaction: Transaction) -> None:
+            now = await self._facts.lock_user(transaction, owner)
+            for part in _split_batches(rows):
+                await transaction.run("import.set_entity_details", group_id=owner.group_id, rows=part, now=now)
+
+        if rows:
+            await self._graph.write(work)
 
     async def _load_existing(self, transaction: Transaction, owner: Owner, export: UserExport) -> ExistingData:
         group = {"group_id": owner.group_id}

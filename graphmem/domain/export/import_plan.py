@@ -40,9 +40,6 @@ class ExistingData:
     entities: Mapping[str, ExistingNode]
     """By name key."""
 
-    self_entity: ExistingNode | None
-    """The entity that stands for the user."""
-
     records: Mapping[Identity, ExistingNode]
     memory_ids: Set[str]
     current_statements: Mapping[str, str]
@@ -50,6 +47,9 @@ class ExistingData:
 
     taken_ids: Set[str]
     """Ids of the import that an entity, message, version or global memory has already, of whichever user."""
+
+    self_entity: ExistingNode | None = None
+    """The entity that stands for the user."""
 
 
 @dataclass(slots=True)
