@@ -1,6 +1,6 @@
 """Copy a group of a live Graphiti graph into graphmem, and ask graphmem about it; the graph itself is only read.
 
-GRAPHMEM_SOURCE_PASSWORD=… python examples/adopt_graphiti.py bolt://localhost:7687 my-group ada "Where does Ada live?"
+SOURCE_NEO4J_PASSWORD=… python examples/adopt_graphiti.py bolt://localhost:7687 my-group ada "Where does Ada live?"
 
 `graphmem forget --user ada` removes the copy.
 """
@@ -31,7 +31,7 @@ async def answer(memory: GraphMemory, user_id: str, question: str) -> list[str]:
 
 async def main(uri: str, group: str, user_id: str, question: str) -> None:
     """Copy a group, then print what graphmem knows."""
-    user, password = os.environ.get("GRAPHMEM_SOURCE_USER", "neo4j"), os.environ["GRAPHMEM_SOURCE_PASSWORD"]
+    user, password = os.environ.get("SOURCE_NEO4J_USER", "neo4j"), os.environ["SOURCE_NEO4J_PASSWORD"]
     async with GraphMemory.open() as memory:
         print(await adopt(memory, user_id, uri, user, password, group))
         print("\n".join(await answer(memory, user_id, question)))

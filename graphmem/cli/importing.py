@@ -34,11 +34,11 @@ async def import_(
     ] = "",
     group: Annotated[str, typer.Option(help="With --from-neo4j: the group_id of the facts.")] = "",
     source_user: Annotated[
-        str, typer.Option(envvar="GRAPHMEM_SOURCE_USER", help="With --from-neo4j: its user.")
+        str, typer.Option(envvar="SOURCE_NEO4J_USER", help="With --from-neo4j: its user.")
     ] = "neo4j",
     source_password: Annotated[
         str,
-        typer.Option(envvar="GRAPHMEM_SOURCE_PASSWORD", help="With --from-neo4j: its password; set the variable."),
+        typer.Option(envvar="SOURCE_NEO4J_PASSWORD", help="With --from-neo4j: its password; set the variable."),
     ] = "",
     source_database: Annotated[str, typer.Option(help="With --from-neo4j: its database.")] = "neo4j",
 ) -> None:

@@ -13,8 +13,9 @@ from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import FEELING_EXPIRY_DAYS, MemoryIn, MemoryType, Scope
 from graphmem.domain.provenance import ImportProvenance
+from graphmem.domain.tags import TEMPORARY_TAG
 from graphmem.domain.text import content_hash, name_key
-from graphmem.domain.types import Vector, scalar_texts
+from graphmem.domain.types import Vector, deduplicate, scalar_texts
 
 _IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
 """Namespace of the ids of imported memories."""
@@ -95,7 +96,7 @@ def first_version(
         subtype=memory.subtype,
         scope=memory.scope or Scope.PROFILE,
         domain=memory.domain,
-        tags=tuple(memory.tags),
+        tags=_tags_of(memory),
         confidence=memory.confidence,
         importance=memory.importance,
         strength=INITIAL_STRENGTH,
@@ -117,6 +118,12 @@ def first_version(
         metadata=memory.metadata,
         search_text=_build_search_text(memory, entities.values(), messages),
     )
+
+
+def _tags_of(memory: MemoryIn) -> tuple[str, ...]:
+    """Return the tags of a memory; one that expires because of its type is tagged as temporary."""
+    is_temporary = memory.expires_at is None and memory.type is MemoryType.FEELING
+    return tuple(deduplicate([*memory.tags, TEMPORARY_TAG])) if is_temporary else tuple(memory.tags)
 
 
 def _expiry(memory: MemoryIn, now: datetime) -> datetime | None:

@@ -14,6 +14,12 @@ from graphmem.domain.types import deduplicate
 MAX_TAG_LENGTH = 64
 """Longest tag, in characters."""
 
+TEMPORARY_TAG = "temporary"
+"""Tag of memories that maintenance ends when their time is over."""
+
+FEEDBACK_TAG = "feedback"
+"""Tag of memories that maintenance offers to consolidation again and again."""
+
 _TAG_PATTERN = re.compile(r"^\w[\w:./-]*$", re.UNICODE)
 
 

@@ -21,8 +21,9 @@ from graphmem.domain.memory import (
     Scope,
 )
 from graphmem.domain.session import MessageRole
-from graphmem.domain.tags import Tag, parse_tag
+from graphmem.domain.tags import FEEDBACK_TAG, TEMPORARY_TAG, Tag, parse_tag
 from graphmem.domain.text import name_key
+from graphmem.domain.types import deduplicate
 from graphmem.ingestion.date_parsing import parse_local_date
 from graphmem.ingestion.declared_candidates import DeclaredLabel
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named
@@ -51,6 +52,9 @@ SINGLE_VALUED_PREDICATES = frozenset(
     ]
 )
 """Relations that have one value at a time; for all others two statements may both be true."""
+
+ANSWERS_TOPIC = "COMMUNICATION_PREFERENCES"
+"""Topic tag of statements about how the user wants to be answered."""
 
 EPISODIC = frozenset({MemoryType.CONVERSATION_TOPIC, MemoryType.CONVERSATION_SUMMARY})
 """Types that belong to their session until it ends."""
@@ -226,7 +230,7 @@ def _validate_candidate(
             invalid_at=invalid_at,
             confidence=_clamp_to_unit(candidate.confidence),
             importance=_clamp_to_unit(candidate.importance),
-            tags=validate_tags(candidate.tags),
+            tags=deduplicate([*validate_tags(candidate.tags), *_maintenance_tags(candidate)]),
             scope=Scope.EPISODIC if candidate.type in EPISODIC else None,
             domain=_read_domain(candidate),
             single_valued=single,
@@ -297,6 +301,14 @@ def validate_tags(words: Iterable[str]) -> list[str]:
         if not tag.startswith("domain:"):
             tags.append(tag)
     return tags[:MAX_TAGS]
+
+
+def _maintenance_tags(candidate: Candidate) -> list[str]:
+    """Return the tags by which maintenance finds a statement: that it fades, or that it says how to answer."""
+    if candidate.type is MemoryType.FEELING:
+        return [TEMPORARY_TAG]
+    is_about_answers = any(tag.upper() == ANSWERS_TOPIC for tag in candidate.tags)
+    return [FEEDBACK_TAG] if is_about_answers and candidate.type is MemoryType.PREFERENCE else []
 
 
 def _read_domain(candidate: Candidate) -> str | None:
