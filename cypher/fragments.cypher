@@ -18,7 +18,7 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
 
 // fragment: matches_filters
 // True for a version `r` whose attributes match the filters; null and empty lists of tags filter nothing.
-($types IS NULL OR r.type IN $types)
+($types IS NULL OR r.type IN $types OR r.subtype IN $types)
   AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
   AND all(tag IN $tags_all WHERE tag IN r.tags)
   AND none(tag IN $tags_none WHERE tag IN r.tags)
@@ -83,7 +83,7 @@ r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null,
 
 // fragment: memory_columns
 // What callers see of a version `r`: its properties, its times, its subject and object, and the entities it refers to.
-[r {.memory_id, .uuid, .version, .fact, .name, .type, .scope, .status, .domain, .tags, .metadata, .confidence,
+[r {.memory_id, .uuid, .version, .fact, .name, .content_data, .type, .subtype, .scope, .status, .domain, .tags, .metadata, .confidence,
     .importance, .strength, .decay_rate, .access_count, .immutable, .single_valued, .retired, .content_hash,
     .source_kind, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
     .group_id},

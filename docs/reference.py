@@ -1,4 +1,4 @@
-"""Generate `docs/reference.md` from the code (settings, routes, commands, tools), and `docs/export.schema.json`.
+"""Generate `docs/reference.md` from the code (settings, routes, commands, tools), and the JSON Schemas in `docs`.
 
 Run as `make reference`.
 """
@@ -16,12 +16,14 @@ from graphmem_api.app import create_app
 
 from graphmem.bootstrap import Services
 from graphmem.cli.app import app as command_line
+from graphmem.domain.export.records_writer import records_json_schema
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.mcp.server import make_server
 from graphmem.settings import Settings
 
 REFERENCE_FILE = Path(__file__).with_name("reference.md")
 SCHEMA_FILE = Path(__file__).with_name("export.schema.json")
+RECORDS_SCHEMA_FILE = Path(__file__).with_name("records.schema.json")
 
 
 def setting_rows() -> Iterator[str]:
@@ -96,11 +98,12 @@ def render() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def schema() -> str:
-    """Return the JSON Schema of an export."""
-    return json.dumps(export_json_schema(), indent=2, ensure_ascii=False) + "\n"
+def to_text(schema: dict[str, Any]) -> str:
+    """Return a JSON Schema as the text of its file."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
     REFERENCE_FILE.write_text(render(), "utf-8")
-    SCHEMA_FILE.write_text(schema(), "utf-8")
+    SCHEMA_FILE.write_text(to_text(export_json_schema()), "utf-8")
+    RECORDS_SCHEMA_FILE.write_text(to_text(records_json_schema()), "utf-8")

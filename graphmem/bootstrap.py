@@ -43,6 +43,7 @@ from graphmem.receipt_key import load_receipt_key
 from graphmem.service.changes import ChangeService
 from graphmem.service.consolidations import ConsolidationService, schedule_nightly_consolidation
 from graphmem.service.context import ContextService
+from graphmem.service.declared_types import DeclaredTypeService
 from graphmem.service.entities import EntityService
 from graphmem.service.export import ExportService
 from graphmem.service.forget import ERASURE_JOB, ForgetService, UserData
@@ -53,12 +54,14 @@ from graphmem.service.maintenance import MaintenanceService, schedule_maintenanc
 from graphmem.service.memories import MemoryService
 from graphmem.service.messages import MessageService
 from graphmem.service.readiness import ReadinessCheck
+from graphmem.service.record_import import RecordImporter
 from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
 from graphmem.service.sweep import Sweep, attempt
 from graphmem.settings import Settings
 from graphmem.store.changes import ChangeStore
 from graphmem.store.context import ContextStore
+from graphmem.store.declared_types import DeclaredTypeStore
 from graphmem.store.export import ExportStore
 from graphmem.store.forget import ForgetStore
 from graphmem.store.importing import ImportStore
@@ -126,15 +129,19 @@ class Services:
         self.contexts = ContextService(context_store, retrieval.search, retrieval.reinforcement, profiles, clock)
         self.learner = ContextLearner(context_store, episodes, retrieval.lookup, policy, profiles, clock)
         self.changes = ChangeService(ChangeStore(graph, entities, clock), clock)
+        self.declared_types = DeclaredTypeService(DeclaredTypeStore(graph), policy, clock)
         self.memories = MemoryService(
             components.memory_writer,
+            self.declared_types,
             facts,
             entities,
             clock,
             settings.max_memories_per_save,
         )
         self.entities = EntityService(entities, facts, retrieval.store, clock)
-        self.retrieval = RetrievalService(retrieval.search, retrieval.lookup, retrieval.reinforcement)
+        self.retrieval = RetrievalService(
+            retrieval.search, retrieval.lookup, retrieval.reinforcement, self.declared_types
+        )
         self.storage = StorageMeter(graph)
         self.messages = MessageService(self.inbox, episodes, jobs, settings.extraction)
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
@@ -142,12 +149,14 @@ class Services:
             consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, clock
         )
         self.maintenance = MaintenanceService(jobs)
-        self.exports = ExportService(ExportStore(graph), components.embedder)
+        self.exports = ExportService(ExportStore(graph), components.embedder, clock)
         self.imports = ImportService(
             ImportStore(graph, facts),
             components.embedder,
             components.memory_writer,
             self.messages,
+            self.declared_types,
+            RecordImporter(facts, self.memories),
             clock,
             max_entries=settings.max_import_entries,
             max_memories_per_save=settings.max_memories_per_save,

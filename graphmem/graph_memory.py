@@ -12,6 +12,7 @@ from graphmem.artifacts import DownloadProgress
 from graphmem.bootstrap import Services
 from graphmem.domain import operations
 from graphmem.domain.consolidation_models import ConsolidationRun
+from graphmem.domain.export.records_writer import records_json_schema
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
 from graphmem.domain.job import Job
@@ -88,6 +89,10 @@ async def _consolidate(call: Call[ConsolidationIn]) -> ConsolidationRun | str:
     return await call.services.consolidations.start(
         call.tenant, user_id=body.user_id, dry_run=body.dry_run, wait=body.wait, proposals=body.proposals
     )
+
+
+async def _records_schema(_: Call[None]) -> dict[str, Any]:
+    return records_json_schema()
 
 
 async def _export_schema(_: Call[None]) -> dict[str, Any]:
@@ -221,9 +226,18 @@ class GraphMemory:
         operations.set_instructions,
         lambda call: call.services.instructions.set(call.tenant, call.parameters, actor=SOURCE_KIND),
     )
+    declared_types = Method(operations.declared_types, lambda call: call.services.declared_types.get(call.tenant))
+    set_declared_types = Method(
+        operations.set_declared_types,
+        lambda call: call.services.declared_types.set(call.tenant, call.parameters, actor=SOURCE_KIND),
+    )
 
-    export = Method(operations.export, lambda call: call.services.exports.export(call.owner, call.parameters.format))
+    export = Method(
+        operations.export,
+        lambda call: call.services.exports.export(call.owner, call.parameters.format, call.parameters.view),
+    )
     export_schema = Method(operations.export_schema, _export_schema)
+    records_schema = Method(operations.records_schema, _records_schema)
     import_ = Method(
         operations.import_,
         lambda call: call.services.imports.import_(

@@ -87,3 +87,8 @@ WITH e, id
 {{link_aliases}}
 DETACH DELETE e
 RETURN id
+
+// name: set_attributes(group_id, entity_id, attributes, now)
+// Set the attributes of an entity.
+MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
+SET e.attributes = $attributes, e.updated_at = $now

@@ -39,6 +39,20 @@ RETURN r {.*, fact_embedding: null,
        startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 ORDER BY r.memory_id, r.version
 
+// name: count_current_facts(group_id, now)
+// Count the memories that are believed and that hold now or later.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.expired_at IS NULL AND NOT r.retired AND r.valid_to > $now
+RETURN count(r) AS size
+
+// name: stream_current_facts(group_id, now)
+// Return the memories that are believed and that hold now or later, with the entities they refer to.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.expired_at IS NULL AND NOT r.retired AND r.valid_to > $now
+WITH r ORDER BY r.first_created_at, r.memory_id
+RETURN {{fact_version}}, COLLECT {
+  UNWIND [startNode(r).uuid, endNode(r).uuid] + coalesce(r.entity_ids, []) AS id
+  MATCH (e:Entity {uuid: id}) RETURN DISTINCT [e.uuid, e.name, e.type, coalesce(e.is_user, false)]
+} AS entities
+
 // name: list_record_keys(group_id)
 // Return the label and the key of every record.
 MATCH {{record}}

@@ -1,9 +1,9 @@
 // Writing an export into the graph of one user.
 
 // name: list_entity_names(group_id)
-// Return the name key and the id of every entity.
+// Return the name key and the id of every entity, and whether it stands for the user.
 MATCH (e:Entity {group_id: $group_id})
-RETURN e.name_key AS name_key, e.uuid AS uuid, elementId(e) AS element_id
+RETURN e.name_key AS name_key, e.uuid AS uuid, elementId(e) AS element_id, coalesce(e.is_user, false) AS is_user
 
 // name: list_records(group_id)
 // Return every record with the properties that identify it.
@@ -57,3 +57,11 @@ ON CREATE SET r = row.properties
 // name: set_user(group_id, properties)
 // Set properties of the user's own node.
 MATCH (u:User {group_id: $group_id}) SET u += $properties
+
+// name: set_entity_details(group_id, rows, now)
+// Set the summary and the attributes of entities that have none.
+UNWIND $rows AS row
+MATCH (e:Entity {group_id: $group_id, name_key: row.name_key})
+SET e.summary = CASE WHEN coalesce(e.summary, '') = '' THEN row.summary ELSE e.summary END,
+    e.attributes = CASE WHEN coalesce(e.attributes, '{}') = '{}' THEN row.attributes ELSE e.attributes END,
+    e.updated_at = $now

@@ -10,6 +10,7 @@ from graphmem.cli import (
     admin,
     changes,
     db,
+    declared_types,
     doctor,
     export,
     forget,
@@ -57,4 +58,5 @@ for family in (quickstart, memories, changes, ingest, serve, admin, export, impo
     app.add_typer(family.app)
 app.add_typer(db.app, name="db", help="The embedded Neo4j.")
 app.add_typer(keys.app, name="keys", help="API keys.")
+app.add_typer(declared_types.app, name="types", help="Types of memories and entities that a tenant declares.")
 app.add_typer(instructions.app, name="instructions", help="What a tenant wants remembered, and what not.")

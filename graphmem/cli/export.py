@@ -23,14 +23,17 @@ async def export(
     file: Annotated[str, typer.Argument(help="The file to write; - writes to standard output.")] = STANDARD_STREAM,
     tenant: Tenant = "default",
     format: Annotated[Literal["json", "yaml"], typer.Option(help="json or yaml.")] = "json",
+    view: Annotated[
+        Literal["full", "records"], typer.Option(help="records: the current memories, to read, edit and import again.")
+    ] = "full",
 ) -> None:
-    """Write all data of a user, without loss."""
+    """Write all data of a user, without loss, or their current memories as records."""
     from graphmem.domain.identity import make_owner
 
     owner = make_owner(tenant, user)
     async with open_services(output) as services:
         with progress_bar(output, "Exporting") as on_progress:
-            chunks = services.exports.stream(owner, format, progress=on_progress)
+            chunks = services.exports.stream_view(owner, format, view, progress=on_progress)
             if file == STANDARD_STREAM:
                 async for chunk in chunks:
                     sys.stdout.buffer.write(chunk)

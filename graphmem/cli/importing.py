@@ -23,11 +23,26 @@ async def import_(
     file: Annotated[str, typer.Argument(help="An export or a chat log; - reads standard input.")] = STANDARD_STREAM,
     tenant: Tenant = "default",
     format: Annotated[
-        Literal["auto", "graphmem", "mem0", "graphiti", "openai"],
+        Literal["auto", "records", "graphmem", "graphiti", "mem0", "chat"],
         typer.Option(help="The format of the file; auto: it is detected."),
     ] = "auto",
+    from_neo4j: Annotated[
+        str,
+        typer.Option(
+            metavar="URI", help="Instead of a file: a Neo4j with a live graph of Graphiti, which is only read."
+        ),
+    ] = "",
+    group: Annotated[str, typer.Option(help="With --from-neo4j: the group_id of the facts.")] = "",
+    source_user: Annotated[
+        str, typer.Option(envvar="SOURCE_NEO4J_USER", help="With --from-neo4j: its user.")
+    ] = "neo4j",
+    source_password: Annotated[
+        str,
+        typer.Option(envvar="SOURCE_NEO4J_PASSWORD", help="With --from-neo4j: its password; set the variable."),
+    ] = "",
+    source_database: Annotated[str, typer.Option(help="With --from-neo4j: its database.")] = "neo4j",
 ) -> None:
-    """Import an export of graphmem, mem0 or Graphiti, or a chat log in OpenAI's format.
+    """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
 
     Memories are extracted from the messages of a chat log in this process, as with `graphmem ingest`.
     """
@@ -36,9 +51,15 @@ async def import_(
     from graphmem.domain.identity import make_owner
 
     owner = make_owner(tenant, user)
-    text = await asyncio.to_thread(read_input, file)
-    detected_format, document = parse_document(text.encode(), ImportFormat(format))
-    async with open_services(output, worker=detected_format is ImportFormat.OPENAI) as services:
+    if from_neo4j:
+        from graphmem.service.graphiti import read_graph
+
+        detected_format = ImportFormat.GRAPHITI
+        document = await read_graph(from_neo4j, source_user, source_password, source_database, group)
+    else:
+        text = await asyncio.to_thread(read_input, file)
+        detected_format, document = parse_document(text.encode(), ImportFormat(format))
+    async with open_services(output, worker=detected_format is ImportFormat.CHAT) as services:
         with progress_bar(output, "Importing") as on_progress:
             result = await services.imports.import_parsed(
                 owner, detected_format, document, actor="cli", progress=on_progress

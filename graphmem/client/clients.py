@@ -93,8 +93,11 @@ class ClientMethods:
     revoke_key = ClientMethod(lambda endpoints: endpoints.revoke_key)
     instructions = ClientMethod(lambda endpoints: endpoints.instructions)
     set_instructions = ClientMethod(lambda endpoints: endpoints.set_instructions)
+    declared_types = ClientMethod(lambda endpoints: endpoints.declared_types)
+    set_declared_types = ClientMethod(lambda endpoints: endpoints.set_declared_types)
 
     export = ClientMethod(lambda endpoints: endpoints.export)
+    records_schema = ClientMethod(lambda endpoints: endpoints.records_schema)
     export_schema = ClientMethod(lambda endpoints: endpoints.export_schema)
     import_ = ClientMethod(lambda endpoints: endpoints.import_)
     forget = ClientMethod(lambda endpoints: endpoints.forget)

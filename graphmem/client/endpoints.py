@@ -23,6 +23,7 @@ from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.changes import MemoryChange
 from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
 from graphmem.domain.context_models import ContextItem, ContextResponse
+from graphmem.domain.declared_types import DeclaredTypes
 from graphmem.domain.entity import Entity
 from graphmem.domain.erasure import ErasureResult
 from graphmem.domain.import_result import ImportResult
@@ -63,6 +64,7 @@ RUNS = "/v1/admin/consolidations"
 RUN = f"{RUNS}/{{resource_id}}"
 KEYS = "/v1/admin/keys"
 INSTRUCTIONS = "/v1/admin/instructions"
+TYPES = "/v1/admin/types"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,10 @@ def ask(path: str, parse: ResponseParser[T]) -> Encoder[T]:
     return lambda request: ApiCall("POST", fill_path(path, request), parse, content=to_body(request.parameters))
 
 
-def post(path: str, parse: ResponseParser[T], *, waits: bool = False) -> Encoder[T]:
+def post(path: str, parse: ResponseParser[T], *, waits: bool = False, method: str = "POST") -> Encoder[T]:
     """Return an encoder of writes; with the parameter `wait` they wait for completion too."""
     return lambda request: ApiCall(
-        "POST",
+        method,
         fill_path(path, request),
         parse,
         content=to_body(request.parameters),
@@ -232,8 +234,11 @@ class Endpoints:
     revoke_key = Endpoint(operations.revoke_key, delete(f"{KEYS}/{{resource_id}}", _parse_nothing))
     instructions = Endpoint(operations.instructions, get(INSTRUCTIONS, parse_model(Instructions)))
     set_instructions = Endpoint(operations.set_instructions, post(INSTRUCTIONS, parse_model(Instructions)))
+    declared_types = Endpoint(operations.declared_types, get(TYPES, parse_model(DeclaredTypes)))
+    set_declared_types = Endpoint(operations.set_declared_types, post(TYPES, parse_model(DeclaredTypes), method="PUT"))
 
     export = Endpoint(operations.export, get(f"{USER}/export", _parse_bytes, waits=True))
+    records_schema = Endpoint(operations.records_schema, get("/v1/schema/records", _parse_schema))
     export_schema = Endpoint(operations.export_schema, get("/v1/schema/export", _parse_schema))
     import_ = Endpoint(operations.import_, _encode_import)
     forget = Endpoint(operations.forget, delete(USER, parse_model(ErasureResult), waits=True))

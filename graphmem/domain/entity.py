@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
 from graphmem.domain.labels import RESERVED_LABELS
 from graphmem.domain.text import NonBlankText
-from graphmem.domain.types import EntityName
+from graphmem.domain.types import EntityName, Metadata
 
 DEFAULT_ENTITY_TYPE = "Thing"
 """The type of an entity whose type is unknown."""
@@ -60,6 +60,7 @@ class EntityIn(BaseModel):
 
     name: EntityName
     type: EntityType | None = None
+    attributes: Metadata = Field(default_factory=dict, description="Attributes of its declared type.")
 
 
 class EntityRef(BaseModel):

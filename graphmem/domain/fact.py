@@ -40,6 +40,8 @@ class Fact:
     first_created_at: datetime
     updated_at: datetime
     decay_rate: float
+    subtype: str | None = None
+    content_data: dict[str, Any] | None = None
     object_id: str | None = None
     entity_ids: tuple[str, ...] = ()
     domain: str | None = None
@@ -143,8 +145,11 @@ class FactAmendments(TypedDict, total=False):
 
     content: str
     content_hash: str
+    content_data: dict[str, Any] | None
     type: MemoryType
+    subtype: str | None
     scope: Scope
+    domain: str | None
     tags: tuple[str, ...]
     importance: float
     confidence: float
@@ -170,10 +175,18 @@ def join_sources(*sources: Iterable[str]) -> tuple[str, ...]:
 
 
 def amendments_from_patch(patch: MemoryPatch) -> FactAmendments:
-    """Return the fields that a patch sets as amendments of a fact."""
-    changes = cast(FactAmendments, {name: getattr(patch, name) for name in patch.model_fields_set})
+    """Return the fields that a patch sets as amendments of a fact; domain and scope move together."""
+    given = patch.model_fields_set - {"associations", "content_data", "subtype"}
+    changes = cast(FactAmendments, {name: getattr(patch, name) for name in given})
     if patch.tags is not None:
         changes["tags"] = tuple(patch.tags)
+    if patch.type is not None:
+        changes["subtype"] = patch.subtype
     if patch.content is not None:
         changes["content_hash"] = content_hash(patch.content)
+        changes["content_data"] = patch.content_data
+    if patch.scope is None and "domain" in patch.model_fields_set:
+        changes["scope"] = Scope.DOMAIN if patch.domain else Scope.PROFILE
+    elif patch.scope in (Scope.PROFILE, Scope.GLOBAL):
+        changes["domain"] = None
     return changes

@@ -17,6 +17,7 @@ class FieldKind(Enum):
     TIME = auto()
     TEXT_LIST = auto()
     JSON = auto()
+    OPTIONAL_JSON = auto()
     MEMORY_TYPE = auto()
     SCOPE = auto()
     STATUS = auto()
@@ -52,7 +53,9 @@ FACT_FIELDS = (
     FactField("version", FieldKind.INTEGER),
     FactField("content", FieldKind.TEXT, stored_as="fact"),
     FactField("predicate", FieldKind.TEXT, stored_as="name"),
+    FactField("content_data", FieldKind.OPTIONAL_JSON),
     FactField("type", FieldKind.MEMORY_TYPE),
+    FactField("subtype", FieldKind.TEXT),
     FactField("scope", FieldKind.SCOPE),
     FactField("status", FieldKind.STATUS),
     FactField("domain", FieldKind.TEXT),

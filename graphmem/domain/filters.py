@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.memory import MemoryTypeInput, Scope
+from graphmem.domain.memory import MemoryTypeWord, Scope
 from graphmem.domain.tags import Tags
 from graphmem.domain.times import AS_OF_NOW, MAX_TIME, MICROSECOND, MIN_TIME, Instant, to_epoch_pair
 from graphmem.domain.types import Domain, EntityName, UnitInterval
@@ -48,7 +48,7 @@ class SharedFilters(BaseModel):
 class MemoryFilters(SharedFilters):
     """Every filter on memories; a field that is left out filters nothing."""
 
-    types: list[MemoryTypeInput] | None = None
+    types: list[MemoryTypeWord] | None = None
     tags: TagFilter | None = None
 
     def resolve(self, entity_ids: Sequence[str] | None, now: datetime) -> FactFilters:
@@ -58,7 +58,7 @@ class MemoryFilters(SharedFilters):
             valid_at=self.valid_as_of or now,
             known_at=known_at_or_now(self.known_as_of),
             any_validity=self.include_superseded,
-            types=tuple(kind.value for kind in self.types) if self.types else None,
+            types=tuple(map(str, self.types)) if self.types else None,
             tags_any=tuple(tags.any),
             tags_all=tuple(tags.all),
             tags_none=tuple(tags.none),

@@ -99,8 +99,10 @@ class ListChangesOptions(TypedDict, total=False):
 class MemoryChanges(TypedDict, total=False):
     """The fields of `MemoryPatch`."""
 
-    content: str
+    content: str | Mapping[str, Any]
+    content_data: Mapping[str, Any] | None
     type: MemoryType | str
+    subtype: str | None
     tags: Sequence[str]
     importance: float
     confidence: float
@@ -108,6 +110,9 @@ class MemoryChanges(TypedDict, total=False):
     invalid_at: TimeInput | None
     expires_at: TimeInput | None
     metadata: Mapping[str, Any]
+    associations: Sequence[str]
+    domain: str | None
+    scope: Scope | str
 
 
 def without_none(**values: Any) -> dict[str, Any]:

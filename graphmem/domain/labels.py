@@ -44,6 +44,7 @@ RESERVED_LABELS = frozenset(RecordLabel) | {
     "IdempotentRequest",
     "Migration",
     "TenantInstructions",
+    "TenantTypes",
     "User",
 }
 """Labels that graphmem uses itself and that therefore cannot be entity types."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from graphmem.domain.filters import MemoryFilters, SharedFilters, TagFilter
-from graphmem.domain.memory import MemoryTypeInput
+from graphmem.domain.memory import MemoryTypeWord
 from graphmem.domain.tags import Tag
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.times import Instant
@@ -48,7 +48,7 @@ class ListFilters(SharedFilters):
     `type`, `tag` and `not_tag` are `types`, `tags.all` and `tags.none` of `MemoryFilters` in a query string.
     """
 
-    type: list[MemoryTypeInput] = Field(default_factory=list)
+    type: list[MemoryTypeWord] = Field(default_factory=list)
     tag: list[Tag] = Field(default_factory=list)
     not_tag: list[Tag] = Field(default_factory=list)
     keyword: NonBlankText | None = Field(None, max_length=500)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from graphmem.domain.entity import EntityIn, EntityRef
 from graphmem.domain.stored_values import check_request_size
 from graphmem.domain.tags import Tags
 from graphmem.domain.text import NonBlankText
 from graphmem.domain.times import Instant
-from graphmem.domain.types import Domain, Id, Metadata, UnitInterval
+from graphmem.domain.types import Domain, Id, Metadata, UnitInterval, describe_object
 
 SCHEMA_VERSION: Final = "1.0"
 """Version of the memory format that callers receive."""
@@ -88,16 +89,53 @@ class MemoryStatus(StrEnum):
     ARCHIVED = "archived"
 
 
+def normalise_type_name(name: str) -> str:
+    """Return the name of a type in lower case, with `_` for spaces and dashes."""
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
 def parse_memory_type(value: object) -> object:
     """Return the name of a memory type in its stored form; a value of another type is returned as it is."""
     if not isinstance(value, str) or isinstance(value, MemoryType):
         return value
-    word = value.strip().lower().replace("-", "_").replace(" ", "_")
+    word = normalise_type_name(value)
     return TYPE_ALIASES.get(word, word)
+
+
+def is_built_in_type(name: str) -> bool:
+    """Return whether a name is that of a memory type of graphmem, or an alias of one."""
+    return parse_memory_type(name) in set(MemoryType)
 
 
 MemoryTypeInput = Annotated[MemoryType, BeforeValidator(parse_memory_type)]
 """A memory type, read in any case and by its aliases."""
+
+MemoryTypeWord = Annotated[
+    Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")],
+    BeforeValidator(parse_memory_type),
+    Field(description=f"One of {', '.join(MemoryType)}, an alias or a declared type."),
+]
+"""A memory type to filter by, read as `MemoryTypeInput` is; it may be one that the tenant declared."""
+
+Subtype = Annotated[NonBlankText, Field(max_length=64)]
+"""The type of a memory as its writer named it."""
+
+Content = Annotated[
+    NonBlankText,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1, "maxLength": MAX_CONTENT_LENGTH},
+                {"type": "object", "minProperties": 1},
+            ]
+        },
+        mode="validation",
+    ),
+]
+"""A statement; an object of keys and values is described as text, and kept beside it."""
+
+MAX_ASSOCIATIONS = 100
+"""Most memories that one memory may be associated with by its writer."""
 
 Predicate = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
 """The name of a relation in UPPER_SNAKE_CASE."""
@@ -124,13 +162,49 @@ class MemorySource(BaseModel):
     message_ids: list[str] = Field(default_factory=list)
 
 
-class MemoryIn(BaseModel):
-    """One statement to save."""
+def keep_given_form(data: object) -> object:
+    """Return the fields of a memory with the type as it was given under `subtype`, and an object content as text too.
+
+    A type that is not graphmem's may be one that the tenant declared; whoever saves the memory looks it up.
+    """
+    if not isinstance(data, Mapping):
+        return data
+    fields = dict(data)
+    given, content = fields.get("type"), fields.get("content")
+    if isinstance(given, str) and not isinstance(given, MemoryType):
+        if fields.get("subtype") is None:
+            fields["subtype"] = given
+        if given.strip() and not is_built_in_type(given):
+            fields["type"] = MemoryType.FACT
+    if isinstance(content, dict) and content:
+        fields |= {"content": describe_object(content), "content_data": content}
+    return fields
+
+
+class _GivenMemory(BaseModel):
+    """The fields of a memory that a save and a correction take in the same form."""
 
     model_config = ConfigDict(extra="forbid")
 
-    content: NonBlankText = Field(max_length=MAX_CONTENT_LENGTH)
-    type: MemoryTypeInput = MemoryType.FACT
+    subtype: Subtype | None = Field(None, description="The type as it was given; absent: as in `type`.")
+    content_data: Metadata | None = Field(None, description="The object that was given as `content`.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_given_form(cls, data: object) -> object:
+        return keep_given_form(data)
+
+    @property
+    def declared_type(self) -> str | None:
+        """The type as it was given, when it is none of graphmem's: the tenant must have declared it."""
+        return None if self.subtype is None or is_built_in_type(self.subtype) else normalise_type_name(self.subtype)
+
+
+class MemoryIn(_GivenMemory):
+    """One statement to save."""
+
+    content: Content = Field(max_length=MAX_CONTENT_LENGTH)
+    type: MemoryTypeInput = Field(MemoryType.FACT, description="One of these, an alias or a declared type.")
     subject: EntityIn | None = None
     predicate: Predicate | None = None
     object: EntityIn | None = None
@@ -144,6 +218,7 @@ class MemoryIn(BaseModel):
     domain: Domain | None = None
     single_valued: bool = False
     supersedes: list[Id] = Field(default_factory=list, max_length=100)
+    associations: list[Id] = Field(default_factory=list, max_length=MAX_ASSOCIATIONS)
     source: MemorySourceIn | None = None
     immutable: bool = False
     expires_at: Instant | None = None
@@ -165,13 +240,11 @@ class MemoryIn(BaseModel):
         return self
 
 
-class MemoryPatch(BaseModel):
+class MemoryPatch(_GivenMemory):
     """The changes of a correction; fields that are left out stay as they are."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    content: NonBlankText | None = Field(None, max_length=MAX_CONTENT_LENGTH)
-    type: MemoryTypeInput | None = None
+    content: Content | None = Field(None, max_length=MAX_CONTENT_LENGTH)
+    type: MemoryTypeInput | None = Field(None, description="One of these, an alias or a declared type.")
     tags: Tags | None = None
     importance: UnitInterval | None = None
     confidence: UnitInterval | None = None
@@ -179,14 +252,21 @@ class MemoryPatch(BaseModel):
     invalid_at: Instant | None = None
     expires_at: Instant | None = None
     metadata: Metadata | None = None
+    associations: list[Id] | None = Field(None, max_length=MAX_ASSOCIATIONS)
+    domain: Domain | None = Field(None, description="Moves the memory to this domain; null: to the profile.")
+    scope: Scope | None = None
 
     @model_validator(mode="after")
     def _require_change(self) -> Self:
         if not self.model_fields_set:
             raise ValueError("names no field to change")
-        for field in ("content", "type", "tags", "importance", "confidence", "metadata"):
+        for field in ("content", "type", "tags", "importance", "confidence", "metadata", "associations", "scope"):
             if field in self.model_fields_set and getattr(self, field) is None:
                 raise ValueError(f"{field} must not be null")
+        if self.scope is Scope.DOMAIN and self.domain is None:
+            raise ValueError("scope domain needs the domain: send both")
+        if self.scope in (Scope.PROFILE, Scope.GLOBAL) and self.domain is not None:
+            raise ValueError(f"scope {self.scope.value} has no domain: leave one of the two out")
         return check_request_size(self)
 
 
@@ -197,7 +277,9 @@ class Memory(BaseModel):
     version: int
     user_id: str | None
     content: str
+    content_data: dict[str, Any] | None = Field(None, description="The object that was given as `content`.")
     type: MemoryType
+    subtype: str | None = Field(None, description="The type as its writer gave it.")
     scope: Scope
     domain: str | None
     subject: EntityRef

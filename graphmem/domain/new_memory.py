@@ -13,8 +13,9 @@ from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import FEELING_EXPIRY_DAYS, MemoryIn, MemoryType, Scope
 from graphmem.domain.provenance import ImportProvenance
+from graphmem.domain.tags import TEMPORARY_TAG
 from graphmem.domain.text import content_hash, name_key
-from graphmem.domain.types import Vector
+from graphmem.domain.types import Vector, deduplicate, scalar_texts
 
 _IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
 """Namespace of the ids of imported memories."""
@@ -36,9 +37,11 @@ class NewMemory:
     ends: Mapping[str, datetime] = field(default_factory=dict)
 
     def memory_id(self, owner: Owner) -> str:
-        """Return an id for the memory: random, or always the same for the same imported statement."""
+        """Return an id for the memory: random, or the same each time for the same imported statement."""
         if self.provenance is None:
             return str(uuid.uuid4())
+        if self.provenance.memory_id is not None:
+            return self.provenance.memory_id
         return str(uuid.uuid5(_IMPORT_NAMESPACE, f"{owner.group_id} {self.provenance.key}"))
 
     @property
@@ -88,10 +91,12 @@ def first_version(
         predicate=memory.predicate or "",
         content=memory.content,
         content_hash=content_hash(memory.content),
+        content_data=memory.content_data,
         type=memory.type,
+        subtype=memory.subtype,
         scope=memory.scope or Scope.PROFILE,
         domain=memory.domain,
-        tags=tuple(memory.tags),
+        tags=_tags_of(memory),
         confidence=memory.confidence,
         importance=memory.importance,
         strength=INITIAL_STRENGTH,
@@ -115,6 +120,12 @@ def first_version(
     )
 
 
+def _tags_of(memory: MemoryIn) -> tuple[str, ...]:
+    """Return the tags of a memory; one that expires because of its type is tagged as temporary."""
+    is_temporary = memory.expires_at is None and memory.type is MemoryType.FEELING
+    return tuple(deduplicate([*memory.tags, TEMPORARY_TAG])) if is_temporary else tuple(memory.tags)
+
+
 def _expiry(memory: MemoryIn, now: datetime) -> datetime | None:
     if memory.expires_at is None and memory.type is MemoryType.FEELING:
         return max(now, memory.valid_at or now) + timedelta(days=FEELING_EXPIRY_DAYS)
@@ -124,9 +135,10 @@ def _expiry(memory: MemoryIn, now: datetime) -> datetime | None:
 def _build_search_text(memory: MemoryIn, entities: Iterable[EntityRef], messages: Iterable[SourceMessage]) -> str:
     """Return the text by which full-text search finds a fact, beside its statement.
 
-    It contains the predicate, the entities, the tags and the source messages, because a question may use any of
-    their words, even in another language than the statement's.
+    It contains the predicate, the entities, the tags, the values of the metadata and the source messages, because a
+    question may use any of their words, even in another language than the statement's.
     """
     words = [(memory.predicate or "").replace("_", " ").lower(), *(ref.name for ref in entities)]
     words += [tag.replace("_", " ").replace("-", " ") for tag in memory.tags]
+    words += scalar_texts(memory.metadata)
     return "\n".join([" ".join(words), *(message.content for message in messages)])

@@ -27,6 +27,9 @@ MAX_GRAPH_DEPTH = 3
 ExportFormat = Literal["json", "yaml"]
 """The formats in which a user is exported."""
 
+ExportView = Literal["full", "records"]
+"""What an export contains: everything without loss, or the current memories as records to read and edit."""
+
 PageLimit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)]
 
 
@@ -148,9 +151,10 @@ class ContextItemsQuery(BaseModel):
 
 
 class ExportQuery(BaseModel):
-    """The format of an export."""
+    """The format and the view of an export."""
 
     format: ExportFormat = "json"
+    view: ExportView = Field("full", description="records: the current memories in a lean form to read and edit.")
 
 
 class ImportQuery(BaseModel):

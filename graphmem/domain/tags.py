@@ -14,15 +14,23 @@ from graphmem.domain.types import deduplicate
 MAX_TAG_LENGTH = 64
 """Longest tag, in characters."""
 
+TEMPORARY_TAG = "temporary"
+"""Tag of memories that maintenance ends when their time is over."""
+
+FEEDBACK_TAG = "feedback"
+"""Tag of memories that maintenance offers to consolidation again and again."""
+
 _TAG_PATTERN = re.compile(r"^\w[\w:./-]*$", re.UNICODE)
 
 
 def parse_tag(value: str) -> str:
     """Return a tag in its stored form: lower case with dashes for spaces, the topic tags of any profile in capitals.
 
+    A leading `#` is dropped.
+
     Raises ValueError for text that cannot be a tag.
     """
-    tag = "-".join(value.split())
+    tag = "-".join(value.strip().removeprefix("#").split())
     topic_tag = tag.upper().replace("-", "_")
     if topic_tag in known_topic_tags():
         return topic_tag

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import json
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -22,6 +23,30 @@ MAX_METADATA_DEPTH = 8
 def deduplicate(items: Iterable[Item]) -> list[Item]:
     """Return the items without repetitions, in the order of their first occurrence."""
     return list(dict.fromkeys(items))
+
+
+def describe_object(data: Mapping[str, Any]) -> str:
+    """Return an object as one line of text: `preferred os: Linux; stack.web: Django`."""
+    return "; ".join(f"{key.replace('_', ' ')}: {_describe_value(value)}" for key, value in _flatten(data))
+
+
+def scalar_texts(data: Mapping[str, Any]) -> list[str]:
+    """Return the texts and numbers that an object holds at any depth."""
+    return [_describe_value(value) for _, value in _flatten(data) if value is not None and not isinstance(value, bool)]
+
+
+def _flatten(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in data.items():
+        if isinstance(value, Mapping) and value:
+            yield from ((f"{key}.{inner}", leaf) for inner, leaf in _flatten(value))
+        else:
+            yield str(key), value
+
+
+def _describe_value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_describe_value, value))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _normalise_domain(value: str) -> str:

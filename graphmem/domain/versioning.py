@@ -100,6 +100,8 @@ class Ledger(VersionLog):
         began = provenance.created_at or now
         updated = max(began, provenance.updated_at or began)
         draft = replace(draft, created_at=began, first_created_at=began, updated_at=updated, actor=self._actor)
+        if provenance.superseded_by:
+            draft = replace(draft, status=MemoryStatus.SUPERSEDED, superseded_by=provenance.superseded_by)
         ended = provenance.expired_at
         can_be_current = (ended is None or draft.invalid_at) and draft.is_valid_at(now)
         if can_be_current and (known := self._find_same_statement(draft, now)):
@@ -244,6 +246,27 @@ class Ledger(VersionLog):
     def annotate(self, memory_id: str, **annotations: Unpack[FactAnnotations]) -> Fact:
         """Change a memory without a new version."""
         return self._replace_in_place(replace(self._get_mutable(memory_id), **annotations))
+
+    def associate(self, memory_id: str, others: Iterable[str], *, replace_all: bool = False) -> Fact:
+        """Associate a memory with others, in both directions; with `replace_all` with no others than these.
+
+        An immutable memory stays as it is. Raises NotFound for an unknown memory.
+        """
+        wanted = [self._get_latest(other).memory_id for other in deduplicate(others) if other != memory_id]
+        before = self._get_latest(memory_id).associations
+        dropped = [other for other in before if other not in wanted] if replace_all else []
+        for other in dropped:
+            if other in self._latest:
+                self._set_associations(other, [key for key in self._latest[other].associations if key != memory_id])
+        for other in wanted:
+            self._set_associations(other, [*self._latest[other].associations, memory_id])
+        return self._set_associations(memory_id, [*(key for key in before if key not in dropped), *wanted])
+
+    def _set_associations(self, memory_id: str, associations: Iterable[str]) -> Fact:
+        fact, ids = self._latest[memory_id], tuple(deduplicate(associations))
+        if fact.associations == ids or fact.immutable:
+            return fact
+        return self._replace_in_place(replace(fact, associations=ids))
 
     def delete(self, memory_id: str, reason: str = "deleted", by: str | None = None) -> Fact:
         """End the belief in a memory; its versions stay in history."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -20,9 +21,11 @@ from graphmem.domain.memory import (
     Scope,
 )
 from graphmem.domain.session import MessageRole
-from graphmem.domain.tags import Tag, parse_tag
+from graphmem.domain.tags import FEEDBACK_TAG, TEMPORARY_TAG, Tag, parse_tag
 from graphmem.domain.text import name_key
+from graphmem.domain.types import deduplicate
 from graphmem.ingestion.date_parsing import parse_local_date
+from graphmem.ingestion.declared_candidates import DeclaredLabel
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named
 from graphmem.ingestion.name_matching import are_different_people
 from graphmem.ingestion.transcript import TranscriptLine
@@ -49,6 +52,9 @@ SINGLE_VALUED_PREDICATES = frozenset(
     ]
 )
 """Relations that have one value at a time; for all others two statements may both be true."""
+
+ANSWERS_TOPIC = "COMMUNICATION_PREFERENCES"
+"""Topic tag of statements about how the user wants to be answered."""
 
 EPISODIC = frozenset({MemoryType.CONVERSATION_TOPIC, MemoryType.CONVERSATION_SUMMARY})
 """Types that belong to their session until it ends."""
@@ -137,10 +143,12 @@ def validate_candidates(
     user_entity_name: str,
     user_names: Iterable[str],
     policy_check: PolicyCheck,
+    labels: Mapping[int, DeclaredLabel] = MappingProxyType({}),
 ) -> tuple[list[ValidatedCandidate], list[Rejection]]:
     """Return the candidates of an answer that can be saved, and the rejections of the others.
 
-    `user_entity_name` is the name of the user's own entity, `user_names` are the user's other names.
+    `user_entity_name` is the name of the user's own entity, `user_names` are the user's other names. `labels` are the
+    declared types of candidates by their index.
     """
     user_name_keys = _SELF_NAMES | {name_key(name) for name in (user_entity_name, *user_names)}
     candidates: list[ValidatedCandidate] = []
@@ -150,7 +158,7 @@ def validate_candidates(
             too_many = f"more than {MAX_CANDIDATES_PER_WINDOW} candidates at once"
             rejections.append(Rejection(candidate.type.value, too_many))
             continue
-        validated = _validate_candidate(candidate, lines, session_id, user_name_keys)
+        validated = _validate_candidate(candidate, lines, session_id, user_name_keys, labels.get(index))
         if isinstance(validated, Rejection):
             rejections.append(validated)
         elif reason := policy_check(validated.memory):
@@ -178,7 +186,11 @@ def collect_alias_groups(extraction: Extraction, user_names: Iterable[str]) -> l
 
 
 def _validate_candidate(
-    candidate: Candidate, lines: Sequence[TranscriptLine], session_id: str, user_name_keys: Set[str]
+    candidate: Candidate,
+    lines: Sequence[TranscriptLine],
+    session_id: str,
+    user_name_keys: Set[str],
+    label: DeclaredLabel | None,
 ) -> ValidatedCandidate | Rejection:
     rejected = partial(Rejection, candidate.type.value)
     sources = [line for line in lines if line.number in candidate.messages]
@@ -206,6 +218,7 @@ def _validate_candidate(
         memory = MemoryIn(
             content=candidate.content,
             type=candidate.type,
+            subtype=label.name if label else None,
             subject=subject,
             predicate=predicate,
             object=_read_entity(candidate.object, user_name_keys) if candidate.object else None,
@@ -217,13 +230,14 @@ def _validate_candidate(
             invalid_at=invalid_at,
             confidence=_clamp_to_unit(candidate.confidence),
             importance=_clamp_to_unit(candidate.importance),
-            tags=validate_tags(candidate.tags),
+            tags=deduplicate([*validate_tags(candidate.tags), *_maintenance_tags(candidate)]),
             scope=Scope.EPISODIC if candidate.type in EPISODIC else None,
             domain=_read_domain(candidate),
             single_valued=single,
             source=MemorySourceIn(session_id=session_id, message_ids=message_ids[:MAX_SOURCE_MESSAGES]),
             expires_at=_read_expiry(candidate, latest.sent_at),
             metadata={
+                **(label.attributes if label else {}),
                 "said_by": "user" if is_from_user else "assistant",
                 **({STATED_START_KEY: candidate.valid_at} if valid_at else {}),
                 **({STATED_END_KEY: candidate.invalid_at} if invalid_at else {}),
@@ -287,6 +301,14 @@ def validate_tags(words: Iterable[str]) -> list[str]:
         if not tag.startswith("domain:"):
             tags.append(tag)
     return tags[:MAX_TAGS]
+
+
+def _maintenance_tags(candidate: Candidate) -> list[str]:
+    """Return the tags by which maintenance finds a statement: that it fades, or that it says how to answer."""
+    if candidate.type is MemoryType.FEELING:
+        return [TEMPORARY_TAG]
+    is_about_answers = any(tag.upper() == ANSWERS_TOPIC for tag in candidate.tags)
+    return [FEEDBACK_TAG] if is_about_answers and candidate.type is MemoryType.PREFERENCE else []
 
 
 def _read_domain(candidate: Candidate) -> str | None:

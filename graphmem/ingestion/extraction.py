@@ -15,6 +15,7 @@ from graphmem.domain.session import MessageRole
 from graphmem.domain.text import name_key
 from graphmem.domain.times import AS_OF_NOW
 from graphmem.ingestion.candidates import Rejection
+from graphmem.ingestion.declared_candidates import DeclaredLabel, answer_schema, read_labels, render_declared_types
 from graphmem.ingestion.job_actions import shorten_reason
 from graphmem.ingestion.llm_schemas import Extraction
 from graphmem.ingestion.name_matching import may_be_same_person
@@ -39,6 +40,7 @@ from graphmem.ingestion.transcript import (
 )
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import PromptTemplate, indent_continuations
+from graphmem.store.declared_types import DeclaredTypeStore
 from graphmem.store.driver import Graph
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.instructions import InstructionStore
@@ -81,7 +83,8 @@ class ExtractionStep(BaseModel):
     """The result of the first call; without an `extraction` the messages of the window are erased.
 
     `has_known_entities` says whether the user had any entity before. `user_name` is the name of the user's own entity,
-    None before it is known, and `user_names` are the user's other names.
+    None before it is known, and `user_names` are the user's other names. `labels` are the declared types of candidates
+    by their index.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -92,6 +95,7 @@ class ExtractionStep(BaseModel):
     user_name: str | None = None
     user_names: list[str] = Field(default_factory=list)
     extraction: Extraction | None = None
+    labels: dict[int, DeclaredLabel] = Field(default_factory=dict)
     rejections: list[Rejection] = Field(default_factory=list)
     receipt: Receipt = Field(default_factory=Receipt)
 
@@ -113,13 +117,15 @@ class Extractor:
         self._prompts = prompts
         self._zone = zone
         self._instructions = InstructionStore(graph)
+        self._declared_types = DeclaredTypeStore(graph)
 
     async def extract(self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel) -> ExtractionStep:
         """Ask what is worth remembering of a window, with one structured call."""
-        conversation, known, instructions = await asyncio.gather(
+        conversation, known, instructions, types = await asyncio.gather(
             self._load_conversation(owner, parts),
             self._load_known_world(owner),
             self._instructions.find(owner.tenant),
+            self._declared_types.find(owner.tenant),
         )
         if conversation is None:
             return ExtractionStep()
@@ -134,16 +140,19 @@ class Extractor:
             earlier=earlier,
             conversation=render_transcript(lines),
             custom_instructions=instructions.text,
+            declared_types=render_declared_types(types),
         )
-        answer = await model.complete_structured(prompt, Extraction, use="gate")
-        reason = shorten_reason(redact(answer.value.reason))
+        answer = await model.complete_structured(prompt, answer_schema(types), use="gate")
+        extraction, labels = read_labels(answer.value, types)
+        reason = shorten_reason(redact(extraction.reason))
         return ExtractionStep(
             session_id=conversation.messages[0].session_id,
             lines=lines,
             has_known_entities=bool(known.entities),
             user_name=known.user_name,
             user_names=user_names,
-            extraction=answer.value.model_copy(update={"reason": reason}),
+            extraction=extraction.model_copy(update={"reason": reason}),
+            labels=labels,
             receipt=answer.receipt,
         )
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from graphmem.domain.fact import FactAmendments, amendments_from_patch
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
+from graphmem.domain.json_values import JSON
 from graphmem.domain.memory import MIN_CONFIDENCE, MemoryIn, MemoryPatch, SaveAction, SaveResult
 from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.policy import SecretPolicy
@@ -86,6 +87,10 @@ class MemoryWriter:
         if self._is_temporary_state(owner, memory.content):
             return "a temporary state"
         return None
+
+    def refused_classes(self, owner: Owner, value: JSON) -> list[str]:
+        """Return the classes of secrets in a value that the owner's tenant may not store."""
+        return self._policy.refused_classes(value, owner.tenant)
 
     async def _prepare(
         self, owner: Owner, memories: Sequence[MemoryIn], kind: str

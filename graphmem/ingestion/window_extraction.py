@@ -120,6 +120,7 @@ class WindowExtraction:
             self._owner.user_id,
             first.user_names,
             partial(self._tools.memory_writer.rejection_reason, self._owner, is_source_known=True),
+            first.labels,
         )
         aliases = [
             AliasGroup(USER_ALIASES, tuple(first.user_names)),

@@ -7,10 +7,13 @@ from contextlib import aclosing
 
 from graphmem.domain.export.document import EmbeddingInfo, UserExport
 from graphmem.domain.export.entries import ExportedLink
+from graphmem.domain.export.records_writer import RecordsWriter
 from graphmem.domain.export.writer import ExportWriter
 from graphmem.domain.identity import Owner
 from graphmem.domain.progress import ProgressCallback, ProgressCounter, ignore_progress
-from graphmem.domain.requests import ExportFormat
+from graphmem.domain.records import record_from_fact
+from graphmem.domain.requests import ExportFormat, ExportView
+from graphmem.domain.times import Clock
 from graphmem.embedding import Embedder
 from graphmem.service.read_ahead import read_ahead
 from graphmem.store.export import ExportStore
@@ -22,9 +25,10 @@ CHUNK_CHARS = 64 * 1024
 class ExportService:
     """Exports users."""
 
-    def __init__(self, store: ExportStore, embedder: Embedder) -> None:
+    def __init__(self, store: ExportStore, embedder: Embedder, clock: Clock) -> None:
         self._store = store
         self._embedder = embedder
+        self._clock = clock
 
     async def stream(
         self, owner: Owner, format: ExportFormat = "json", *, progress: ProgressCallback = ignore_progress
@@ -52,6 +56,45 @@ class ExportService:
             writer.end()
             yield writer.drain()
 
-    async def export(self, owner: Owner, format: ExportFormat = "json") -> bytes:
-        """Return everything of a user, history and vectors included."""
-        return b"".join([chunk async for chunk in self.stream(owner, format)])
+    async def stream_records(
+        self, owner: Owner, format: ExportFormat = "json", *, progress: ProgressCallback = ignore_progress
+    ) -> AsyncIterator[bytes]:
+        """Yield the current memories of a user as records, in the order in which they were first written.
+
+        The user's writes wait until all of them have been read.
+        """
+        async with aclosing(read_ahead(self._read_records(owner, format, progress))) as parts:
+            async for part in parts:
+                yield part
+
+    async def _read_records(
+        self, owner: Owner, format: ExportFormat, progress: ProgressCallback
+    ) -> AsyncGenerator[bytes]:
+        writer = RecordsWriter(format, owner.user_id)
+        text = writer.start()
+        async with self._store.open(owner) as stored:
+            counter = ProgressCounter(progress, await stored.count_current_facts(self._clock()))
+            async for fact, refs, own_entity_ids in stored.current_facts(self._clock()):
+                text += writer.write(record_from_fact(fact, refs, own_entity_ids))
+                counter.add(1)
+                if len(text) >= CHUNK_CHARS:
+                    yield text.encode()
+                    text = ""
+            yield (text + writer.end()).encode()
+
+    async def export(self, owner: Owner, format: ExportFormat = "json", view: ExportView = "full") -> bytes:
+        """Return everything of a user, history and vectors included, or their current memories as records."""
+        chunks = self.stream_view(owner, format, view)
+        return b"".join([chunk async for chunk in chunks])
+
+    def stream_view(
+        self,
+        owner: Owner,
+        format: ExportFormat = "json",
+        view: ExportView = "full",
+        *,
+        progress: ProgressCallback = ignore_progress,
+    ) -> AsyncIterator[bytes]:
+        """Yield one view of a user: see `stream` and `stream_records`."""
+        read = self.stream_records if view == "records" else self.stream
+        return read(owner, format, progress=progress)

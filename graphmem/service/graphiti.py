@@ -1,4 +1,4 @@
-"""Graphiti's own search on graphmem's graph (extra `graphiti`).
+"""Graphiti's own search on graphmem's graph (extra `graphiti`), and reading a graph that Graphiti wrote.
 
 Graphiti rejects group ids with a colon, so its search is limited to a user by the entities that the user's facts start
 at. It may miss the words of the latest writes: no write waits for the full-text index that only Graphiti uses.
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from graphmem.domain.identity import Owner
 from graphmem.embedding import Embedder
-from graphmem.errors import ConfigurationError
+from graphmem.errors import ConfigurationError, NotFound
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
+from graphmem.store.graphiti import read_group
 
 if TYPE_CHECKING:
     from graphiti_core import Graphiti
@@ -72,6 +73,23 @@ async def connect_graphiti(driver: GraphDriver, embedder: Embedder) -> AsyncIter
         yield graphiti
     finally:
         await graphiti.close()  # type: ignore[no-untyped-call]
+
+
+async def read_graph(uri: str, user: str, password: str, database: str, group_id: str) -> dict[str, Any]:
+    """Return a group of a live graph of Graphiti as a document of the import format `graphiti`.
+
+    The graph is only read. Raises DatabaseUnavailable, ConfigurationError for wrong credentials, and NotFound for a
+    group without facts.
+    """
+    graph = Graph(uri, user, password, database)
+    try:
+        await graph.verify_connectivity()
+        document = await read_group(graph, group_id)
+    finally:
+        await graph.close()
+    if not document["edges"]:
+        raise NotFound("The graph has no facts in this group: check --group and the address.")
+    return document
 
 
 async def build_user_filter(graph: Graph, owner: Owner, *, current: bool = True) -> SearchFilters:

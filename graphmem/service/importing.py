@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from graphmem.domain.export.document import EmbeddingInfo, UserExport, parse_export
+from graphmem.domain.export.self_entity import rename_self_entity
 from graphmem.domain.formats.chat import parse_chat_log
 from graphmem.domain.formats.document import ImportFormat, parse_document
-from graphmem.domain.formats.graphiti import parse_graphiti
+from graphmem.domain.formats.graphiti import ParsedGraph, parse_graphiti
 from graphmem.domain.formats.mem0 import parse_mem0
 from graphmem.domain.formats.provenance import ImportedStatement, ParsedStatements, RejectedEntry
+from graphmem.domain.formats.records import ParsedRecords, parse_records
 from graphmem.domain.identity import Owner
 from graphmem.domain.import_result import ImportResult
 from graphmem.domain.job import Job
 from graphmem.domain.memory import SaveAction, SaveResult
 from graphmem.domain.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.domain.times import Clock
+from graphmem.domain.type_checks import UndeclaredType
 from graphmem.embedding import Embedder
 from graphmem.errors import InvalidInput
 from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.service.declared_types import DeclaredTypeService
 from graphmem.service.messages import MessageService
+from graphmem.service.record_import import RecordImporter
 from graphmem.store.importing import BATCH_SIZE, ImportStore
 
 FUTURE_TIME_REASON = "a known time is in the future"
@@ -38,6 +44,8 @@ class ImportService:
         embedder: Embedder,
         memory_writer: MemoryWriter,
         messages: MessageService,
+        declared_types: DeclaredTypeService,
+        records: RecordImporter,
         clock: Clock,
         *,
         max_entries: int,
@@ -47,6 +55,8 @@ class ImportService:
         self._embedder = embedder
         self._memory_writer = memory_writer
         self._messages = messages
+        self._declared_types = declared_types
+        self._records = records
         self._clock = clock
         self._max_entries = max_entries
         self._max_memories_per_save = max_memories_per_save
@@ -78,17 +88,27 @@ class ImportService:
             case ImportFormat.GRAPHMEM:
                 export = await asyncio.to_thread(parse_export, document)
                 return await self._import_export(owner, export, progress)
-            case ImportFormat.OPENAI:
+            case ImportFormat.CHAT:
                 return await self._import_chat(owner, document, progress)
+            case ImportFormat.RECORDS:
+                records = await asyncio.to_thread(parse_records, document, owner.user_id)
+                return await self._import_records(owner, records, actor, progress)
             case ImportFormat.MEM0:
                 statements = await asyncio.to_thread(parse_mem0, document, owner.user_id)
+                return await self._import_statements(owner, source_format, statements, actor, progress)
             case _:
-                statements = await asyncio.to_thread(parse_graphiti, document)
-        return await self._import_statements(owner, source_format, statements, actor, progress)
+                graph = await asyncio.to_thread(parse_graphiti, document)
+                return await self._import_graph(owner, graph, actor, progress)
 
     async def _import_export(self, owner: Owner, export: UserExport, progress: ProgressCallback) -> ImportResult:
-        """Write an export as it is; vectors of another embedding model are computed again."""
+        """Write an export as it is, the user's own entity under this user's id.
+
+        Vectors of another embedding model are computed again.
+        """
         self._check_count(export.entry_count)
+        if export.user_id != owner.user_id:
+            [vector] = await self._embedder.embed([owner.user_id])
+            export = rename_self_entity(export, owner.user_id, vector)
         embedding = EmbeddingInfo(model=self._embedder.model, dimension=self._embedder.dimension)
         vectors_remade = export.embedding != embedding
         texts = export.embedded_texts if vectors_remade else []
@@ -114,28 +134,92 @@ class ImportService:
         progress: ProgressCallback,
     ) -> ImportResult:
         """Save statements in batches, each completely or not at all."""
-        self._check_count(len(statements.accepted) + len(statements.rejected))
-        now = self._clock()
-        ready = [statement for statement in statements.accepted if not _is_in_future(statement, now)]
-        future = [statement for statement in statements.accepted if _is_in_future(statement, now)]
-        rejected = statements.rejected + [_rejected_entry(statement, FUTURE_TIME_REASON) for statement in future]
-        result = ImportResult(
-            format=source_format, imported={"memories": 0}, unchanged={"memories": 0}, refused=rejected
-        )
+        ready, result = await self._check_statements(owner, source_format, statements)
+        await self._save_statements(owner, ready, result, actor, ProgressCounter(progress, len(ready)))
+        return _sorted(result)
+
+    async def _import_graph(
+        self, owner: Owner, graph: ParsedGraph, actor: str | None, progress: ProgressCallback
+    ) -> ImportResult:
+        """Store the episodes of a graph, save its facts, which rest on them, and describe its entities."""
+        messages = sum(len(batch.messages) for batch in graph.batches)
+        ready, result = await self._check_statements(owner, ImportFormat.GRAPHITI, graph.statements, messages)
+        counter = ProgressCounter(progress, messages + len(ready))
+        if messages:
+            new = 0
+            for batch in graph.batches:
+                accepted = await self._messages.add(owner, batch)
+                assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
+                new += len(accepted.new_ids)
+                counter.add(len(batch.messages))
+            result.imported["messages"], result.unchanged["messages"] = new, messages - new
+        await self._save_statements(owner, ready, result, actor, counter)
+        allowed = []
+        for details in graph.details:
+            if refused := self._memory_writer.refused_classes(owner, [details.summary, details.attributes]):
+                reason = f"holds a secret: {', '.join(refused)}"
+                result.refused.append(RejectedEntry(loc=list(details.path), id=details.id, reason=reason))
+            else:
+                allowed.append(details)
+        await self._store.set_entity_details(owner, allowed)
+        return _sorted(result)
+
+    async def _import_records(
+        self, owner: Owner, parsed: ParsedRecords, actor: str | None, progress: ProgressCallback
+    ) -> ImportResult:
+        """Save the records that are new, change the memories whose records were edited, and relate them."""
+        ready, result = await self._check_statements(owner, ImportFormat.RECORDS, parsed.statements)
+        existing = await self._records.find_existing(owner, parsed)
         counter = ProgressCounter(progress, len(ready))
+        new = [statement for statement in ready if statement.id not in existing]
+        await self._save_statements(owner, await self._records.with_free_ids(owner, new), result, actor, counter)
+        known = [statement for statement in ready if statement.id in existing]
+        await self._records.update(owner, known, parsed, existing, result, actor=actor, counter=counter)
+        await self._records.relate(owner, ready, parsed, result)
+        return _sorted(result)
+
+    async def _check_statements(
+        self, owner: Owner, source_format: ImportFormat, statements: ParsedStatements, others: int = 0
+    ) -> tuple[list[ImportedStatement], ImportResult]:
+        """Return the statements that can be saved, and the result so far, which lists the rest.
+
+        `others` is the number of the other entries of the document.
+        """
+        self._check_count(len(statements.accepted) + len(statements.rejected) + others)
+        now = self._clock()
+        result = ImportResult(
+            format=source_format, imported={"memories": 0}, unchanged={"memories": 0}, refused=statements.rejected
+        )
+        resolved = await self._declared_types.resolve(owner, [statement.memory for statement in statements.accepted])
+        ready: list[ImportedStatement] = []
+        for statement, memory in zip(statements.accepted, resolved, strict=True):
+            if isinstance(memory, UndeclaredType):
+                result.refused.append(_rejected_entry(statement, f"{'.'.join(map(str, memory.path))}: {memory}"))
+            elif _is_in_future(statement, now):
+                result.refused.append(_rejected_entry(statement, FUTURE_TIME_REASON))
+            else:
+                ready.append(replace(statement, memory=memory))
+        return ready, result
+
+    async def _save_statements(
+        self,
+        owner: Owner,
+        ready: Sequence[ImportedStatement],
+        result: ImportResult,
+        actor: str | None,
+        counter: ProgressCounter,
+    ) -> None:
         for start in range(0, len(ready), self._max_memories_per_save):
             batch = ready[start : start + self._max_memories_per_save]
             saved = await self._memory_writer.save(
                 owner,
                 [statement.memory for statement in batch],
                 actor=actor,
-                kind=source_format.value,
+                kind=result.format.value,
                 provenance=[statement.provenance for statement in batch],
             )
             _add_results(result, batch, saved)
             counter.add(len(batch))
-        result.refused.sort(key=lambda entry: [str(part).zfill(9) for part in entry.loc])
-        return result
 
     async def _import_chat(self, owner: Owner, document: Any, progress: ProgressCallback) -> ImportResult:
         """Store the messages of a chat log and queue their extraction, as if they had been sent."""
@@ -152,7 +236,7 @@ class ImportService:
                 jobs[accepted.job_id] = None
             counter.add(len(batch.messages))
         return ImportResult(
-            format=ImportFormat.OPENAI,
+            format=ImportFormat.CHAT,
             imported={"messages": new},
             unchanged={"messages": total - new},
             refused=chat_log.rejected,
@@ -169,6 +253,12 @@ class ImportService:
 def _is_in_future(statement: ImportedStatement, now: datetime) -> bool:
     provenance = statement.provenance
     return any(time > now for time in (provenance.created_at, provenance.updated_at, provenance.expired_at) if time)
+
+
+def _sorted(result: ImportResult) -> ImportResult:
+    """Return a result with the refused entries in the order of the document."""
+    result.refused.sort(key=lambda entry: [str(part).zfill(9) for part in entry.loc])
+    return result
 
 
 def _rejected_entry(statement: ImportedStatement, reason: str) -> RejectedEntry:

@@ -14,6 +14,7 @@ from graphmem.domain.text import StorableText
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput, MemoryDeleted
 from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.service.declared_types import DeclaredTypeService
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore, PagePosition
 
@@ -31,12 +32,14 @@ class MemoryService:
     def __init__(
         self,
         memory_writer: MemoryWriter,
+        declared_types: DeclaredTypeService,
         facts: FactStore,
         entities: EntityStore,
         clock: Clock,
         max_batch_size: int,
     ) -> None:
         self._memory_writer = memory_writer
+        self._declared_types = declared_types
         self._facts = facts
         self._entities = entities
         self._clock = clock
@@ -51,19 +54,27 @@ class MemoryService:
         kind: str = "api",
         request: IdempotentRequest | None = None,
     ) -> list[SaveResult]:
-        """Save statements: all of them or none. Raises InvalidInput for an empty list and for one that is too long."""
+        """Save statements: all of them or none.
+
+        Raises InvalidInput for an empty list, for one that is too long, and for a type that is not declared.
+        """
         if not memories:
             raise InvalidInput("The list of memories is empty.")
         if len(memories) > self._max_batch_size:
             raise InvalidInput(f"A save takes up to {self._max_batch_size} memories: send them in several saves.")
-        return await self._memory_writer.save(owner, memories, actor=actor, kind=kind, request=request)
+        resolved = await self._declared_types.resolve_all(owner, memories)
+        return await self._memory_writer.save(owner, resolved, actor=actor, kind=kind, request=request)
 
     async def get(self, owner: Owner, memory_id: str) -> Memory:
         """Return the latest version of a memory, deleted or not; raise NotFound for an unknown or erased one."""
         return await self._facts.get(owner, memory_id)
 
     async def page(self, owner: Owner, filters: ListFilters) -> Page[Memory]:
-        """Return one page of memories; raise InvalidInput for a cursor of another list or sort order."""
+        """Return one page of memories; raise InvalidInput for a cursor of another list or sort order.
+
+        The types to filter by must be graphmem's or declared.
+        """
+        await self._declared_types.check_filter(owner, filters.type)
         entity_ids = await self._entities.resolve_entity_ids(owner, filters.entity) if filters.entity else None
         memories, position = await self._facts.list_page(
             owner,
@@ -87,13 +98,15 @@ class MemoryService:
         request: IdempotentRequest | None = None,
     ) -> Memory:
         """Create a version with the fields given; raise VersionConflict when `if_version` is not the latest."""
-        changes, vector = await self._memory_writer.prepare_patch(owner, patch)
+        resolved = await self._declared_types.resolve_patch(owner, patch)
+        changes, vector = await self._memory_writer.prepare_patch(owner, resolved)
         return await self._facts.update_memory(
             owner,
             memory_id,
             lambda ledger: ledger.amend(memory_id, changes, if_version=if_version),
             actor=actor,
             vector=vector,
+            associations=patch.associations,
             request=request,
         )
 

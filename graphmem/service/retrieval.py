@@ -17,25 +17,35 @@ from graphmem.metrics import SEMANTIC_SEARCH_LATENCY
 from graphmem.retrieval.hybrid_search import HybridSearch
 from graphmem.retrieval.lookup import EntityLookup
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
+from graphmem.service.declared_types import DeclaredTypeService
 
 
 class RetrievalService:
     """Validates and measures what callers ask of search and lookup, and closes both."""
 
-    def __init__(self, search: HybridSearch, lookup: EntityLookup, reinforcement: ReinforcementBuffer) -> None:
+    def __init__(
+        self,
+        search: HybridSearch,
+        lookup: EntityLookup,
+        reinforcement: ReinforcementBuffer,
+        declared_types: DeclaredTypeService,
+    ) -> None:
         self._search = search
         self._lookup = lookup
         self._reinforcement = reinforcement
+        self._declared_types = declared_types
 
     async def search(self, owner: Owner, query: SearchQuery) -> SearchResponse:
         """Return the memories that answer a query, best first.
 
-        Raises InvalidInput for an empty query, for one without any channel, and for `rerank` without a cross-encoder.
+        Raises InvalidInput for an empty query, for one without any channel, for `rerank` without a cross-encoder, and
+        for types that are not declared.
         """
         if not (query.semantic or query.keyword or query.graph):
             raise InvalidInput("Every channel is switched off: leave semantic, keyword or graph on.")
         if query.rerank and not self._search.can_rerank:
             raise InvalidInput("No cross-encoder is configured: set GRAPHMEM_RERANK_MODEL, or leave rerank off.")
+        await self._declared_types.check_filter(owner, query.types)
         with SEMANTIC_SEARCH_LATENCY.time():
             return await self._search.search(owner, query)
 

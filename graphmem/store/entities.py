@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, GROUP_TYPE, PERSON_TYPE, Entity, EntityIn, EntityRef
 from graphmem.domain.identity import Owner
@@ -13,6 +15,7 @@ from graphmem.domain.types import Vector
 from graphmem.errors import NotFound
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.entity_mapping import entity_from_node, entity_ref_from_node, new_entity_properties
+from graphmem.store.json_text import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,9 @@ class EntityStore:
             key = name_key(entity.name)
             if key not in requested or requested[key].type is None:
                 requested[key] = entity
+            elif entity.attributes:
+                attributes = {**requested[key].attributes, **entity.attributes}
+                requested[key] = requested[key].model_copy(update={"attributes": attributes})
         stored = await self._find_by_keys(transaction, [owner.group_id], list(requested))
         new = {
             key: new_entity_properties(owner, entity, vectors.get(key), now, is_user=key == own_key)
@@ -59,6 +65,8 @@ class EntityStore:
         for key, entity in requested.items():
             if entity.type and entity.type != DEFAULT_ENTITY_TYPE and stored[key]["type"] == DEFAULT_ENTITY_TYPE:
                 stored[key] = await self._set_type(transaction, owner, stored[key]["uuid"], entity.type, now)
+            if entity.attributes and key not in new:
+                await self._set_attributes(transaction, owner, stored[key], entity.attributes, now)
         refs = {key: entity_ref_from_node(node) for key, node in stored.items()}
         return ResolvedEntities({**refs, "": refs[own_key]}, list(new.values()))
 
@@ -150,6 +158,18 @@ class EntityStore:
         )
         node: Row = rows[0]["entity"]
         return node
+
+    async def _set_attributes(
+        self, transaction: Transaction, owner: Owner, stored: Row, attributes: Mapping[str, Any], now: datetime
+    ) -> None:
+        merged = {**json.loads(stored.get("attributes") or "{}"), **attributes}
+        await transaction.run(
+            "entities.set_attributes",
+            group_id=owner.group_id,
+            entity_id=stored["uuid"],
+            attributes=to_json(merged),
+            now=now,
+        )
 
     async def _find_by_keys(
         self, transaction: Transaction, group_ids: list[str], keys: Sequence[str]

@@ -68,7 +68,7 @@ def new_entity_properties(
         "aliases": [],
         "alias_keys": [],
         "alias_text": "",
-        "attributes": to_json({}),
+        "attributes": to_json(entity.attributes),
         "is_user": is_user,
         "name_embedding": vector,
         "created_at": now,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from graphmem.domain.entity import EntityRef
 from graphmem.domain.export.entries import (
     ExportedEntity,
     ExportedLink,
@@ -16,9 +18,11 @@ from graphmem.domain.export.entries import (
     ExportEntry,
 )
 from graphmem.domain.export.properties import EntityProperties, FactProperties, LinkProperties, UserProperties
+from graphmem.domain.fact import Fact
 from graphmem.domain.fact_fields import SHADOW_PROPERTIES, VECTOR_PROPERTY
 from graphmem.domain.identity import Owner
 from graphmem.store.driver import Graph, Row, StreamTransaction
+from graphmem.store.fact_mapping import fact_from_row
 
 BATCH_SIZE = 500
 """Records read in one query. All records of a large user, with their vectors, would not fit into memory."""
@@ -88,6 +92,19 @@ class StoredUser:
             yield record
         for link in await self._list_links(keys):
             yield link
+
+    async def count_current_facts(self, now: datetime) -> int:
+        """Return the number of memories that are believed, and that hold at `now` or later."""
+        return int(await self._transaction.fetch_value("export.count_current_facts", group_id=self._group_id, now=now))
+
+    async def current_facts(self, now: datetime) -> AsyncIterator[tuple[Fact, dict[str, EntityRef], list[str]]]:
+        """Yield the memories that are believed and that hold at `now` or later, the oldest first.
+
+        Each comes with the entities it refers to, by id, and the ids of those that stand for the user.
+        """
+        async for row in self._transaction.stream("export.stream_current_facts", group_id=self._group_id, now=now):
+            refs = {key: EntityRef(id=key, name=name, type=kind) for key, name, kind, _ in row["entities"]}
+            yield fact_from_row(row), refs, [key for key, _, _, is_user in row["entities"] if is_user]
 
     async def _list_record_keys(self) -> dict[str, str]:
         """Return the key of every record by its element id, in the order of the export."""

@@ -19,6 +19,7 @@ from graphmem.store.json_text import to_json
 _ENCODERS: dict[FieldKind, Callable[[Any], Any]] = {
     FieldKind.TEXT_LIST: list,
     FieldKind.JSON: to_json,
+    FieldKind.OPTIONAL_JSON: lambda value: to_json(value) if value else None,
     FieldKind.MEMORY_TYPE: lambda kind: kind.value,
     FieldKind.SCOPE: lambda scope: scope.value,
     FieldKind.STATUS: lambda status: status.value if status else None,
@@ -28,6 +29,7 @@ _ENCODERS: dict[FieldKind, Callable[[Any], Any]] = {
 _DECODERS: dict[FieldKind, Callable[[Any], Any]] = {
     FieldKind.TEXT_LIST: lambda items: tuple(items or ()),
     FieldKind.JSON: lambda text: json.loads(text or "{}"),
+    FieldKind.OPTIONAL_JSON: lambda text: json.loads(text) if text else None,
     FieldKind.MEMORY_TYPE: MemoryType,
     FieldKind.SCOPE: Scope,
     FieldKind.STATUS: lambda status: MemoryStatus(status) if status else None,

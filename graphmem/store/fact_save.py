@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from graphmem.domain.entity import EntityRef
@@ -43,6 +43,10 @@ class FactSave:
             imported.get(draft.memory_id) or _apply_to_ledger(ledger, draft, memory)
             for draft, memory in zip(drafts, memories, strict=True)
         ]
+        outcomes = [
+            _associate(ledger, outcome, memory.memory.associations)
+            for outcome, memory in zip(outcomes, memories, strict=True)
+        ]
         vectors = {draft.uuid: memory.vector for draft, memory in zip(drafts, memories, strict=True)}
         write = FactWrite(self.owner, self.transaction, self.now, ledger, vectors, entities.new_entities)
         await write.commit([outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP])
@@ -64,7 +68,11 @@ class FactSave:
         new_entity_ids = {properties["uuid"] for properties in entities.new_entities}
         return await self.loader.fetch(
             hashes=[draft.content_hash for draft in drafts],
-            memory_ids=[memory_id for memory in memories for memory_id in memory.memory.supersedes],
+            memory_ids=[
+                memory_id
+                for memory in memories
+                for memory_id in (*memory.memory.supersedes, *memory.memory.associations)
+            ],
             # There are no facts about a new entity.
             pairs=[
                 (draft.subject_id, draft.predicate)
@@ -100,6 +108,13 @@ def _apply_to_ledger(ledger: Ledger, draft: Fact, memory: NewMemory) -> SaveOutc
     if memory.provenance:
         return ledger.import_version(draft, memory.provenance)
     return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends)
+
+
+def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str]) -> SaveOutcome:
+    """Return an outcome whose memory is associated with others, unless the save changed nothing."""
+    if not associations or outcome.action is SaveAction.SKIP:
+        return outcome
+    return replace(outcome, fact=ledger.associate(outcome.fact.memory_id, associations))
 
 
 def _save_result(outcome: SaveOutcome, refs: Mapping[str, EntityRef], now: datetime) -> SaveResult:

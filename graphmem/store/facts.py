@@ -21,7 +21,7 @@ from graphmem.domain.memory import Memory, MemoryVersion, SaveResult, Scope
 from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.text import content_hash
 from graphmem.domain.times import Clock, to_epoch_pair
-from graphmem.domain.types import Vector
+from graphmem.domain.types import Vector, deduplicate
 from graphmem.domain.versioning import Ledger
 from graphmem.errors import MemoryDeleted, NotFound, UserBeingForgotten
 from graphmem.store.driver import Graph, Transaction
@@ -122,13 +122,15 @@ class FactStore:
         *,
         actor: str | None = None,
         vector: Vector | None = None,
+        associations: Sequence[str] | None = None,
         request: IdempotentRequest | None = None,
     ) -> Memory:
         """Apply `act` to the ledger of one memory in a transaction and return the memory.
 
         The ledger also holds the memory's replacement and, for a single-valued memory, the facts of the same subject
-        and predicate. `vector` is that of a new content; with `request`, the change is made once for it. Raises
-        NotFound for an id that is not this user's, and MemoryDeleted for a deleted memory.
+        and predicate. `vector` is that of a new content, `associations` are all memories that it is associated with
+        from then on (None: as before); with `request`, the change is made once for it. Raises NotFound for an id that
+        is not this user's, and MemoryDeleted for a deleted memory.
         """
 
         async def update(transaction: Transaction) -> Memory:
@@ -140,10 +142,16 @@ class FactStore:
             replacement = [latest.superseded_by] if latest.superseded_by else []
             pairs = [(latest.subject_id, latest.predicate)] if latest.single_valued else []
             facts = await FactLoader(transaction, memory_owner).fetch(
-                hashes=[latest.content_hash], memory_ids=[memory_id, *replacement], pairs=pairs
+                hashes=[latest.content_hash],
+                memory_ids=[memory_id, *replacement, *(() if associations is None else latest.associations)],
+                pairs=pairs,
             )
+            if associations:
+                facts |= await FactLoader(transaction, memory_owner).fetch(memory_ids=associations)
             ledger = Ledger(facts.values(), now, actor)
             fact = act(ledger)
+            if associations is not None:
+                fact = ledger.associate(memory_id, associations, replace_all=True)
             if vector is not None and content_hash(fact.content) != latest.content_hash:
                 same_content = await FactLoader(transaction, memory_owner).fetch(hashes=[fact.content_hash])
                 ledger.ensure_unique(fact, same_content.values())
@@ -166,6 +174,24 @@ class FactStore:
     async def lock_or_create_user(self, transaction: Transaction, owner: Owner) -> datetime:
         """Lock a user as `lock_user` does, creating one that does not exist."""
         return await lock_or_create_user(transaction, owner, self._clock())
+
+    async def associate(self, owner: Owner, related: Mapping[str, Sequence[str]]) -> list[str]:
+        """Associate memories with others, by memory id; return those of which another one is unknown."""
+        if not related:
+            return []
+
+        async def work(transaction: Transaction) -> list[str]:
+            now = await self.lock_user(transaction, owner)
+            ids = deduplicate(key for memory_id, others in related.items() for key in (memory_id, *others))
+            facts = await FactLoader(transaction, owner).fetch(memory_ids=ids)
+            ledger = Ledger(facts.values(), now)
+            for memory_id, others in related.items():
+                if memory_id in facts:
+                    ledger.associate(memory_id, [other for other in others if other in facts])
+            await FactWrite(owner, transaction, now, ledger).commit()
+            return [memory_id for memory_id, others in related.items() if not {*others} <= facts.keys()]
+
+        return await self._graph.write(work)
 
     async def reinforce(self, owner: Owner, retrievals: Mapping[str, RetrievalCount]) -> None:
         """Count retrievals of an owner's memories, by memory id, and raise their strength and confidence.
@@ -212,6 +238,11 @@ class FactStore:
             return (await self.to_memories(transaction, owner, [latest]))[0]
 
         return await self._graph.read(work)
+
+    async def find_latest(self, owner: Owner, memory_ids: Sequence[str]) -> dict[str, Fact]:
+        """Return the latest versions of an owner's memories, believed or not, by memory id, without unknown ids."""
+        rows = await self._graph.fetch("facts.fetch_latest", group_ids=[owner.group_id], memory_ids=list(memory_ids))
+        return {fact.memory_id: fact for fact in map(fact_from_row, rows)}
 
     async def get_history(self, owner: Owner, memory_id: str) -> list[MemoryVersion]:
         """Return every version of a memory, oldest first; raise NotFound for an unknown id."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from neo4j.exceptions import ClientError
@@ -18,18 +19,23 @@ from graphmem.domain.export.entries import (
 )
 from graphmem.domain.export.import_plan import ExistingData, ExistingNode, ImportPlan, find_future_times, plan_import
 from graphmem.domain.export.properties import record_identity
+from graphmem.domain.export.self_entity import find_self_entity
 from graphmem.domain.fact import Fact
+from graphmem.domain.formats.graphiti import EntityDetails
 from graphmem.domain.identity import Owner
 from graphmem.domain.import_result import ImportResult
 from graphmem.domain.labels import LinkType, RecordLabel
 from graphmem.domain.progress import ProgressCounter
 from graphmem.domain.rivals import describe_rival, find_rival
+from graphmem.domain.text import name_key
 from graphmem.domain.types import deduplicate
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.store.driver import Graph, Row, Transaction
+from graphmem.store.entities import EntityStore
 from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
 from graphmem.store.fact_write import FactLoader
 from graphmem.store.facts import FactStore
+from graphmem.store.json_text import to_json
 
 BATCH_SIZE = 500
 """Nodes or relationships written in one query."""
@@ -47,6 +53,7 @@ class ImportStore:
     def __init__(self, graph: Graph, facts: FactStore) -> None:
         self._graph = graph
         self._facts = facts
+        self._entities = EntityStore(graph)
 
     async def import_export(
         self, owner: Owner, export: UserExport, *, vectors_remade: bool, progress: ProgressCounter
@@ -67,6 +74,7 @@ class ImportStore:
             nodes = await self._create_nodes(transaction, owner, export, plan, progress)
             versions = await self._create_versions(transaction, owner, export, plan, progress)
             await self._create_links(transaction, owner, export, nodes, progress)
+            await self._name_self_entity(transaction, owner, export, plan, now)
             await transaction.run("import.set_user", group_id=owner.group_id, properties=export.user.to_graph())
             latest = max([now, *(version.properties.created_at for version in versions)])
             await transaction.run("facts.set_last_write_time", group_id=owner.group_id, at=latest)
@@ -83,6 +91,25 @@ class ImportStore:
         except ClientError as error:
             raise InvalidInput("The import has a property that Neo4j cannot store.") from error
 
+    async def set_entity_details(self, owner: Owner, details: Sequence[EntityDetails]) -> None:
+        """Set the summaries and the attributes of entities that have none; unknown entities are left out."""
+        rows = [
+            {
+                "name_key": name_key(entity.name),
+                "summary": entity.summary.strip(),
+                "attributes": to_json(entity.attributes),
+            }
+            for entity in details
+        ]
+
+        async def work(transaction: Transaction) -> None:
+            now = await self._facts.lock_user(transaction, owner)
+            for part in _split_batches(rows):
+                await transaction.run("import.set_entity_details", group_id=owner.group_id, rows=part, now=now)
+
+        if rows:
+            await self._graph.write(work)
+
     async def _load_existing(self, transaction: Transaction, owner: Owner, export: UserExport) -> ExistingData:
         group = {"group_id": owner.group_id}
         entities = await transaction.run("import.list_entity_names", **group)
@@ -98,6 +125,9 @@ class ImportStore:
         )
         return ExistingData(
             entities={row["name_key"]: ExistingNode(row["element_id"], row["uuid"]) for row in entities},
+            self_entity=next(
+                (ExistingNode(row["element_id"], row["uuid"]) for row in entities if row["is_user"]), None
+            ),
             records={
                 record_identity(RecordLabel(row["label"]), row["properties"]): ExistingNode(
                     row["element_id"], row["properties"]["uuid"]
@@ -157,6 +187,17 @@ class ImportStore:
         for ids in _split_batches(referring):
             await transaction.run("facts.rebuild_references", group_id=owner.group_id, referring=ids)
         return new
+
+    async def _name_self_entity(
+        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, now: datetime
+    ) -> None:
+        """Give the user's own entity the names that it has in the export, if it was there before the import."""
+        entity = find_self_entity(export)
+        if entity is None or plan.is_new_node(entity):
+            return
+        names = [entity.properties.name, *entity.properties.aliases]
+        own_id = plan.ids.get(entity.properties.uuid, entity.properties.uuid)
+        await self._entities.add_aliases(transaction, owner, own_id, names, now)
 
     async def _create_links(
         self,

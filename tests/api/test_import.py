@@ -66,7 +66,7 @@ LINES = "\n".join(json.dumps(turn) for turn in LOG)
 async def test_chat_log_import_is_idempotent(agent: httpx.AsyncClient, body: str, media_type: str) -> None:
     headers = {"content-type": media_type}
     done = (await agent.post("/v1/users/mara/import", content=body, headers=headers)).json()
-    assert (done["format"], done["imported"], len(done["jobs"])) == ("openai", {"messages": 2}, 1)
+    assert (done["format"], done["imported"], len(done["jobs"])) == ("chat", {"messages": 2}, 1)
     assert (await agent.get(f"/v1/jobs/{done['jobs'][0]}")).status_code == 200
     [session] = (await agent.get("/v1/users/mara/sessions")).json()["items"]
     turns = (await agent.get(f"/v1/users/mara/sessions/{session['session_id']}/messages")).json()["items"]
@@ -78,7 +78,7 @@ async def test_chat_log_import_is_idempotent(agent: httpx.AsyncClient, body: str
 MALFORMED_DOCUMENTS = [
     ("mem0", {"results": [{"id": "m1"}]}, ["results", 0, "memory"]),
     ("graphiti", {**GRAPHITI, "edges": [{"uuid": "e1"}]}, ["edges", 0, "fact"]),
-    ("openai", [{"role": "user", "content": "Hi"}, {"role": "judge", "content": "Guilty."}], [1, "role"]),
+    ("chat", [{"role": "user", "content": "Hi"}, {"role": "judge", "content": "Guilty."}], [1, "role"]),
     ("graphmem", MEM0, ["user_id"]),
 ]
 

@@ -123,6 +123,17 @@ async def test_expired_memories_are_deleted_by_maintenance(
 
 
 @pytest.mark.req("QUINN-18")
+async def test_a_feeling_that_is_over_is_deleted_without_a_tag_of_its_writer(
+    harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks
+) -> None:
+    (feeling,) = await harness.save("User is tired of the rain", type="feeling")
+    assert feeling.tags == ["temporary"]
+    harness.clock.advance(15 * DAY)
+    assert (await maintenance_tasks.expire(harness.owner))["expired"] == 1
+    assert (await harness.facts.get(harness.owner, feeling.id)).status is MemoryStatus.DELETED
+
+
+@pytest.mark.req("QUINN-18")
 async def test_feedback_memories_are_reviewed_again(
     harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks
 ) -> None:

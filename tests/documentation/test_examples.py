@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, cast
 
+import jsonschema
 import pytest
 import yaml
 from graphmem_api.app import create_app
@@ -15,13 +16,17 @@ from typer.main import get_command
 
 from graphmem.bootstrap import Services
 from graphmem.cli.app import app
+from graphmem.domain.declared_types import DeclaredTypesIn
+from graphmem.domain.export.records_writer import records_json_schema
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.formats.chat import parse_chat_log
-from graphmem.domain.formats.document import ImportFormat, detect_format
+from graphmem.domain.formats.document import ImportFormat, detect_format, parse_structured_text
 from graphmem.domain.formats.graphiti import parse_graphiti
 from graphmem.domain.formats.mem0 import parse_mem0
+from graphmem.domain.formats.records import parse_records
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.session import MessagesIn
+from graphmem.domain.type_checks import find_invalid_schemas
 from graphmem.mcp.http import MCP_PATH
 from graphmem.settings import Settings
 from tests.documentation.test_reference import PAGES, ROOT
@@ -96,10 +101,13 @@ def test_documented_exports_import_completely() -> None:
     documents = {
         detect_format(document): document for document in map(json.loads, code_blocks("docs/moving.md", "json"))
     }
-    assert documents.keys() == {ImportFormat.MEM0, ImportFormat.GRAPHITI, ImportFormat.OPENAI}
-    taken = [parse_mem0(documents[ImportFormat.MEM0], "ada"), parse_graphiti(documents[ImportFormat.GRAPHITI])]
+    assert documents.keys() == {ImportFormat.MEM0, ImportFormat.GRAPHITI, ImportFormat.CHAT}
+    taken = [
+        parse_mem0(documents[ImportFormat.MEM0], "ada"),
+        parse_graphiti(documents[ImportFormat.GRAPHITI]).statements,
+    ]
     assert [(len(parsed.accepted), parsed.rejected) for parsed in taken] == [(1, []), (1, [])]
-    chat_log = parse_chat_log(documents[ImportFormat.OPENAI])
+    chat_log = parse_chat_log(documents[ImportFormat.CHAT])
     assert ([len(batch.messages) for batch in chat_log.batches], chat_log.rejected) == ([2], [])
 
 
@@ -107,6 +115,17 @@ def test_documented_exports_import_completely() -> None:
 def test_published_export_schema_is_current() -> None:
     """`make reference` regenerates the file."""
     assert json.loads(read_page("docs/export.schema.json")) == export_json_schema()
+
+
+@pytest.mark.req("QUINN-15")
+def test_published_schema_of_records_is_current_and_accepts_the_documented_ones() -> None:
+    schema = json.loads(read_page("docs/records.schema.json"))
+    assert schema == records_json_schema()
+    records, types = map(parse_structured_text, (block.encode() for block in code_blocks("docs/records.md", "yaml")))
+    jsonschema.Draft202012Validator(schema).validate(records)
+    statements = parse_records(records, "ada").statements
+    assert ([statement.id for statement in statements.accepted], statements.rejected) == (["mem-17", "mem-18"], [])
+    assert list(find_invalid_schemas(DeclaredTypesIn.model_validate(types))) == []
 
 
 def test_documented_explore_queries_match_the_files() -> None:

@@ -20,6 +20,7 @@ PAGES = [
     "docs/neo4j-browser.md",
     "docs/monitoring.md",
     "docs/operations.md",
+    "docs/records.md",
     "docs/retrieval.md",
     "graphmem/README.md",
 ]

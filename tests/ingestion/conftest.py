@@ -31,9 +31,11 @@ from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs import JobHandler, JobKind, JobPayload, JobRunner, Steps
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.retries import RetryPolicy
+from graphmem.service.declared_types import DeclaredTypeService
 from graphmem.service.memories import MemoryService
 from graphmem.service.messages import MessageService
 from graphmem.settings import Settings
+from graphmem.store.declared_types import DeclaredTypeStore
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
@@ -206,7 +208,9 @@ def harness(
         graph=graph,
         episodes=episodes,
         entities=entities,
-        memories=MemoryService(memory_writer, facts, entities, clock, 500),
+        memories=MemoryService(
+            memory_writer, DeclaredTypeService(DeclaredTypeStore(graph), policy, clock), facts, entities, clock, 500
+        ),
         conversations=MessageService(inbox, episodes, jobs),
         inbox=inbox,
         job=job,

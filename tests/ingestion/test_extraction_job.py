@@ -237,11 +237,19 @@ async def test_secrets_temporary_states_and_low_confidence_are_rejected_with_rea
     assert "4242 4242" not in str(rows)
 
 
-async def test_a_feeling_expires_two_weeks_after_its_message(harness: IngestionHarness) -> None:
-    harness.model_answers(extraction(candidate("User is worried about the move", type="feeling", predicate="FEELS")))
-    await harness.send_and_extract(message_at("2026-05-25", "I'm worried about the move"))
-    (feeling,) = await harness.current_memories()
+@pytest.mark.req("QUINN-18")
+async def test_feelings_and_wishes_about_answers_get_the_tags_that_maintenance_looks_for(
+    harness: IngestionHarness,
+) -> None:
+    worry = candidate("User is worried about the move", type="feeling", predicate="FEELS")
+    brief = candidate("User wants short answers", type="preference", tags=["COMMUNICATION_PREFERENCES"])
+    harness.model_answers(extraction(worry, brief))
+    await harness.send_and_extract(message_at("2026-05-25", "I'm worried about the move. Please be brief."))
+    memories = {memory.content: memory for memory in await harness.current_memories()}
+    feeling = memories["User is worried about the move"]
     assert feeling.expires_at == midnight("2026-06-08").replace(hour=12)
+    assert "temporary" in feeling.tags
+    assert memories["User wants short answers"].tags == ["COMMUNICATION_PREFERENCES", "feedback"]
 
 
 @pytest.mark.req("QUINN-27")

@@ -62,6 +62,7 @@ async def _save_memories(memory: Services, owner: Owner) -> None:
             MemoryIn(content="Mara lives in Lund", object={"name": "Lund"}, valid_at="2020-01-01T00:00:00Z", **lives),
             MemoryIn(content="Mara lives in Malmö", valid_at="2024-01-01T00:00:00Z", metadata={"at": [1]}, **lives),
             MemoryIn(content="Mara likes tea", tags=["temporary"], entities=[{"name": "Bob", "type": "Person"}]),
+            MemoryIn(content={"tone": "formal"}, type="persona"),
             MemoryIn(content="Mara planned a trip", type="plan", domain="travel", expires_at="2099-01-01T00:00:00Z"),
         ],
     )
@@ -71,7 +72,7 @@ async def _save_memories(memory: Services, owner: Owner) -> None:
         lambda transaction: entities.add_aliases(transaction, owner, "bob", ["Bobby", "Uncle Bob"], now)
     )
     await memory.memories.patch(owner, ids[2], MemoryPatch(content="Mara loves tea", importance=0.9))
-    await memory.memories.delete(owner, ids[3])
+    await memory.memories.delete(owner, ids[4])
 
 
 async def _archive_and_mark(transaction: Transaction, owner: Owner, now: datetime) -> None:

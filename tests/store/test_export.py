@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -16,9 +17,12 @@ from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.session import MessagesIn
-from graphmem.errors import Conflict
+from graphmem.errors import Conflict, InvalidInput
 from graphmem.store.driver import Graph
 from tests.store.complete_user import fill_user
+
+EARLIER_EXPORT = Path(__file__).with_name("export_1_0.json")
+"""An export as the first schema version wrote it, with vectors of another model."""
 
 
 async def export_document(memory: Services, owner: Owner) -> dict[str, Any]:
@@ -45,7 +49,7 @@ async def test_export_after_forget_and_import_is_identical(
     assert not result.vectors_remade
     assert await memory.exports.export(owner, form) == before
     contents = {item.content for item in (await memory.memories.page(owner, ListFilters())).items}
-    assert contents == {"Mara lives in Malmö", "Mara loves tea", "Mara plans a trip to Lund"}
+    assert contents == {"Mara lives in Malmö", "Mara loves tea", "tone: formal", "Mara plans a trip to Lund"}
 
 
 async def test_import_for_another_user_gets_new_ids_and_the_same_results(memory: Services, owner: Owner) -> None:
@@ -72,6 +76,36 @@ async def test_importing_the_same_export_twice_adds_nothing(memory: Services, ow
     assert again.imported == {"versions": 0}
     assert again.ids == {}
     assert await memory.exports.export(owner) == before
+
+
+async def test_an_import_as_another_user_makes_their_own_entity_the_subject(memory: Services, owner: Owner) -> None:
+    await memory.memories.save(owner, [MemoryIn(content="Mara lives in Lund"), MemoryIn(content="Mara likes tea")])
+    document = await memory.exports.export(owner)
+    fresh, known = Owner(owner.tenant, "omar"), Owner(owner.tenant, "ida")
+    await memory.memories.save(known, [MemoryIn(content="Ida rows")])
+    for other in (fresh, known):
+        await memory.imports.import_(other, document)
+        [later] = await memory.memories.save(other, [MemoryIn(content="The user plays chess")])
+        subjects = {item.subject.id for item in (await memory.memories.page(other, ListFilters())).items}
+        assert later.memory
+        assert subjects == {later.memory.subject.id}
+        assert later.memory.subject.name == other.user_id
+
+
+@pytest.mark.req("QUINN-16")
+async def test_an_export_of_an_earlier_schema_version_is_imported_with_its_history(
+    memory: Services, owner: Owner
+) -> None:
+    result = await memory.imports.import_(owner, EARLIER_EXPORT.read_bytes())
+    assert (result.vectors_remade, result.imported["versions"]) == (True, 3)
+    assert {item.content for item in (await memory.memories.page(owner, ListFilters())).items} == {"Mara lives in Lund"}
+    [first, second] = await memory.memories.history(owner, "memory-1")
+    assert (first.content, first.ended_by) == ("Mara lives in Malmö", "memory-2")
+    assert (second.status, second.superseded_by) == ("superseded", "memory-2")
+    assert (await export_document(memory, owner))["schema_version"] == "1.1"
+    unknown = json.loads(EARLIER_EXPORT.read_bytes()) | {"schema_version": "9.0"}
+    with pytest.raises(InvalidInput, match="upgrade graphmem"):
+        await memory.imports.import_(owner, json.dumps(unknown).encode())
 
 
 async def test_vectors_of_another_model_are_recomputed(memory: Services, owner: Owner) -> None:

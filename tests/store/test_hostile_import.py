@@ -16,6 +16,7 @@ from graphmem.domain.memory import MemoryIn
 from graphmem.domain.session import MessageIn, MessagesIn
 from graphmem.errors import InvalidInput
 from graphmem.service.importing import ImportService
+from graphmem.service.record_import import RecordImporter
 from graphmem.store.importing import ImportStore
 from tests.store.complete_user import fill_user
 
@@ -260,6 +261,8 @@ async def test_an_import_of_too_many_entries_is_refused(memory: Services, owner:
         parts.embedder,
         parts.memory_writer,
         memory.messages,
+        memory.declared_types,
+        RecordImporter(parts.facts, memory.memories),
         parts.clock,
         max_entries=2,
         max_memories_per_save=500,

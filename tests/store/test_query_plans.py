@@ -68,7 +68,7 @@ EMPTY = "UNWIND $labels AS label MATCH (n:$(label)) WHERE n.statistics = $tenant
 async def filled_graph(graph: Graph) -> AsyncIterator[Graph]:
     """The database with data of every label, so that the planner knows what a scan costs."""
     tenant = f"t{uuid.uuid4().hex[:12]}"
-    labels = sorted(RESERVED_LABELS - {"EmbeddingSchema", "Erasure", "Migration", "TenantInstructions"})
+    labels = sorted(RESERVED_LABELS - {"EmbeddingSchema", "Erasure", "Migration", "TenantInstructions", "TenantTypes"})
 
     async def run(text: str, **parameters: Any) -> None:
         await graph.write(lambda transaction: transaction.run_text(text, {"tenant": tenant, **parameters}))

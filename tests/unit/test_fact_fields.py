@@ -31,7 +31,7 @@ def make_fact() -> Fact:
         supersedes=("p",), associations=("q",), source_kind="extraction", session_id="z", message_ids=("1", "2"),
         episodes=("e",), immutable=True, single_valued=True, metadata={"k": ["v", 1]}, active_hash="h:s",
         search_text="likes", end_status=MemoryStatus.DELETED, ended_reason="deleted", ended_by="r",
-        ended_actor="key:2", actor="key:1",
+        ended_actor="key:2", actor="key:1", subtype="goal", content_data={"drink": "tea"},
     )  # fmt: skip
 
 

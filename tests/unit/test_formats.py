@@ -33,10 +33,10 @@ STRUCTURES: list[tuple[Any, ImportFormat]] = [
     ({"results": [MEM0_MEMORY]}, ImportFormat.MEM0),
     ([MEM0_MEMORY], ImportFormat.MEM0),
     ({"nodes": [], "edges": []}, ImportFormat.GRAPHITI),
-    ([HI], ImportFormat.OPENAI),
-    ({"messages": [HI]}, ImportFormat.OPENAI),
-    ([{"messages": [HI]}], ImportFormat.OPENAI),
-    (HI, ImportFormat.OPENAI),
+    ([HI], ImportFormat.CHAT),
+    ({"messages": [HI]}, ImportFormat.CHAT),
+    ([{"messages": [HI]}], ImportFormat.CHAT),
+    (HI, ImportFormat.CHAT),
 ]
 
 

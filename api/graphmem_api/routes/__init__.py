@@ -4,6 +4,7 @@ from graphmem_api.routes import (
     admin,
     changes,
     context,
+    declared_types,
     entities,
     export,
     forget,
@@ -42,5 +43,7 @@ ROUTERS = (
     admin.write_router,
     instructions.read_router,
     instructions.write_router,
+    declared_types.read_router,
+    declared_types.write_router,
 )
 """All routers of the API; the order decides where two routes match the same path."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
 
+from graphmem.domain.export.records_writer import records_json_schema
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.requests import ExportQuery
 from graphmem_api import route_classes
@@ -31,8 +32,8 @@ EXPORT_RESPONSES: Responses = {
 
 @router.get(USER_PATH + "/export", summary="Export a user", responses=EXPORT_RESPONSES, response_class=Response)
 async def export(owner: OwnerInPath, services: ServicesDep, query: Annotated[ExportQuery, Query()]) -> Response:
-    """Stream all data of a user, without loss."""
-    chunks = services.exports.stream(owner, query.format)
+    """Stream all data of a user, without loss, or their current memories as records to read and edit."""
+    chunks = services.exports.stream_view(owner, query.format, query.view)
     first = await anext(chunks)
     return StreamingResponse(_prepend_chunk(first, chunks), media_type=f"application/{query.format}")
 
@@ -48,3 +49,9 @@ async def _prepend_chunk(first: bytes, rest: AsyncIterator[bytes]) -> AsyncItera
 async def export_schema() -> dict[str, Any]:
     """Return the JSON Schema of an export: its sections and the type of each value."""
     return export_json_schema()
+
+
+@router.get("/v1/schema/records", summary="JSON Schema of records")
+async def records_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a document of records, which `view=records` of an export has."""
+    return records_json_schema()

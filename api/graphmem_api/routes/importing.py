@@ -36,7 +36,7 @@ async def import_(
     request: Request,
     query: Annotated[ImportQuery, Query()],
 ) -> ImportResult:
-    """Import an export of graphmem, mem0 or Graphiti, or a chat log (JSON or JSONL).
+    """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log (JSON, JSONL or YAML).
 
     Ids that are free are kept; `ids` maps those of the document to those here. `refused` lists what was not imported.
     """

@@ -20,6 +20,7 @@ from graphmem.domain.export.entries import (
 )
 from graphmem.domain.export.fields import ExportModel
 from graphmem.domain.export.properties import UserProperties
+from graphmem.domain.export.upcasting import EXPORT_SCHEMA_VERSION, upcast_export
 from graphmem.domain.formats.document import to_invalid_input
 from graphmem.domain.json_values import JsonPath
 from graphmem.domain.session import embedding_text
@@ -42,7 +43,7 @@ class UserExport(ExportModel):
     """Everything of one user."""
 
     format: Literal["graphmem-export"] = "graphmem-export"
-    schema_version: Literal["1.0"] = "1.0"
+    schema_version: Literal["1.1"] = EXPORT_SCHEMA_VERSION
     user_id: str
     embedding: EmbeddingInfo
     user: UserProperties = Field(default_factory=UserProperties)
@@ -92,9 +93,9 @@ def _with_property(node: NodeT, name: str, value: object) -> NodeT:
 
 
 def parse_export(document: Any) -> UserExport:
-    """Return a document as an export; raise InvalidInput that names the entries at fault."""
+    """Return a document of any schema version as an export; raise InvalidInput that names the entries at fault."""
     try:
-        export = UserExport.model_validate(document)
+        export = UserExport.model_validate(upcast_export(document))
     except ValidationError as error:
         raise to_invalid_input(error, (), "an export") from None
     refuse_problems("The entries of the import do not fit together.", _find_problems(export))

@@ -48,6 +48,9 @@ class ExistingData:
     taken_ids: Set[str]
     """Ids of the import that an entity, message, version or global memory has already, of whichever user."""
 
+    self_entity: ExistingNode | None = None
+    """The entity that stands for the user."""
+
 
 @dataclass(slots=True)
 class ImportPlan:
@@ -72,7 +75,8 @@ def plan_import(export: UserExport, existing: ExistingData) -> ImportPlan:
     """Return what to write: ids stay when they are free; ids in use are replaced, or lead to the user's own entry."""
     plan = ImportPlan(known_memory_ids=set(existing.memory_ids))
     for entity in export.entities:
-        _plan_node(plan, existing, entity, existing.entities.get(entity.properties.name_key))
+        own = existing.self_entity if entity.properties.is_user else None
+        _plan_node(plan, existing, entity, own or existing.entities.get(entity.properties.name_key))
     for record in export.records:
         _plan_node(plan, existing, record, existing.records.get(record.identity))
     for version in export.memories:

@@ -106,7 +106,11 @@ class FactProperties(Properties):
     uuid: Id = Field(description="This version.")
     version: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     fact: Annotated[NonBlankText, Field(max_length=MAX_CONTENT_LENGTH)] = Field(description="The statement.")
+    content_data: Annotated[JsonText, json_text(dict[str, Any])] | None = Field(
+        None, description="The object that its writer gave as content."
+    )
     name: Predicate = Field(description="The predicate.")
+    subtype: StorableText | None = Field(None, description="The type as its writer gave it.")
     type: Annotated[MemoryType, Field(strict=False)]
     scope: Literal["profile", "domain", "episodic"] = Field(description="Global memories are not exported.")
     status: Annotated[MemoryStatus, Field(strict=False)]

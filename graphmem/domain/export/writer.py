@@ -21,7 +21,7 @@ class ExportWriter:
         text = (
             head.model_dump_json(exclude=exclude)[:-1]
             if self._json
-            else _to_yaml(head.model_dump(mode="json", exclude=exclude))
+            else to_yaml(head.model_dump(mode="json", exclude=exclude))
         )
         self._chunks = [text]
         self._size = len(text)
@@ -34,7 +34,7 @@ class ExportWriter:
             self._begin_section(entry.section)
         elif self._json:
             self._write(",")
-        self._write(entry.model_dump_json() if self._json else _to_yaml([entry.model_dump(mode="json")]))
+        self._write(entry.model_dump_json() if self._json else to_yaml([entry.model_dump(mode="json")]))
 
     def end(self) -> None:
         """Write what follows the last entry."""
@@ -69,7 +69,8 @@ class ExportWriter:
             self._write(f',"{section}":[]' if self._json else f"{section}: []\n")
 
 
-def _to_yaml(value: Any) -> str:
+def to_yaml(value: Any) -> str:
+    """Return a value of JSON types as YAML."""
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(value, Dumper=dumper, allow_unicode=True, sort_keys=False, width=10**6)
     return text

@@ -24,7 +24,8 @@ class ImportFormat(StrEnum):
     GRAPHMEM = "graphmem"
     MEM0 = "mem0"
     GRAPHITI = "graphiti"
-    OPENAI = "openai"
+    CHAT = "chat"
+    RECORDS = "records"
 
 
 def parse_document(raw: bytes, source_format: ImportFormat = ImportFormat.AUTO) -> tuple[ImportFormat, Any]:
@@ -60,18 +61,25 @@ def detect_format(document: Any) -> ImportFormat:
             return ImportFormat.GRAPHMEM
         if "edges" in document:
             return ImportFormat.GRAPHITI
+        if "records" in document:
+            return ImportFormat.RECORDS
         if "messages" in document or "role" in document:
-            return ImportFormat.OPENAI
+            return ImportFormat.CHAT
         if "results" in document:
             return ImportFormat.MEM0
+        if "content" in document:
+            return ImportFormat.RECORDS
     if isinstance(document, list) and document and isinstance(document[0], dict):
         if "memory" in document[0]:
             return ImportFormat.MEM0
         if {"role", "messages"} & document[0].keys():
-            return ImportFormat.OPENAI
+            return ImportFormat.CHAT
+        if "content" in document[0]:
+            return ImportFormat.RECORDS
     raise InvalidInput(
-        "The import is of no known format: give an export of graphmem (`format: graphmem-export`), of mem0 (`results`) "
-        "or of Graphiti (`nodes` and `edges`), or a chat log (`role` and `content`)."
+        "The import is of no known format: give an export of graphmem (`format: graphmem-export`), records (`records`, "
+        "or `content` without a role), an export of mem0 (`results`) or of Graphiti (`nodes` and `edges`), or a chat "
+        "log (`role` and `content`)."
     )
 
 

@@ -1,8 +1,13 @@
-"""Graphiti exports: `{"nodes": [{uuid, name, labels}], "edges": [{uuid, fact, name, source_node_uuid, …}]}`."""
+"""Graphiti exports: `{"nodes": [{uuid, name, …}], "edges": [{uuid, fact, …}], "episodes": [{uuid, content, …}]}`.
+
+A live graph is read as such a document too.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
@@ -11,7 +16,12 @@ from graphmem.domain.entity import parse_entity_type
 from graphmem.domain.formats.document import ImportFormat, to_invalid_input
 from graphmem.domain.formats.provenance import ParsedStatements
 from graphmem.domain.provenance import ImportProvenance
+from graphmem.domain.session import MessageIn, MessageRole, MessagesIn, split_into_batches
 from graphmem.domain.times import Instant
+from graphmem.domain.validation import describe_field_errors, field_errors
+
+EPISODES_SESSION = "graphiti"
+"""The session of the messages that Graphiti's episodes become."""
 
 _NON_PREDICATE_CHARS = re.compile(r"[^A-Z0-9]+")
 
@@ -20,6 +30,18 @@ class _Node(BaseModel):
     uuid: str = Field(min_length=1)
     name: str
     labels: list[str] = Field(default_factory=list)
+    summary: str = ""
+    attributes: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Episode(BaseModel):
+    uuid: str = Field(min_length=1)
+    content: str
+    name: str = ""
+    source: str = "message"
+    source_description: str = ""
+    valid_at: Instant | None = None
+    created_at: Instant | None = None
 
 
 class _Edge(BaseModel):
@@ -39,12 +61,34 @@ class _Edge(BaseModel):
 class _GraphitiGraph(BaseModel):
     nodes: list[_Node]
     edges: list[_Edge]
+    episodes: list[_Episode] = Field(default_factory=list)
 
 
-def parse_graphiti(document: Any) -> ParsedStatements:
+@dataclass(frozen=True, slots=True)
+class EntityDetails:
+    """The summary and the attributes of an entity; `path` is its place in the document."""
+
+    path: tuple[str | int, ...]
+    id: str
+    name: str
+    summary: str
+    attributes: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedGraph:
+    """The facts of a Graphiti graph, the details of its entities, and its episodes in batches of messages."""
+
+    statements: ParsedStatements
+    details: list[EntityDetails]
+    batches: list[MessagesIn]
+
+
+def parse_graphiti(document: Any) -> ParsedGraph:
     """Return the facts of a Graphiti export with valid and known times; raise InvalidInput for another format.
 
-    Nodes without an edge are not imported. The episodes of an edge become the message ids of the fact.
+    Nodes without an edge are not imported. Episodes become messages of the session `graphiti`, whose ids are the
+    message ids of the facts that rest on them.
     """
     try:
         graph = _GraphitiGraph.model_validate(document)
@@ -61,7 +105,36 @@ def parse_graphiti(document: Any) -> ParsedStatements:
             f"{ImportFormat.GRAPHITI}:{edge.uuid}", edge.created_at, edge.created_at, edge.expired_at
         )
         statements.add(path, edge.uuid, provenance, _to_memory_fields(edge, nodes))
-    return statements
+    named = {key for edge in graph.edges for key in (edge.source_node_uuid, edge.target_node_uuid)}
+    details = [
+        EntityDetails(("nodes", index), node.uuid, node.name, node.summary, node.attributes)
+        for index, node in enumerate(graph.nodes)
+        if node.uuid in named and (node.summary.strip() or node.attributes)
+    ]
+    return ParsedGraph(statements, details, list(_to_batches(graph.episodes, statements)))
+
+
+def _to_batches(episodes: Sequence[_Episode], statements: ParsedStatements) -> Iterator[MessagesIn]:
+    """Yield the episodes as messages of one session, in their order; those without a usable text are rejected."""
+    messages: list[MessageIn] = []
+    for index, episode in enumerate(episodes):
+        try:
+            messages.append(MessageIn.model_validate(_to_message_fields(episode)))
+        except ValidationError as error:
+            statements.reject(("episodes", index), episode.uuid, describe_field_errors(field_errors(error)[:1]))
+    for batch in split_into_batches(messages):
+        yield MessagesIn(session_id=EPISODES_SESSION, messages=batch, extract=False)
+
+
+def _to_message_fields(episode: _Episode) -> dict[str, Any]:
+    described = {"name": episode.name, "source": episode.source, "source_description": episode.source_description}
+    return {
+        "id": episode.uuid,
+        "role": MessageRole.USER if episode.source == "message" else MessageRole.TOOL,
+        "content": episode.content,
+        "timestamp": episode.valid_at or episode.created_at,
+        "metadata": {name: value for name, value in described.items() if value},
+    }
 
 
 def _to_memory_fields(edge: _Edge, nodes: dict[str, _Node]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ An operation is a function that returns a `Request`. `graphmem.client` sends req
 from graphmem.domain.operations.administration import (
     consolidate,
     create_key,
+    declared_types,
     instructions,
     keys,
     maintain,
@@ -14,6 +15,7 @@ from graphmem.domain.operations.administration import (
     rollback,
     run,
     runs,
+    set_declared_types,
     set_instructions,
 )
 from graphmem.domain.operations.conversations import (
@@ -54,7 +56,7 @@ from graphmem.domain.operations.retrieval import (
     search,
     search_messages,
 )
-from graphmem.domain.operations.user_data import export, export_schema, forget, import_
+from graphmem.domain.operations.user_data import export, export_schema, forget, import_, records_schema
 
 __all__ = [
     "Request",
@@ -67,6 +69,7 @@ __all__ = [
     "contexts",
     "create_key",
     "create_session",
+    "declared_types",
     "delete_memory",
     "entities",
     "entity",
@@ -88,6 +91,7 @@ __all__ = [
     "memory",
     "patterns",
     "preferences",
+    "records_schema",
     "retry_job",
     "revert_memory",
     "revoke_key",
@@ -99,6 +103,7 @@ __all__ = [
     "session",
     "session_messages",
     "sessions",
+    "set_declared_types",
     "set_instructions",
     "summarize_session",
     "trigger_extraction",

@@ -1,4 +1,4 @@
-"""Operations for admins: consolidation, maintenance, API keys and custom instructions."""
+"""Operations for admins: consolidation, maintenance, API keys, custom instructions and declared types."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from graphmem.domain.api_key import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
 from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackResult
+from graphmem.domain.declared_types import DeclaredTypes, DeclaredTypesIn
 from graphmem.domain.inputs import as_dicts, without_none
 from graphmem.domain.instructions import Instructions, InstructionsIn
 from graphmem.domain.listing import Page
@@ -76,3 +77,16 @@ def instructions() -> Request[None, Instructions]:
 def set_instructions(text: str) -> Request[InstructionsIn, Instructions]:
     """Set what the tenant wants remembered, and what not; an empty text removes it (admin)."""
     return Request(validate_input(InstructionsIn, {"text": text}))
+
+
+def declared_types() -> Request[None, DeclaredTypes]:
+    """Read the types of memories and entities that the tenant declared (admin)."""
+    return Request(None)
+
+
+def set_declared_types(
+    memory_types: Sequence[Mapping[str, Any]] = (), entity_types: Sequence[Mapping[str, Any]] = ()
+) -> Request[DeclaredTypesIn, DeclaredTypes]:
+    """Declare types of memories and entities, in place of those declared before (admin)."""
+    given = {"memory_types": as_dicts(memory_types), "entity_types": as_dicts(entity_types)}
+    return Request(validate_input(DeclaredTypesIn, given))

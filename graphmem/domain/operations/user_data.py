@@ -8,13 +8,13 @@ from graphmem.domain.erasure import ErasureResult
 from graphmem.domain.formats.document import ImportFormat
 from graphmem.domain.import_result import ImportResult
 from graphmem.domain.operations.request import Request
-from graphmem.domain.requests import ExportFormat, ExportQuery, ImportQuery, ImportRequest
+from graphmem.domain.requests import ExportFormat, ExportQuery, ExportView, ImportQuery, ImportRequest
 from graphmem.domain.validation import validate_input
 
 
-def export(user_id: str, *, format: ExportFormat = "json") -> Request[ExportQuery, bytes]:
-    """Return all data of a user, history and vectors included."""
-    return Request(validate_input(ExportQuery, {"format": format}), user_id)
+def export(user_id: str, *, format: ExportFormat = "json", view: ExportView = "full") -> Request[ExportQuery, bytes]:
+    """Return all data of a user, history and vectors included; with the view `records`, current memories to edit."""
+    return Request(validate_input(ExportQuery, {"format": format, "view": view}), user_id)
 
 
 def export_schema() -> Request[None, dict[str, Any]]:
@@ -22,13 +22,21 @@ def export_schema() -> Request[None, dict[str, Any]]:
     return Request(None)
 
 
+def records_schema() -> Request[None, dict[str, Any]]:
+    """Return the JSON Schema of records."""
+    return Request(None)
+
+
 def import_(
     user_id: str,
     document: bytes,
     *,
-    format: ImportFormat | Literal["auto", "graphmem", "mem0", "graphiti", "openai"] = "auto",
+    format: ImportFormat | Literal["auto", "records", "graphmem", "graphiti", "mem0", "chat"] = "auto",
 ) -> Request[ImportRequest, ImportResult]:
-    """Import an export of graphmem, mem0 or Graphiti, or a chat log; `ids` of the result maps old ids to new ones."""
+    """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
+
+    `ids` of the result maps ids of the document to those here.
+    """
     query = validate_input(ImportQuery, {"format": format})
     return Request(ImportRequest(document, query.format), user_id)
 

@@ -1,0 +1,146 @@
+"""Importing records: new ones are saved, edited ones become new versions of the memories that they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from graphmem.domain.fact import Fact
+from graphmem.domain.formats.provenance import ImportedStatement, RejectedEntry
+from graphmem.domain.formats.records import ParsedRecords
+from graphmem.domain.identity import Owner
+from graphmem.domain.import_result import ImportResult
+from graphmem.domain.memory import MemoryIn, MemoryPatch
+from graphmem.domain.progress import ProgressCounter
+from graphmem.domain.records import Record, RecordMetadata
+from graphmem.domain.validation import validate_input
+from graphmem.errors import Conflict, InvalidInput, NotFound
+from graphmem.service.memories import MemoryService
+from graphmem.store.facts import FactStore
+
+UNKNOWN_RELATION_REASON = "it names a related record that is neither in the document nor known"
+"""Why a relation is rejected."""
+
+
+class RecordImporter:
+    """Brings the memories of a user to what their records say."""
+
+    def __init__(self, facts: FactStore, memories: MemoryService) -> None:
+        self._facts = facts
+        self._memories = memories
+
+    async def find_existing(self, owner: Owner, parsed: ParsedRecords) -> dict[str, Fact]:
+        """Return, by the id of their record, the latest versions of the memories that the user has already."""
+        ids = [statement.id for statement in parsed.statements.accepted]
+        return await self._facts.find_latest(owner, ids)
+
+    async def with_free_ids(self, owner: Owner, statements: Sequence[ImportedStatement]) -> list[ImportedStatement]:
+        """Return new statements that do not ask for the id of a memory which all users of the tenant read."""
+        taken = await self._facts.find_latest(owner.tenant_global, [statement.id for statement in statements])
+        return [
+            replace(statement, provenance=replace(statement.provenance, memory_id=None))
+            if statement.id in taken
+            else statement
+            for statement in statements
+        ]
+
+    async def update(
+        self,
+        owner: Owner,
+        statements: Sequence[ImportedStatement],
+        parsed: ParsedRecords,
+        existing: Mapping[str, Fact],
+        result: ImportResult,
+        *,
+        actor: str | None,
+        counter: ProgressCounter,
+    ) -> None:
+        """Give memories that the user has already what their records say, each in a version of its own."""
+        result.imported["versions"] = 0
+        for statement in statements:
+            fact, record = existing[statement.id], parsed.records[statement.id]
+            result.ids[statement.id] = fact.memory_id
+            try:
+                is_changed = await self._update_one(owner, statement.memory, record, fact, actor)
+            except (Conflict, InvalidInput, NotFound) as error:
+                result.refused.append(_rejected(statement, error.detail))
+            else:
+                (result.imported if is_changed else result.unchanged)["versions" if is_changed else "memories"] += 1
+            counter.add(1)
+
+    async def _update_one(self, owner: Owner, memory: MemoryIn, record: Record, fact: Fact, actor: str | None) -> bool:
+        if fact.expired_at is not None:
+            if record.active and record.metadata.superseded_by is None:
+                raise Conflict("The memory was deleted: give the record another id to save it again.")
+            return False
+        changes = find_changes(record, memory, fact)
+        if not changes:
+            return False
+        if record.version is not None and record.version != fact.version:
+            raise Conflict(f"It has changed since the export, to version {fact.version}: export it again.")
+        patch = validate_input(MemoryPatch, changes)
+        await self._memories.patch(owner, fact.memory_id, patch, if_version=fact.version, actor=actor)
+        return True
+
+    async def relate(
+        self, owner: Owner, statements: Sequence[ImportedStatement], parsed: ParsedRecords, result: ImportResult
+    ) -> None:
+        """Associate the saved memories of records with those that they name as related."""
+        related: dict[str, list[str]] = {}
+        for statement in statements:
+            memory_id = result.ids.get(statement.id)
+            relations = parsed.records[statement.id].metadata.relations
+            if relations and memory_id is not None:
+                related[memory_id] = [result.ids.get(key, key) for key in relations]
+        unknown = await self._facts.associate(owner, related)
+        by_memory = {result.ids.get(statement.id): statement for statement in statements}
+        result.refused += [
+            RejectedEntry(
+                loc=[*by_memory[memory_id].path, "metadata", "relations"],
+                id=by_memory[memory_id].id,
+                reason=UNKNOWN_RELATION_REASON,
+            )
+            for memory_id in unknown
+        ]
+
+
+def find_changes(record: Record, memory: MemoryIn, fact: Fact) -> dict[str, Any]:
+    """Return the fields of a `MemoryPatch` by which a record differs from the memory it came from.
+
+    `memory` is the statement that the record describes. Relations are compared and written by themselves.
+    """
+    hidden = {key: value for key, value in fact.metadata.items() if key in RecordMetadata.model_fields}
+    stored = {
+        "content": fact.content_data or fact.content,
+        "type": fact.subtype or fact.type.value,
+        "tags": list(fact.tags),
+        "domain": fact.domain,
+        "importance": fact.importance,
+        "valid_at": fact.valid_at,
+        "invalid_at": fact.invalid_at,
+        "expires_at": fact.expires_at,
+        "metadata": {key: value for key, value in fact.metadata.items() if key not in hidden},
+    }
+    stated = {name: getattr(memory, name) for name in stored} | {
+        "content": memory.content_data or memory.content,
+        "type": memory.subtype,
+    }
+    changes = {
+        name: stated[name]
+        for name in sorted(record.given_fields & stored.keys())
+        if not _is_same(name, stated[name], stored[name])
+    }
+    if "metadata" in changes:
+        changes["metadata"] = {**hidden, **changes["metadata"]}
+    return changes
+
+
+def _is_same(name: str, stated: Any, stored: Any) -> bool:
+    if name == "type":
+        return stated is None or stated.lower() == stored.lower()
+    return bool(stated == stored)
+
+
+def _rejected(statement: ImportedStatement, reason: str) -> RejectedEntry:
+    return RejectedEntry(loc=list(statement.path), id=statement.id, reason=reason)
