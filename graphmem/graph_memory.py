@@ -149,7 +149,14 @@ class GraphMemory:
     search_messages = Method(operations.search_messages, _search_messages)
     lookup = Method(
         operations.lookup,
-        lambda call: call.services.retrieval.lookup(call.owner, call.parameters.q, call.parameters.limit),
+        lambda call: call.services.retrieval.lookup(
+            call.owner,
+            call.parameters.q,
+            call.parameters.limit,
+            valid_as_of=call.parameters.valid_as_of,
+            known_as_of=call.parameters.known_as_of,
+            reinforce=call.parameters.reinforce,
+        ),
     )
     entities = Method(operations.entities, lambda call: call.services.entities.page(call.owner, call.parameters))
     entity = Method(operations.entity, lambda call: call.services.entities.get(call.owner, call.resource_id))
@@ -167,6 +174,20 @@ class GraphMemory:
     contexts = Method(
         operations.contexts, lambda call: call.services.contexts.list_items(call.owner, call.parameters.session_id)
     )
+    add_context = Method(
+        operations.add_context, lambda call: call.services.contexts.add_item(call.owner, call.parameters)
+    )
+    delete_context = Method(
+        operations.delete_context, lambda call: call.services.contexts.delete_item(call.owner, call.resource_id)
+    )
+    enhance = Method(
+        operations.enhance,
+        lambda call: call.services.contexts.enhance(call.owner, call.resource_id, call.parameters),
+    )
+    profile = Method(
+        operations.profile, lambda call: call.services.retrieval.load_profile(call.owner, call.parameters.domain)
+    )
+    intents = Method(operations.intents, lambda call: call.services.contexts.list_intents(call.owner))
 
     add_messages = Method(operations.add_messages, lambda call: call.services.messages.add(call.owner, call.parameters))
     sessions = Method(

@@ -249,12 +249,12 @@ class SessionArchiveProperties(NodeProperties):
 
 
 class ContextItemProperties(NodeProperties):
-    """A date, amount or thing that a message mentioned."""
+    """A date, amount or thing that a message mentioned, or what a caller stated; `session_id` may then be empty."""
 
     export_key_field = "id"
 
     id: Id
-    session_id: Id
+    session_id: StorableText
     item_key: Id
     name: StorableText
     context_type: StorableText
