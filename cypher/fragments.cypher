@@ -101,7 +101,7 @@ r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null,
 // What callers see of a version `r`: its properties, its times, its subject and object, and the entities it refers to.
 [r {.memory_id, .uuid, .version, .fact, .name, .type, .scope, .status, .domain, .tags, .metadata, .confidence,
     .importance, .strength, .decay_rate, .access_count, .immutable, .single_valued, .retired, .content_hash,
-    .source_kind, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
+    .source_kind, .source_quote, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
     .group_id},
  {{fact_times}}, startNode(r).uuid, endNode(r).uuid,
  [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {

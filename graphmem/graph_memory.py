@@ -11,14 +11,12 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from graphmem.artifacts import DownloadProgress
 from graphmem.bootstrap import Services
 from graphmem.domain import operations
-from graphmem.domain.consolidation_models import ConsolidationRun
+from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
 from graphmem.domain.job import Job
 from graphmem.domain.operations import Request
-from graphmem.domain.requests import (
-    ConsolidationIn,
-)
+from graphmem.domain.requests import ConsolidationIn, RollbackIn
 from graphmem.domain.search_models import MessageHit, MessageSearchQuery
 from graphmem.settings import Settings
 
@@ -88,6 +86,12 @@ async def _consolidate(call: Call[ConsolidationIn]) -> ConsolidationRun | str:
     return await call.services.consolidations.start(
         call.tenant, user_id=body.user_id, dry_run=body.dry_run, wait=body.wait, proposals=body.proposals
     )
+
+
+async def _roll_back(call: Call[RollbackIn]) -> RollbackResult | RollbackPreview:
+    if call.parameters.dry_run:
+        return await call.services.consolidations.preview_rollback(call.tenant, call.resource_id)
+    return await call.services.consolidations.rollback(call.tenant, call.resource_id, force=call.parameters.force)
 
 
 async def _export_schema(_: Call[None]) -> dict[str, Any]:
@@ -187,6 +191,9 @@ class GraphMemory:
     profile = Method(
         operations.profile, lambda call: call.services.retrieval.load_profile(call.owner, call.parameters.domain)
     )
+    contradictions = Method(
+        operations.contradictions, lambda call: call.services.consolidations.list_contradictions(call.owner)
+    )
     intents = Method(operations.intents, lambda call: call.services.contexts.list_intents(call.owner))
 
     add_messages = Method(operations.add_messages, lambda call: call.services.messages.add(call.owner, call.parameters))
@@ -226,10 +233,7 @@ class GraphMemory:
     consolidate = Method(operations.consolidate, _consolidate)
     runs = Method(operations.runs, lambda call: call.services.consolidations.page(call.tenant, call.parameters))
     run = Method(operations.run, lambda call: call.services.consolidations.get(call.tenant, call.resource_id))
-    rollback = Method(
-        operations.rollback,
-        lambda call: call.services.consolidations.rollback(call.tenant, call.resource_id, force=call.parameters.force),
-    )
+    rollback = Method(operations.rollback, _roll_back)
     maintain = Method(
         operations.maintain, lambda call: call.services.maintenance.run(call.tenant, call.parameters.tasks)
     )

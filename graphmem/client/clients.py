@@ -73,6 +73,7 @@ class ClientMethods:
     delete_context = ClientMethod(lambda endpoints: endpoints.delete_context)
     enhance = ClientMethod(lambda endpoints: endpoints.enhance)
     profile = ClientMethod(lambda endpoints: endpoints.profile)
+    contradictions = ClientMethod(lambda endpoints: endpoints.contradictions)
     intents = ClientMethod(lambda endpoints: endpoints.intents)
 
     add_messages = ClientMethod(lambda endpoints: endpoints.add_messages)

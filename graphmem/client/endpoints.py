@@ -20,7 +20,7 @@ from graphmem.client.api_call import (
 from graphmem.domain import operations
 from graphmem.domain.api_key import ApiKey, CreatedApiKey
 from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
+from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult, UserContradiction
 from graphmem.domain.context_models import ContextItem, ContextResponse, EnhancedReply
 from graphmem.domain.entity import Entity
 from graphmem.domain.erasure import ErasureResult
@@ -164,6 +164,12 @@ def _parse_run_or_id(response: httpx.Response) -> ConsolidationRun | str:
     return RunAccepted.model_validate(response.json()).run_id
 
 
+def _parse_rollback(response: httpx.Response) -> RollbackResult | RollbackPreview:
+    answer = response.json()
+    model = RollbackResult if "rollback_id" in answer else RollbackPreview
+    return model.model_validate(answer)
+
+
 def _parse_maintenance(response: httpx.Response) -> MaintenanceResults:
     return MaintenanceOut.model_validate(response.json()).tasks
 
@@ -210,6 +216,7 @@ class Endpoints:
     delete_context = Endpoint(operations.delete_context, delete(f"{CONTEXTS}/{{resource_id}}", _parse_nothing))
     enhance = Endpoint(operations.enhance, ask(f"{SESSION}/enhance", parse_model(EnhancedReply)))
     profile = Endpoint(operations.profile, get(f"{USER}/profile", parse_model(UserProfile)))
+    contradictions = Endpoint(operations.contradictions, get(f"{USER}/contradictions", parse_items(UserContradiction)))
     intents = Endpoint(operations.intents, get(f"{USER}/intents", parse_items(LearnedIntent)))
 
     add_messages = Endpoint(operations.add_messages, post(MESSAGES, _parse_accepted_or_job))
@@ -230,7 +237,7 @@ class Endpoints:
     consolidate = Endpoint(operations.consolidate, post(RUNS, _parse_run_or_id))
     runs = Endpoint(operations.runs, get(RUNS, parse_model(Page[ConsolidationRun])))
     run = Endpoint(operations.run, get(RUN, parse_model(ConsolidationRun)))
-    rollback = Endpoint(operations.rollback, post(f"{RUN}/rollback", parse_model(RollbackResult), waits=True))
+    rollback = Endpoint(operations.rollback, post(f"{RUN}/rollback", _parse_rollback, waits=True))
     maintain = Endpoint(operations.maintain, post("/v1/admin/maintenance", _parse_maintenance, waits=True))
     create_key = Endpoint(operations.create_key, post(KEYS, parse_model(CreatedApiKey, tenant="")))
     keys = Endpoint(operations.keys, get(KEYS, parse_items(ApiKey, tenant="")))

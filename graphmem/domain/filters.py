@@ -77,8 +77,8 @@ class MemoryFilters(SharedFilters):
 class FactFilters:
     """Filters as the store applies them: both times are set and `entity` is resolved to ids.
 
-    With `any_validity` the valid time is not filtered. Messages were said until `said_until`. None and an empty tuple of
-    tags filter nothing.
+    With `any_validity` the valid time is not filtered. Messages were said until `said_until`. None and an empty
+    tuple of tags filter nothing.
     """
 
     valid_at: datetime

@@ -100,6 +100,7 @@ class MemoryChanges(TypedDict, total=False):
     valid_at: TimeInput | None
     invalid_at: TimeInput | None
     expires_at: TimeInput | None
+    associations: Sequence[str]
     metadata: Mapping[str, Any]
 
 

@@ -106,22 +106,30 @@ Predicate = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
 MAX_SOURCE_MESSAGES = 200
 """Most messages that a memory lists as its source, the latest ones."""
 
+MAX_QUOTE_LENGTH = 1000
+"""Longest quote of a source, in characters."""
+
 
 class MemorySourceIn(BaseModel):
-    """The session and the messages that a caller gives as the source of a memory."""
+    """The session and the messages that a caller gives as the source of a memory; `quote` is what was said there."""
 
     model_config = ConfigDict(extra="forbid")
 
     session_id: Id | None = None
     message_ids: list[Id] = Field(default_factory=list, max_length=MAX_SOURCE_MESSAGES)
+    quote: NonBlankText | None = Field(None, max_length=MAX_QUOTE_LENGTH)
 
 
 class MemorySource(BaseModel):
-    """The source of a memory: the kind of writer, the session and the messages that state it."""
+    """The source of a memory: the kind of writer, the session and the messages that state it.
+
+    `quote` is what the first of them said, without secrets; it stays when the messages are archived.
+    """
 
     kind: str = "api"
     session_id: str | None = None
     message_ids: list[str] = Field(default_factory=list)
+    quote: str | None = None
 
 
 class MemoryIn(BaseModel):
@@ -144,6 +152,7 @@ class MemoryIn(BaseModel):
     domain: Domain | None = None
     single_valued: bool = False
     supersedes: list[Id] = Field(default_factory=list, max_length=100)
+    associations: list[Id] = Field(default_factory=list, max_length=100, description="Ids of related memories.")
     source: MemorySourceIn | None = None
     immutable: bool = False
     expires_at: Instant | None = None
@@ -178,13 +187,14 @@ class MemoryPatch(BaseModel):
     valid_at: Instant | None = None
     invalid_at: Instant | None = None
     expires_at: Instant | None = None
+    associations: list[Id] | None = Field(None, max_length=100)
     metadata: Metadata | None = None
 
     @model_validator(mode="after")
     def _require_change(self) -> Self:
         if not self.model_fields_set:
             raise ValueError("names no field to change")
-        for field in ("content", "type", "tags", "importance", "confidence", "metadata"):
+        for field in ("content", "type", "tags", "importance", "confidence", "associations", "metadata"):
             if field in self.model_fields_set and getattr(self, field) is None:
                 raise ValueError(f"{field} must not be null")
         return check_request_size(self)

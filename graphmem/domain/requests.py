@@ -77,9 +77,10 @@ class ConsolidationIn(RequestBody):
 
 
 class RollbackIn(RequestBody):
-    """Whether to overwrite later writes."""
+    """Whether to overwrite later writes, or to change nothing and return what would change."""
 
     force: bool = False
+    dry_run: bool = False
 
 
 class MaintenanceIn(RequestBody):

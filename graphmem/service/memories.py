@@ -51,11 +51,15 @@ class MemoryService:
         kind: str = "api",
         request: IdempotentRequest | None = None,
     ) -> list[SaveResult]:
-        """Save statements: all of them or none. Raises InvalidInput for an empty list and for one that is too long."""
+        """Save statements: all of them or none.
+
+        Raises InvalidInput for an empty list and for one that is too long, NotFound for an unknown association.
+        """
         if not memories:
             raise InvalidInput("The list of memories is empty.")
         if len(memories) > self._max_batch_size:
             raise InvalidInput(f"A save takes up to {self._max_batch_size} memories: send them in several saves.")
+        await self._facts.require_known(owner, [key for memory in memories for key in memory.associations])
         return await self._memory_writer.save(owner, memories, actor=actor, kind=kind, request=request)
 
     async def get(self, owner: Owner, memory_id: str) -> Memory:
@@ -87,6 +91,7 @@ class MemoryService:
         request: IdempotentRequest | None = None,
     ) -> Memory:
         """Create a version with the fields given; raise VersionConflict when `if_version` is not the latest."""
+        await self._facts.require_known(owner, patch.associations or [])
         changes, vector = await self._memory_writer.prepare_patch(owner, patch)
         return await self._facts.update_memory(
             owner,

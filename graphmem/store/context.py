@@ -39,7 +39,7 @@ from graphmem.store.context_mapping import (
 )
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.episode_mapping import message_from_node
-from graphmem.store.user_lock import lock_user
+from graphmem.store.user_lock import lock_or_create_user, lock_user
 
 MAX_PROFILE_MEMORIES = 100
 """Memories of scope profile in a snapshot at most; the most important are taken."""
@@ -260,16 +260,15 @@ class ContextStore:
         """
         now = self._clock()
 
-        async def work(transaction: Transaction) -> list[Row]:
-            await self._lock_user(transaction, owner)
-            return await transaction.run(
-                "context.save_item", group_id=owner.group_id, **stated_item_to_row(owner, item, now)
-            )
+        async def work(transaction: Transaction) -> ContextItem:
+            await lock_or_create_user(transaction, owner, now)
+            row = stated_item_to_row(owner, item, now)
+            rows = await transaction.run("context.save_item", group_id=owner.group_id, **row)
+            if not rows:
+                raise NotFound("There is no such session.")
+            return item_from_node(rows[0]["item"])
 
-        rows = await self._graph.write(work)
-        if not rows:
-            raise NotFound("There is no such session.")
-        return item_from_node(rows[0]["item"])
+        return await self._graph.write(work)
 
     async def delete_item(self, owner: Owner, item_id: str) -> None:
         """Delete a context item; raise NotFound for one that is not the user's."""

@@ -213,6 +213,16 @@ class FactStore:
 
         return await self._graph.read(work)
 
+    async def require_known(self, owner: Owner, memory_ids: Sequence[str]) -> None:
+        """Raise NotFound when one of the ids is of no memory that the user can read."""
+        if not memory_ids:
+            return
+        ids = list(dict.fromkeys(memory_ids))
+        rows = await self._graph.fetch("facts.fetch_latest", group_ids=owner.readable_group_ids, memory_ids=ids)
+        known = {row["fact"]["memory_id"] for row in rows}
+        if unknown := [memory_id for memory_id in ids if memory_id not in known]:
+            raise NotFound(f"There is no memory {unknown[0]} to associate with.")
+
     async def get_history(self, owner: Owner, memory_id: str) -> list[MemoryVersion]:
         """Return every version of a memory, oldest first; raise NotFound for an unknown id."""
 

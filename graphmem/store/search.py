@@ -128,7 +128,7 @@ class SearchStore:
     async def load_message_contents(
         self, owner: Owner, message_ids: Sequence[str], vector: Vector | None, filters: FactFilters
     ) -> list[MessageContent]:
-        """Return the texts of messages within the times of the filters, with their cosine similarity to a vector (or 0)."""
+        """Return the texts of messages within the times of the filters, with their similarity to a vector or 0."""
         if not message_ids:
             return []
         found = await self._graph.fetch_value(

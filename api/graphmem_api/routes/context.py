@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from graphmem.domain.behavior_patterns import BehaviorPattern
+from graphmem.domain.consolidation_models import UserContradiction
 from graphmem.domain.context_models import (
     ContextItem,
     ContextItemIn,
@@ -55,6 +56,12 @@ async def preferences(owner: OwnerInPath, services: ServicesDep) -> Page[Learned
 async def patterns(owner: OwnerInPath, services: ServicesDep) -> Page[BehaviorPattern]:
     """List the behavioural patterns detected in messages."""
     return Page(items=await services.contexts.list_patterns(owner))
+
+
+@router.get(USER_PATH + "/contradictions", summary="List reported contradictions")
+async def contradictions(owner: OwnerInPath, services: ServicesDep) -> Page[UserContradiction]:
+    """List the memories that cannot all be true, as consolidation runs reported them, the latest first."""
+    return Page(items=await services.consolidations.list_contradictions(owner))
 
 
 @router.get(USER_PATH + "/intents", summary="List learned intents")

@@ -134,6 +134,7 @@ class FactProperties(Properties):
     active_hash: StorableText | None = None
     search_text: StorableText | None = None
     source_kind: StorableText
+    source_quote: StorableText | None = Field(None, description="What the source said.")
     session_id: Id | None = None
     message_ids: list[Id] | None = None
     episodes: list[Id] | None = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from graphmem.domain.behavior_patterns import BehaviorPattern
+from graphmem.domain.consolidation_models import UserContradiction
 from graphmem.domain.context_models import (
     ContextItem,
     ContextItemIn,
@@ -141,6 +142,11 @@ def enhance(
 def profile(user_id: str, *, domain: str | None = None) -> Request[ProfileQuery, UserProfile]:
     """Read the memories of the profile by type, and its core, without search; with a domain, also its memories."""
     return Request(validate_input(ProfileQuery, without_none(domain=domain)), user_id)
+
+
+def contradictions(user_id: str) -> Request[None, list[UserContradiction]]:
+    """List the memories that cannot all be true, as consolidation runs reported them, the latest first."""
+    return Request(None, user_id)
 
 
 def intents(user_id: str) -> Request[None, list[LearnedIntent]]:
