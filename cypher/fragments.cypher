@@ -46,9 +46,9 @@ CASE WHEN e.type <> 'Person' OR coalesce(e.is_user, false) THEN null ELSE head(C
 (s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags])[..50]
 
 // fragment: active_items
-// The context items of the user, or of one session, that have not expired, the latest first.
+// The context items of the user, or those that count in one session, that have not expired, the latest first.
 MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at > $now
-  AND ($session_id IS NULL OR c.session_id = $session_id)
+  AND ($session_id IS NULL OR c.session_id IN [$session_id, ''])
 WITH c ORDER BY c.created_at DESC, c.relevance_score DESC, c.item_key
 RETURN collect(c {.*}) AS items
 
@@ -57,6 +57,12 @@ RETURN collect(c {.*}) AS items
 MATCH (p:LearnedPreference) WHERE p.group_id = $group_id
 WITH p ORDER BY p.confidence_score DESC, p.frequency DESC, p.preference_type, p.preference_key
 RETURN collect(p {.*}) AS preferences
+
+// fragment: learned_intents
+// The learned intents of the user, the best understood first.
+MATCH (i:LearnedIntent) WHERE i.group_id = $group_id
+WITH i ORDER BY i.confidence_score DESC, i.intent LIMIT 200
+RETURN collect(i {.intent, .confidence_score, .positive, .negative, .successful_queries, .created_at, .updated_at}) AS intents
 
 // fragment: active_patterns
 // The behaviour patterns that the user shows now, the most confident first.
@@ -76,6 +82,16 @@ r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null,
    updated_at: null, last_accessed_at: null, expires_at: null} AS fact,
 {{fact_times}} AS times, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 
+// fragment: fact_with_entities
+// A version `r` as `fact_version`, and the entities it refers to.
+{
+  fact: fact {.*, search_text: null}, times: times, subject_id: subject_id, object_id: object_id,
+  entities: COLLECT {
+    MATCH (n:Entity) WHERE n.uuid IN fact.entity_ids + [subject_id, object_id]
+    RETURN DISTINCT n {.uuid, .name, .type}
+  }
+}
+
 // fragment: fact_candidate
 // What ranking needs of a version `r` that a channel found with a `score`, in the order of `FactCandidate`.
 [r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
@@ -85,7 +101,7 @@ r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null,
 // What callers see of a version `r`: its properties, its times, its subject and object, and the entities it refers to.
 [r {.memory_id, .uuid, .version, .fact, .name, .content_data, .type, .subtype, .scope, .status, .domain, .tags, .metadata, .confidence,
     .importance, .strength, .decay_rate, .access_count, .immutable, .single_valued, .retired, .content_hash,
-    .source_kind, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
+    .source_kind, .source_quote, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
     .group_id},
  {{fact_times}}, startNode(r).uuid, endNode(r).uuid,
  [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {

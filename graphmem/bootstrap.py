@@ -126,7 +126,9 @@ class Services:
             summaries=components.model is not None,
         )
         self.jobs = jobs
-        self.contexts = ContextService(context_store, retrieval.search, retrieval.reinforcement, profiles, clock)
+        self.contexts = ContextService(
+            context_store, retrieval.search, retrieval.reinforcement, profiles, policy, clock
+        )
         self.learner = ContextLearner(context_store, episodes, retrieval.lookup, policy, profiles, clock)
         self.changes = ChangeService(ChangeStore(graph, entities, clock), clock)
         self.declared_types = DeclaredTypeService(DeclaredTypeStore(graph), policy, clock)

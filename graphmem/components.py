@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from pydantic import SecretStr
 
@@ -131,7 +132,7 @@ async def open_components(
             model=model,
             entities=entities,
             facts=facts,
-            episodes=EpisodeStore(graph, clock),
+            episodes=EpisodeStore(graph, clock, timedelta(hours=settings.repeat_window_hours)),
             idempotency=IdempotencyStore(graph, clock, settings.idempotency_days),
             policy=policy,
             profiles=profiles,

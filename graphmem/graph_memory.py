@@ -11,15 +11,13 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from graphmem.artifacts import DownloadProgress
 from graphmem.bootstrap import Services
 from graphmem.domain import operations
-from graphmem.domain.consolidation_models import ConsolidationRun
+from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult
 from graphmem.domain.export.records_writer import records_json_schema
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
 from graphmem.domain.job import Job
 from graphmem.domain.operations import Request
-from graphmem.domain.requests import (
-    ConsolidationIn,
-)
+from graphmem.domain.requests import ConsolidationIn, RollbackIn
 from graphmem.domain.search_models import MessageHit, MessageSearchQuery
 from graphmem.settings import Settings
 
@@ -95,6 +93,12 @@ async def _records_schema(_: Call[None]) -> dict[str, Any]:
     return records_json_schema()
 
 
+async def _roll_back(call: Call[RollbackIn]) -> RollbackResult | RollbackPreview:
+    if call.parameters.dry_run:
+        return await call.services.consolidations.preview_rollback(call.tenant, call.resource_id)
+    return await call.services.consolidations.rollback(call.tenant, call.resource_id, force=call.parameters.force)
+
+
 async def _export_schema(_: Call[None]) -> dict[str, Any]:
     return export_json_schema()
 
@@ -155,7 +159,14 @@ class GraphMemory:
     search_messages = Method(operations.search_messages, _search_messages)
     lookup = Method(
         operations.lookup,
-        lambda call: call.services.retrieval.lookup(call.owner, call.parameters.q, call.parameters.limit),
+        lambda call: call.services.retrieval.lookup(
+            call.owner,
+            call.parameters.q,
+            call.parameters.limit,
+            valid_as_of=call.parameters.valid_as_of,
+            known_as_of=call.parameters.known_as_of,
+            reinforce=call.parameters.reinforce,
+        ),
     )
     entities = Method(operations.entities, lambda call: call.services.entities.page(call.owner, call.parameters))
     entity = Method(operations.entity, lambda call: call.services.entities.get(call.owner, call.resource_id))
@@ -173,6 +184,23 @@ class GraphMemory:
     contexts = Method(
         operations.contexts, lambda call: call.services.contexts.list_items(call.owner, call.parameters.session_id)
     )
+    add_context = Method(
+        operations.add_context, lambda call: call.services.contexts.add_item(call.owner, call.parameters)
+    )
+    delete_context = Method(
+        operations.delete_context, lambda call: call.services.contexts.delete_item(call.owner, call.resource_id)
+    )
+    enhance = Method(
+        operations.enhance,
+        lambda call: call.services.contexts.enhance(call.owner, call.resource_id, call.parameters),
+    )
+    profile = Method(
+        operations.profile, lambda call: call.services.retrieval.load_profile(call.owner, call.parameters.domain)
+    )
+    contradictions = Method(
+        operations.contradictions, lambda call: call.services.consolidations.list_contradictions(call.owner)
+    )
+    intents = Method(operations.intents, lambda call: call.services.contexts.list_intents(call.owner))
 
     add_messages = Method(operations.add_messages, lambda call: call.services.messages.add(call.owner, call.parameters))
     sessions = Method(
@@ -211,10 +239,7 @@ class GraphMemory:
     consolidate = Method(operations.consolidate, _consolidate)
     runs = Method(operations.runs, lambda call: call.services.consolidations.page(call.tenant, call.parameters))
     run = Method(operations.run, lambda call: call.services.consolidations.get(call.tenant, call.resource_id))
-    rollback = Method(
-        operations.rollback,
-        lambda call: call.services.consolidations.rollback(call.tenant, call.resource_id, force=call.parameters.force),
-    )
+    rollback = Method(operations.rollback, _roll_back)
     maintain = Method(
         operations.maintain, lambda call: call.services.maintenance.run(call.tenant, call.parameters.tasks)
     )

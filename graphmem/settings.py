@@ -101,6 +101,13 @@ class Settings(BaseSettings):
         "auto",
         description="auto: memories are extracted from messages as they arrive; manual: on the trigger only.",
     )
+    repeat_window_hours: float = Field(
+        24,
+        ge=0,
+        le=24 * 365,
+        description="Hours in which the same turns, sent again without message ids and without an idempotency key, are "
+        "stored once; 0: each time.",
+    )
     api_key: SecretStr | None = Field(None, description="A first admin key of the tenant `default`.")
     host: str = Field("127.0.0.1", description="Address the API listens on.")
     port: int = Field(8321, ge=0, le=65535, description="Port the API listens on.")

@@ -1,6 +1,6 @@
 // Context for a model's prompt, and what is learned from conversations.
 
-// name: load_snapshot(group_id, group_ids, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, core_importance, message_limit)
+// name: load_snapshot(group_id, group_ids, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, core_importance, message_limit, said_until, stored_until)
 // Fetch the part of a context that does not depend on the question, unless its version is still `cached_version`.
 // The version is the write version of the user and of the tenant's global group.
 // A composite index is used only where every property of it is bounded, hence `m.position >= 0`, and its order only
@@ -27,26 +27,22 @@ CALL (write_version) {
   CALL (own_facts, global_facts) {
     UNWIND own_facts + global_facts AS r
     WITH r, {{fact_version}}
-    RETURN collect({
-      fact: fact {.*, search_text: null}, times: times, subject_id: subject_id, object_id: object_id,
-      entities: COLLECT {
-        MATCH (n:Entity) WHERE n.uuid IN fact.entity_ids + [subject_id, object_id]
-        RETURN DISTINCT n {.uuid, .name, .type}
-      }
-    }) AS profile
+    RETURN collect({{fact_with_entities}}) AS profile
   }
   CALL () {
     OPTIONAL MATCH (s:Session {group_id: $group_id, session_id: $session_id})
     RETURN s {.*} AS session
   }
   CALL () {
-    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position >= 0
+    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
+    WHERE m.position >= 0 AND m.valid_at <= $said_until AND m.created_at <= $stored_until
     WITH m ORDER BY m.position
     RETURN {stored: count(m), first_at: min(m.valid_at), last_at: max(m.valid_at), intents: collect(DISTINCT m.intent),
             avg_confidence: avg(m.confidence), avg_feedback: avg(m.feedback_score)} AS statistics
   }
   CALL () {
-    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id}) WHERE m.position >= 0
+    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
+    WHERE m.position >= 0 AND m.valid_at <= $said_until AND m.created_at <= $stored_until
     WITH m ORDER BY m.group_id DESC, m.session_id DESC, m.position DESC LIMIT $message_limit
     RETURN collect({{message_columns}}) AS messages
   }
@@ -58,6 +54,9 @@ CALL (write_version) {
   }
   CALL () {
     {{active_patterns}}
+  }
+  CALL () {
+    {{learned_intents}}
   }
   CALL () {
     MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $now AND s.kind = 'conversation'
@@ -76,9 +75,52 @@ CALL (write_version) {
     RETURN head(collect(m.speaker)) AS speaker
   }
   RETURN {profile: profile, session: session, statistics: statistics, messages: messages, items: items,
-          preferences: preferences, patterns: patterns, sessions: sessions, user_entity_name: user_entity_name, speaker: speaker} AS found
+          preferences: preferences, patterns: patterns, sessions: sessions, intents: intents, user_entity_name: user_entity_name, speaker: speaker} AS found
 }
 RETURN write_version AS version, found
+
+// name: list_memories_as_of(group_ids, domain, core_importance, limit, valid_at, valid_after, known_at)
+// Fetch the facts of a domain, or without one those of the profile, as of two times, the most important first.
+{{as_of_params}}
+MATCH ()-[r:RELATES_TO]->()
+WHERE {{as_of_filter}} AND CASE WHEN $domain IS NULL
+  THEN r.scope = 'profile' OR r.scope = 'global' AND r.importance >= $core_importance ELSE r.domain = $domain END
+WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
+WITH r, {{fact_version}}
+RETURN {{fact_with_entities}} AS row
+
+// name: fetch_source_times(group_ids, ids)
+// Fetch when messages were said and when memories were first known.
+UNWIND $group_ids AS group_id
+CALL (group_id) {
+  MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $ids
+  RETURN m.message_id AS id, m.valid_at AS at
+  UNION
+  UNWIND $ids AS memory_id
+  MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: memory_id}]->()
+  RETURN memory_id AS id, min(r.first_created_at) AS at
+}
+RETURN id, at
+
+// name: list_intents(group_id)
+// List the learned intents, the best understood first.
+{{learned_intents}}
+
+// name: save_item(group_id, session_id, item_key, created, changed)
+// Store what a caller states, linked to its session if it has one; no row when that session does not exist.
+OPTIONAL MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+WITH s WHERE s IS NOT NULL OR $session_id = ''
+MERGE (c:ContextItem {group_id: $group_id, session_id: $session_id, item_key: $item_key})
+ON CREATE SET c += $created
+SET c += $changed
+FOREACH (_ IN CASE WHEN s IS NULL THEN [] ELSE [1] END | MERGE (s)-[:HAS_CONTEXT]->(c))
+RETURN c {.*} AS item
+
+// name: delete_item(group_id, id)
+// Delete a context item.
+MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.id = $id
+DETACH DELETE c
+RETURN count(*) AS deleted
 
 // name: fetch_message_times(group_ids, message_ids)
 // Fetch the times at which messages were said.
@@ -86,9 +128,10 @@ UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.valid_at AS at
 
-// name: find_related_sessions(group_id, excluded_session_id, weights, words, limit)
+// name: find_related_sessions(group_id, excluded_session_id, weights, words, limit, updated_until)
 // Find other sessions relevant to a question: those that its hits come from, and those whose description shares its words.
-MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND ($excluded_session_id IS NULL OR s.session_id <> $excluded_session_id)
+MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND s.updated_at <= $updated_until
+  AND ($excluded_session_id IS NULL OR s.session_id <> $excluded_session_id)
 WITH s, ' ' + toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '') + ' ' +
   reduce(all = '', tag IN s.topic_tags + s.intent_sequence | all + ' ' + replace(replace(tag, '_', ' '), '-', ' '))) AS text
 WITH s, coalesce($weights[s.session_id], 0.0) +

@@ -10,7 +10,12 @@ RETURN m.message_id AS message_id, m.uuid AS uuid, coalesce(m.redacted, m.conten
 // Find the messages that are stored already, in full or archived, and the job that will read each.
 MATCH (m:Episodic|ArchivedEpisode {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.session_id AS session_id, m.pending_job AS pending_job,
-       coalesce(m.extracted_at, m.archived_at) AS extracted_at
+       coalesce(m.extracted_at, m.archived_at) AS extracted_at, m.created_at AS created_at
+
+// name: find_sessions(group_id, session_ids)
+// Find sessions by id, with when each was opened and how many messages it has.
+MATCH (s:Session {group_id: $group_id}) WHERE s.session_id IN $session_ids
+RETURN s.session_id AS session_id, s.created_at AS created_at, s.message_count AS message_count
 
 // name: get_or_create_session(group_id, session_id, properties, now)
 // Fetch a session, creating it if needed.
@@ -22,7 +27,8 @@ RETURN s {.*} AS session
 // Append messages to a session, each linked to the one before it; the session lists its latest 200 intents.
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.message_count = s.message_count + size($rows), s.last_episode = $last_episode, s.updated_at = $now,
-    s.intent_sequence = (s.intent_sequence + $intents)[-200..], s.is_active = true, s.ended_at = null
+    s.intent_sequence = (s.intent_sequence + $intents)[-200..], s.is_active = true, s.ended_at = null,
+    s.archived_at = null
 WITH s
 CALL (s) {
   UNWIND $rows AS row

@@ -41,6 +41,12 @@ WHERE $before IS NULL OR r.created_at < $before OR r.created_at = $before AND r.
 WITH r ORDER BY r.created_at DESC, r.id LIMIT $limit
 RETURN r {.*, proposals: null, contradictions: null, batch_ids: null, preview: null} AS run, [] AS parts
 
+// name: list_contradictions(group_id, limit)
+// List the latest runs of a user that reported contradictions, newest first.
+MATCH (r:ConsolidationRun {group_id: $group_id}) WHERE r.contradictions IS NOT NULL AND r.contradictions <> '[]'
+WITH r ORDER BY r.created_at DESC, r.id LIMIT $limit
+RETURN r.id AS run_id, r.contradictions AS contradictions, coalesce(r.finished_at, r.created_at) AS reported_at
+
 // name: list_unfinished(tenant, group_id)
 // List the queued and running runs of a user, oldest first.
 MATCH (r:ConsolidationRun {group_id: $group_id}) WHERE r.tenant = $tenant AND r.status IN ['queued', 'running']

@@ -86,17 +86,18 @@ SEARCH m IN (
 WITH m, score ORDER BY score DESC LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
-// name: scan_messages_by_vector(group_ids, vector, limit, known_at)
-// Find messages by meaning among those known at an earlier time, which the index cannot filter: scan them all.
-MATCH (m:Episodic) WHERE m.group_id IN $group_ids AND m.created_at <= $known_at AND m.content_embedding IS NOT NULL
+// name: scan_messages_by_vector(group_ids, vector, limit, said_until, known_at)
+// Find messages by meaning among those said and known at earlier times, which the index cannot filter: scan them all.
+MATCH (m:Episodic) WHERE m.group_id IN $group_ids AND m.created_at <= $known_at AND m.valid_at <= $said_until
+  AND m.content_embedding IS NOT NULL
 WITH m, vector.similarity.cosine(m.content_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
-// name: find_messages_by_words(words, group_ids, limit, known_at)
+// name: find_messages_by_words(words, group_ids, limit, said_until, known_at)
 // Find messages by full text.
 {{await_fulltext}}
 CALL db.index.fulltext.queryNodes('graphmem_message_words', $words) YIELD node AS m, score
-WHERE score > 0 AND m.group_id IN $group_ids AND m.created_at <= $known_at
+WHERE score > 0 AND m.group_id IN $group_ids AND m.created_at <= $known_at AND m.valid_at <= $said_until
 WITH m, score LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
@@ -107,10 +108,10 @@ MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
 WITH uuid, r.fact_embedding AS embedding
 RETURN collect([uuid, [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1]]) AS found
 
-// name: load_message_contents(group_ids, message_ids, vector, known_at)
+// name: load_message_contents(group_ids, message_ids, vector, said_until, known_at)
 // Fetch the text of messages and their exact cosine similarity with a vector, which is 0 without one.
 UNWIND $group_ids AS group_id
-MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND m.created_at <= $known_at
+MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND m.created_at <= $known_at AND m.valid_at <= $said_until
 RETURN collect([
   m.message_id, left(m.content, 2000), m.speaker,
   CASE WHEN $vector IS NULL OR m.content_embedding IS NULL THEN 0.0
@@ -144,10 +145,23 @@ CALL (e) {
 }
 RETURN collect([{{entity_columns}}, facts]) AS found
 
-// name: list_core_facts(group_ids, min_importance, valid_before, valid_after, limit)
-// Fetch the believed profile facts of high importance that are valid at some time of an interval.
+// name: load_entities_with_facts_as_of(group_ids, entity_ids, limit, valid_at, valid_after, known_at)
+// Fetch entities with the facts about each as of two times, the most important first.
+{{as_of_params}}
+UNWIND $entity_ids AS id
+MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
+CALL (e, valid_at, valid_after, known_at) {
+  {{facts_of_entity}}
+  WITH * WHERE {{as_of_filter}}
+  WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
+  RETURN collect({{memory_columns}}) AS facts
+}
+RETURN collect([{{entity_columns}}, facts]) AS found
+
+// name: list_profile_facts(group_ids, domain, valid_before, valid_after, limit)
+// Fetch the believed facts of the profile and of a domain that are valid at some time of an interval, the most important first.
 MATCH ()-[r:RELATES_TO]->()
-WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND r.scope = 'profile' AND r.importance >= $min_importance
+WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND (r.scope IN ['profile', 'global'] OR r.domain = $domain)
   AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
 RETURN collect({{memory_columns}}) AS found

@@ -23,6 +23,11 @@ RETURN u.last_write_at AS last_write_at, EXISTS { MATCH (:Erasure {group_id: $gr
 // Return whether the erasure of a user has begun and not ended.
 RETURN EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
 
+// name: get_life(group_id)
+// Return the random id of the life of a user.
+MATCH (u:User {group_id: $group_id})
+RETURN coalesce(u.life, u.group_id) AS life
+
 // name: get_write_version(group_ids)
 // Return the write version of users; caches include it in their keys.
 {{write_version}}

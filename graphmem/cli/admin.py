@@ -80,11 +80,16 @@ async def rollback(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run to undo.")],
     tenant: Tenant = "default",
     force: Annotated[bool, typer.Option("--force", help="Overwrite later writes to the same memories.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would change.")] = False,
 ) -> None:
     """Undo a consolidation run: restore exactly what it changed."""
     from graphmem.cli import render
 
     async with open_services(output) as services:
+        if dry_run:
+            preview = await services.consolidations.preview_rollback(tenant, run_id)
+            output.show(preview, render.rollback_preview(preview))
+            return
         result = await services.consolidations.rollback(tenant, run_id, force=force, actor="cli")
     output.show(result, *render.rollback(result))
 

@@ -9,6 +9,7 @@ import typer
 from graphmem.cli import (
     admin,
     changes,
+    contexts,
     db,
     declared_types,
     doctor,
@@ -54,7 +55,9 @@ def common(
     context.obj = Flags(json, debug)
 
 
-for family in (quickstart, memories, changes, ingest, serve, admin, export, importing, forget, doctor):
+for family in (
+    quickstart, memories, changes, contexts, ingest, serve, admin, export, importing, forget, doctor,
+):  # fmt: skip
     app.add_typer(family.app)
 app.add_typer(db.app, name="db", help="The embedded Neo4j.")
 app.add_typer(keys.app, name="keys", help="API keys.")

@@ -30,6 +30,8 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print the JSON of the HT
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show stack traces and the log.")]
 User = Annotated[str, typer.Option("--user", "-u", help="The user's id.", show_default=False)]
 AnyUser = Annotated[str | None, typer.Option("--user", "-u", help="One user; absent: all users of the tenant.")]
+ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
+KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant of the user.")]
 
 

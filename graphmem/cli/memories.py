@@ -1,4 +1,4 @@
-"""Memories of one user: add, search, entity, history, context, sessions."""
+"""Memories of one user: add, search, entity, history, sessions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from typing import Annotated
 
 import typer
 
-from graphmem.cli.command import Output, Tenant, User, command
+from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
 from graphmem.cli.startup import open_services
 
 app = typer.Typer()
 
-ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
-KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
 
 
@@ -129,14 +127,22 @@ async def entity(
     user: User,
     tenant: Tenant = "default",
     limit: Annotated[int, typer.Option(help="Most memories of each entity, 1 to 200.")] = 20,
+    valid_as_of: ValidAsOf = None,
+    known_as_of: KnownAsOf = None,
 ) -> None:
     """Look up entities by name and show what is known about them; no model, no embedding."""
     from graphmem.cli import render
     from graphmem.domain.identity import make_owner
+    from graphmem.domain.requests import LookupQuery
+    from graphmem.domain.validation import validate_input
 
     owner = make_owner(tenant, user)
+    given = {"q": text, "limit": limit, "valid_as_of": valid_as_of, "known_as_of": known_as_of}
+    query = validate_input(LookupQuery, given)
     async with open_services(output) as services:
-        response = await services.retrieval.lookup(owner, text, limit)
+        response = await services.retrieval.lookup(
+            owner, query.q, query.limit, valid_as_of=query.valid_as_of, known_as_of=query.known_as_of
+        )
     output.show(response, *render.lookup_response(response))
 
 
@@ -173,28 +179,3 @@ async def sessions(
     async with open_services(output) as services:
         page = await services.messages.list_sessions(owner, SessionListQuery(limit=limit))
     output.show(page, render.sessions(page.items))
-
-
-@command(app, "context")
-async def context(
-    output: Output,
-    question: Annotated[str, typer.Argument(help="The question that the model is to answer.")],
-    user: User,
-    tenant: Tenant = "default",
-    session: Annotated[str | None, typer.Option(help="The session of the question.")] = None,
-    domain: Annotated[str | None, typer.Option(help="The domain of the question.")] = None,
-    token_budget: Annotated[int, typer.Option(help="Most tokens of context and question.")] = 2000,
-) -> None:
-    """Show the context for the model's prompt."""
-    from rich.text import Text
-
-    from graphmem.domain.context_models import ContextRequest
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.validation import validate_input
-
-    owner = make_owner(tenant, user)
-    given = {"question": question, "session_id": session, "domain": domain, "token_budget": token_budget}
-    request = validate_input(ContextRequest, given)
-    async with open_services(output) as services:
-        response = await services.contexts.build(owner, request)
-    output.show(response, Text(response.preamble), Text(f"({response.token_count} tokens)", style="dim"))

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from graphmem.cli.doctor_checks import Check
     from graphmem.domain.api_key import ApiKey
     from graphmem.domain.changes import MemoryChange
-    from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
+    from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult
+    from graphmem.domain.context_models import PersonalizationHints
     from graphmem.domain.entity import Entity
     from graphmem.domain.erasure import ErasureResult
     from graphmem.domain.import_result import ImportResult
     from graphmem.domain.job import Job
+    from graphmem.domain.learned_preferences import LearnedIntent
     from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
-    from graphmem.domain.search_models import LookupResponse, MessageHit, SearchHit
+    from graphmem.domain.search_models import LookupResponse, MessageHit, SearchHit, UserProfile
     from graphmem.domain.session import Session
 
 Renderable = Table | Text
@@ -103,6 +105,47 @@ def message_hits(hits: Sequence[MessageHit]) -> Renderable:
         message = hit.message
         sender = message.name or message.role
         add_row(table, f"{hit.score:.4f}", format_time(message.timestamp), sender, message.content)
+    return table
+
+
+def hints(found: PersonalizationHints) -> list[Renderable]:
+    """Return the hints for a reply that have something to say."""
+    rows = [
+        ("greeting", found.greeting),
+        *(("goal", goal) for goal in found.goals),
+        *(("open", loop) for loop in found.open_loops),
+        *((fix.outcome.value, fix.content) for fix in found.past_solutions),
+        *(("as said", phrase) for phrase in found.continuity),
+        *(("see also", pointer) for pointer in found.knowledge.pointers),
+        *(("query", query) for query in found.successful_queries),
+    ]
+    table = make_table("hint", "text")
+    for kind, text in rows:
+        if text:
+            add_row(table, kind, text)
+    return [table] if table.row_count else []
+
+
+def profile(found: UserProfile) -> list[Renderable]:
+    """Return one table for each type of memory in a profile; core memories are marked."""
+    core = {memory.id for memory in found.core}
+    tables: list[Renderable] = []
+    for kind, memories in found.memories.items():
+        table = make_table("core", "id", "statement", "importance", title=kind.value)
+        for memory in memories:
+            add_row(table, "✓" if memory.id in core else "", memory.id, memory.content, f"{memory.importance:.2f}")
+        tables.append(table)
+    return tables or [Text("The profile is empty.")]
+
+
+def intents(learned: Sequence[LearnedIntent]) -> Renderable:
+    """Return the learned intents, the best understood first."""
+    if not learned:
+        return Text("No learned intents.")
+    table = make_table("intent", "confidence", "liked", "disliked", "queries")
+    for intent in learned:
+        queries = "\n".join(intent.successful_queries)
+        add_row(table, intent.intent, f"{intent.confidence_score:.2f}", intent.positive, intent.negative, queries)
     return table
 
 
@@ -243,6 +286,21 @@ def rollback(result: RollbackResult) -> list[Renderable]:
     for conflict in result.conflicts:
         add_row(table, conflict.kind, conflict.id, ", ".join(conflict.fields), conflict.detail)
     return [sentence, table]
+
+
+def rollback_preview(preview: RollbackPreview) -> Renderable:
+    """Return what the rollback of a run would do."""
+    table = make_table("would", "kind", "id", "text")
+    for verb, elements in (
+        ("go back", preview.goes_back),
+        ("come back", preview.comes_back),
+        ("stay", preview.stays),
+    ):
+        for element in elements:
+            add_row(table, verb, element.kind, element.memory_id or element.id, element.text)
+    for conflict in preview.conflicts:
+        add_row(table, "conflict", conflict.kind, conflict.memory_id or conflict.id, conflict.detail)
+    return table
 
 
 def import_result(result: ImportResult) -> Table:

@@ -70,6 +70,12 @@ class ClientMethods:
     preferences = ClientMethod(lambda endpoints: endpoints.preferences)
     patterns = ClientMethod(lambda endpoints: endpoints.patterns)
     contexts = ClientMethod(lambda endpoints: endpoints.contexts)
+    add_context = ClientMethod(lambda endpoints: endpoints.add_context)
+    delete_context = ClientMethod(lambda endpoints: endpoints.delete_context)
+    enhance = ClientMethod(lambda endpoints: endpoints.enhance)
+    profile = ClientMethod(lambda endpoints: endpoints.profile)
+    contradictions = ClientMethod(lambda endpoints: endpoints.contradictions)
+    intents = ClientMethod(lambda endpoints: endpoints.intents)
 
     add_messages = ClientMethod(lambda endpoints: endpoints.add_messages)
     sessions = ClientMethod(lambda endpoints: endpoints.sessions)

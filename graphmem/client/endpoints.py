@@ -21,15 +21,15 @@ from graphmem.domain import operations
 from graphmem.domain.api_key import ApiKey, CreatedApiKey
 from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.changes import MemoryChange
-from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
-from graphmem.domain.context_models import ContextItem, ContextResponse
+from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult, UserContradiction
+from graphmem.domain.context_models import ContextItem, ContextResponse, EnhancedReply
 from graphmem.domain.declared_types import DeclaredTypes
 from graphmem.domain.entity import Entity
 from graphmem.domain.erasure import ErasureResult
 from graphmem.domain.import_result import ImportResult
 from graphmem.domain.instructions import Instructions
 from graphmem.domain.job import Job
-from graphmem.domain.learned_preferences import FeedbackResult, LearnedPreference
+from graphmem.domain.learned_preferences import FeedbackResult, LearnedIntent, LearnedPreference
 from graphmem.domain.listing import Page
 from graphmem.domain.maintenance import MaintenanceResults
 from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
@@ -42,6 +42,7 @@ from graphmem.domain.search_models import (
     MessageHit,
     MessageSearchResponse,
     SearchResponse,
+    UserProfile,
 )
 from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, Session
 
@@ -56,6 +57,7 @@ MEMORIES = f"{USER}/memories"
 MEMORY = f"{MEMORIES}/{{resource_id}}"
 ENTITIES = f"{USER}/entities"
 ENTITY = f"{ENTITIES}/{{resource_id}}"
+CONTEXTS = f"{USER}/contexts"
 MESSAGES = f"{USER}/messages"
 SESSIONS = f"{USER}/sessions"
 SESSION = f"{SESSIONS}/{{resource_id}}"
@@ -165,6 +167,12 @@ def _parse_run_or_id(response: httpx.Response) -> ConsolidationRun | str:
     return RunAccepted.model_validate(response.json()).run_id
 
 
+def _parse_rollback(response: httpx.Response) -> RollbackResult | RollbackPreview:
+    answer = response.json()
+    model = RollbackResult if "rollback_id" in answer else RollbackPreview
+    return model.model_validate(answer)
+
+
 def _parse_maintenance(response: httpx.Response) -> MaintenanceResults:
     return MaintenanceOut.model_validate(response.json()).tasks
 
@@ -207,7 +215,13 @@ class Endpoints:
     context = Endpoint(operations.context, ask(f"{USER}/context", parse_model(ContextResponse)))
     preferences = Endpoint(operations.preferences, get(f"{USER}/preferences", parse_items(LearnedPreference)))
     patterns = Endpoint(operations.patterns, get(f"{USER}/patterns", parse_items(BehaviorPattern)))
-    contexts = Endpoint(operations.contexts, get(f"{USER}/contexts", parse_items(ContextItem)))
+    contexts = Endpoint(operations.contexts, get(CONTEXTS, parse_items(ContextItem)))
+    add_context = Endpoint(operations.add_context, post(CONTEXTS, parse_model(ContextItem)))
+    delete_context = Endpoint(operations.delete_context, delete(f"{CONTEXTS}/{{resource_id}}", _parse_nothing))
+    enhance = Endpoint(operations.enhance, ask(f"{SESSION}/enhance", parse_model(EnhancedReply)))
+    profile = Endpoint(operations.profile, get(f"{USER}/profile", parse_model(UserProfile)))
+    contradictions = Endpoint(operations.contradictions, get(f"{USER}/contradictions", parse_items(UserContradiction)))
+    intents = Endpoint(operations.intents, get(f"{USER}/intents", parse_items(LearnedIntent)))
 
     add_messages = Endpoint(operations.add_messages, post(MESSAGES, _parse_accepted_or_job))
     sessions = Endpoint(operations.sessions, get(SESSIONS, parse_model(Page[Session])))
@@ -227,7 +241,7 @@ class Endpoints:
     consolidate = Endpoint(operations.consolidate, post(RUNS, _parse_run_or_id))
     runs = Endpoint(operations.runs, get(RUNS, parse_model(Page[ConsolidationRun])))
     run = Endpoint(operations.run, get(RUN, parse_model(ConsolidationRun)))
-    rollback = Endpoint(operations.rollback, post(f"{RUN}/rollback", parse_model(RollbackResult), waits=True))
+    rollback = Endpoint(operations.rollback, post(f"{RUN}/rollback", _parse_rollback, waits=True))
     maintain = Endpoint(operations.maintain, post("/v1/admin/maintenance", _parse_maintenance, waits=True))
     create_key = Endpoint(operations.create_key, post(KEYS, parse_model(CreatedApiKey, tenant="")))
     keys = Endpoint(operations.keys, get(KEYS, parse_items(ApiKey, tenant="")))

@@ -11,6 +11,7 @@ from graphmem.consolidation.rollback_plan import ElementKey, RollbackPlan
 from graphmem.domain.consolidation_models import (
     ConsolidationRun,
     RollbackConflict,
+    RollbackPreview,
     RollbackResult,
     RunPhase,
     RunStatus,
@@ -55,11 +56,7 @@ class RunRollback:
         """
         run = await self._runs.get(tenant, run_id, with_changes=False)
         self._ensure_can_roll_back(run)
-        parts = [
-            (part_id, owner)
-            for part_id, owner in await self._runs.list_user_runs(tenant, run_id)
-            if part_id == run_id or await self._has_changes(tenant, part_id)
-        ]
+        parts = await self._list_changed_parts(tenant, run_id)
         if not force and len(parts) > 1:
             found = [await self._find_conflicts(owner, part_id) for part_id, owner in parts]
             _raise_conflicts(conflict for conflicts in found for conflict in conflicts)
@@ -74,6 +71,25 @@ class RunRollback:
             restored=sum(result.restored for result in results),
             conflicts=[conflict for result in results for conflict in result.conflicts],
         )
+
+    async def preview(self, tenant: str, run_id: str) -> RollbackPreview:
+        """Return what the rollback of a run would do, and change nothing; raise as `roll_back` but for conflicts."""
+        self._ensure_can_roll_back(await self._runs.get(tenant, run_id, with_changes=False))
+        merged = RollbackPreview(run_id=run_id)
+        for part_id, owner in await self._list_changed_parts(tenant, run_id):
+            part = (await self._read_plan(owner, part_id)).preview(part_id)
+            merged.goes_back += part.goes_back
+            merged.comes_back += part.comes_back
+            merged.stays += part.stays
+            merged.conflicts += part.conflicts
+        return merged
+
+    async def _list_changed_parts(self, tenant: str, run_id: str) -> list[tuple[str, Owner]]:
+        return [
+            (part_id, owner)
+            for part_id, owner in await self._runs.list_user_runs(tenant, run_id)
+            if part_id == run_id or await self._has_changes(tenant, part_id)
+        ]
 
     def _ensure_can_roll_back(self, run: ConsolidationRun) -> None:
         if run.dry_run:
@@ -91,8 +107,11 @@ class RunRollback:
         return part.status is RunStatus.SUCCEEDED and part.change_count > 0
 
     async def _find_conflicts(self, owner: Owner, run_id: str) -> list[RollbackConflict]:
-        async def work(transaction: Transaction) -> list[RollbackConflict]:
-            return (await load_plan(transaction, owner, run_id)).conflicts
+        return (await self._read_plan(owner, run_id)).conflicts
+
+    async def _read_plan(self, owner: Owner, run_id: str) -> RollbackPlan:
+        async def work(transaction: Transaction) -> RollbackPlan:
+            return await load_plan(transaction, owner, run_id)
 
         return await self._graph.read(work)
 

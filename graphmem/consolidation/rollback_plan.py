@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphmem.domain.consolidation_models import RollbackConflict
+from graphmem.domain.consolidation_models import RollbackConflict, RollbackElement, RollbackPreview
 from graphmem.domain.fact import Fact
 from graphmem.domain.snapshot import (
     EXISTENCE_FIELD,
@@ -83,6 +83,24 @@ class RollbackPlan:
         return [
             element for element in self._elements.values() if element.kind is kind and element.current != element.target
         ]
+
+    def preview(self, run_id: str) -> RollbackPreview:
+        """Return what the plan would do."""
+        preview = RollbackPreview(run_id=run_id, conflicts=self.conflicts)
+        removed_ids = self.removed_memory_ids()
+        by_id: dict[str, list[PlannedElement]] = {}
+        for element in self._elements.values():
+            by_id.setdefault(_memory_id(element) or element.id, []).append(element)
+        for key, elements in by_id.items():
+            # The last element with a target is the version of a memory that holds after the rollback.
+            shown = next((element for element in reversed(elements) if element.target), elements[-1])
+            if all(element.current == element.target for element in elements):
+                preview.stays.append(_describe(shown))
+            elif key in removed_ids or all(element.target is None for element in elements):
+                preview.goes_back.append(_describe(shown))
+            else:
+                preview.comes_back.append(_describe(shown))
+        return preview
 
     # Names of restored entities
 
@@ -258,6 +276,22 @@ class RollbackPlan:
                 }
             )
         return rows
+
+
+def _memory_id(element: PlannedElement) -> str | None:
+    image = element.target or element.current
+    return image.properties.get("memory_id") if image and element.kind is ElementKind.FACT else None
+
+
+def _describe(element: PlannedElement) -> RollbackElement:
+    image = element.target or element.current
+    properties = image.properties if image else {}
+    return RollbackElement(
+        kind=element.kind,
+        id=element.id,
+        memory_id=_memory_id(element),
+        text=properties.get("fact" if element.kind is ElementKind.FACT else "name"),
+    )
 
 
 def _without_references(image: ElementImage, removed_ids: set[str]) -> ElementImage:

@@ -15,6 +15,7 @@ from graphmem.domain.context_models import ContextRequest, ContextSnapshot, Rela
 from graphmem.domain.identity import Owner
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.search_models import SearchHit, SearchQuery, SearchResponse
+from graphmem.domain.times import MAX_TIME
 from graphmem.store.context import ContextStore
 
 MIN_SEARCH_LIMIT = 30
@@ -69,11 +70,11 @@ class ContextBuilder:
 
     async def build(self, owner: Owner, request: ContextRequest) -> BuiltContext:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget."""
-        ensure_question_fits(request.question, request.token_budget)
-        refers_to_past = refers_to_past_session(request.question)
+        ensure_question_fits(request.question_text, request.token_budget)
+        refers_to_past = refers_to_past_session(request.question_text)
         message_limit = max(MIN_MESSAGES, min(MAX_MESSAGES, request.token_budget // TOKENS_PER_MESSAGE))
         snapshot, found = await asyncio.gather(
-            self._snapshots.load(owner, request.session_id, message_limit),
+            self._load_snapshot(owner, request, message_limit),
             self._search_memories(owner, request, include_messages=refers_to_past),
         )
         material = ContextMaterial(
@@ -85,12 +86,30 @@ class ContextBuilder:
         )
         return compose_context(request, material, self._profiles.for_tenant(owner.tenant))
 
+    async def _load_snapshot(self, owner: Owner, request: ContextRequest, message_limit: int) -> ContextSnapshot:
+        if not request.is_past:
+            return await self._snapshots.load(owner, request.session_id, message_limit)
+        return await self._store.load_past_snapshot(
+            owner,
+            request.session_id,
+            message_limit=message_limit,
+            valid_as_of=request.valid_as_of,
+            known_as_of=request.known_as_of,
+        )
+
     async def _search_memories(
         self, owner: Owner, request: ContextRequest, *, include_messages: bool
     ) -> SearchResponse:
-        """Search for the question, and within the requested domain where too few hits belong to it."""
+        """Search for the question, and within the requested domain where too few hits belong to it.
+
+        Without a question, the hits are the most important memories of the requested domain.
+        """
+        if request.question is None:
+            return await self._list_domain_memories(owner, request)
         query = SearchQuery(
             query=request.question,
+            valid_as_of=request.valid_as_of,
+            known_as_of=request.known_as_of,
             limit=min(100, max(MIN_SEARCH_LIMIT, SEARCH_LIMIT_FACTOR * request.top)),
             include_messages=include_messages,
             reinforce=False,
@@ -105,6 +124,16 @@ class ContextBuilder:
         hits = {hit.memory.id: hit for hit in [*inside.results, *found.results]}
         return found.model_copy(update={"results": sorted(hits.values(), key=lambda hit: -hit.score)})
 
+    async def _list_domain_memories(self, owner: Owner, request: ContextRequest) -> SearchResponse:
+        memories = (
+            await self._store.list_domain_memories(
+                owner, request.domain, request.top, valid_as_of=request.valid_as_of, known_as_of=request.known_as_of
+            )
+            if request.domain and request.top
+            else []
+        )
+        return SearchResponse(results=[SearchHit(memory=memory, score=0.0) for memory in memories], took_ms=0.0)
+
     async def _find_related_sessions(
         self, owner: Owner, request: ContextRequest, found: SearchResponse
     ) -> list[RelatedSession]:
@@ -117,13 +146,14 @@ class ContextBuilder:
             for rank, session_id in enumerate(ranking, 1):
                 if session_id:
                     weights[session_id] = weights.get(session_id, 0.0) + 1 / rank
-        words = [word for word in content_word_prefixes(request.question) if len(word) >= MIN_WORD_LENGTH]
+        words = [word for word in content_word_prefixes(request.question_text) if len(word) >= MIN_WORD_LENGTH]
         sessions = await self._store.find_related_sessions(
             owner,
             excluded_session_id=request.session_id,
             weights=weights,
             words=words[:MAX_QUESTION_WORDS],
             limit=MAX_RELATED_SESSIONS,
+            updated_until=min(filter(None, (request.valid_as_of, request.known_as_of)), default=MAX_TIME),
         )
         return [
             session

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.context import conversation_summary
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
-from graphmem.context.hints import HintSources, build_hints, collect_goals, format_date, style_instructions
+from graphmem.context.hints import (
+    CITATION_INSTRUCTION,
+    HintSources,
+    build_hints,
+    collect_goals,
+    format_date,
+    style_instructions,
+)
 from graphmem.context.preamble import PreambleContent, PreambleLine, pack_preamble
 from graphmem.context.relevance import is_contradicted, is_in_scope, match_domains, semantic_score
 from graphmem.domain.context_models import ContextRequest, ContextResponse, ContextSnapshot, RelatedSession
@@ -49,7 +57,7 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
     candidates = {memory.id: memory for memory in [*(hit.memory for hit in material.hits), *snapshot.profile]}
     contradicted = _select_contradicted(request, material, candidates)
     contradicted_ids = {memory.id for memory in contradicted}
-    domains = match_domains(request.question, request.domain, material.hits)
+    domains = match_domains(request.question_text, request.domain, material.hits)
     fitting = [
         hit
         for hit in material.hits
@@ -61,19 +69,23 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
         profile=_memory_bullets(profile_memories, request, material.message_times),
         relevant=_memory_bullets([hit.memory for hit in fitting], request, material.message_times),
         top=request.top,
-        style_instructions=_style_lines(request, snapshot, profile),
+        style_instructions=[
+            *_style_lines(request, snapshot, profile),
+            *([PreambleLine("citation", CITATION_INSTRUCTION)] if profile_memories or fitting else []),
+        ],
         past_sessions=[_past_session_line(session) for session in material.related] if material.refers_to_past else [],
         messages=conversation_summary.message_lines(snapshot.messages),
         summarize_omitted=lambda shown: conversation_summary.summarize_omitted_messages(
             snapshot.session, snapshot.statistics, snapshot.messages, shown
         ),
     )
-    packed = pack_preamble(request.question, content, request.token_budget)
+    packed = pack_preamble(request.question_text, content, request.token_budget)
     memories = [candidates[key] for key in packed.memory_keys]
     included_ids = set(packed.memory_keys)
     recalled = [hit for hit in fitting if hit.memory.id in included_ids]
     hint_sources = HintSources(memories, recalled, material.related, contradicted, material.refers_to_past)
     context = ContextResponse(
+        context_id=str(uuid.uuid4()),
         preamble=packed.preamble,
         token_count=packed.token_count,
         conversation_summary=conversation_summary.build_conversation_summary(
@@ -102,7 +114,7 @@ def _select_contradicted(
     return [
         memory
         for memory in candidates.values()
-        if is_contradicted(memory, scores.get(memory.id, 0.0), request.question, unread)
+        if is_contradicted(memory, scores.get(memory.id, 0.0), request.question_text, unread)
     ]
 
 

@@ -17,6 +17,7 @@ from graphmem.domain.context_models import (
     ContextRequest,
     ContextSnapshot,
     KnowledgeHint,
+    Outcome,
     PastSession,
     PastSolution,
     PersonalizationHints,
@@ -35,6 +36,12 @@ PHRASE_CHARACTERS = 200
 
 TOPIC_CHARACTERS = 80
 """Characters of a topic at most."""
+
+CITATION_INSTRUCTION = "Where an answer rests on something remembered, say so in passing."
+"""Instruction for a prompt that holds memories."""
+
+TOPIC_ITEM, PREFERENCE_ITEM, GOAL_ITEM = "topic", "preference", "goal"
+"""Types of the context items that a caller states for contexts."""
 
 NAME_PREDICATES = frozenset(
     {
@@ -89,12 +96,13 @@ def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: Hin
         visualization=confident_value(preferences, PreferenceType.VISUALIZATION, "format"),
         topics=_preferred_topics(snapshot),
         goals=collect_goals(request, snapshot),
-        instructions=style_instructions(snapshot) + _citation_instructions(sources.memories),
+        instructions=style_instructions(snapshot) + ([CITATION_INSTRUCTION] if sources.memories else []),
         continuity=_continuity_phrases(sources),
         personal_touches=_personal_touches(request, sources),
         open_loops=[memory.content for memory in sources.memories if memory.type in open_types][:MAX_PHRASES],
         past_solutions=_past_solutions(sources.hits),
         likely_followups=likely_followups(snapshot, intent),
+        successful_queries=_successful_queries(snapshot, intent),
         left_out=[memory.content for memory in sources.left_out],
         knowledge=KnowledgeHint(
             sufficient=any(semantic_score(hit) >= CLEAR_MATCH_SCORE for hit in sources.hits),
@@ -104,21 +112,36 @@ def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: Hin
 
 
 def style_instructions(snapshot: ContextSnapshot) -> list[str]:
-    """Return how to answer, by the learned preferences."""
+    """Return how to answer, by the preferences that the caller stated and the learned ones."""
     instructions = map(preference_instruction, snapshot.preferences)
-    return [instruction for instruction in instructions if instruction]
+    return [
+        *list_stated_items(snapshot, PREFERENCE_ITEM),
+        *(instruction for instruction in instructions if instruction),
+    ]
 
 
 def collect_goals(request: ContextRequest, snapshot: ContextSnapshot) -> list[str]:
-    """Return the user's goals: those that the caller gives, and those of goal patterns."""
+    """Return the user's goals: those that the caller gives, those of context items, and those of goal patterns."""
     given = request.profile_pack.get("goals")
     given_goals = [str(goal) for goal in given] if isinstance(given, list) else []
+    stated_goals = list_stated_items(snapshot, GOAL_ITEM)
     detected_goals = [
         str(pattern.pattern_data.get("goal"))
         for pattern in snapshot.patterns
         if pattern.pattern_type is PatternType.GOAL_FOCUS
     ]
-    return list({normalise(goal): goal for goal in [*given_goals, *detected_goals] if goal.strip()}.values())
+    return list(
+        {normalise(goal): goal for goal in [*given_goals, *stated_goals, *detected_goals] if goal.strip()}.values()
+    )
+
+
+def list_stated_items(snapshot: ContextSnapshot, item_type: str) -> list[str]:
+    """Return the values of the context items of a type; one that is no text is given as its key with the value."""
+    return [
+        item.context_value if isinstance(item.context_value, str) else f"{item.context_key}: {item.context_value}"
+        for item in snapshot.items
+        if item.context_type == item_type
+    ]
 
 
 def session_topic(session: PastSession) -> str | None:
@@ -160,15 +183,16 @@ def _greeting(name: str | None, topic: str | None) -> str:
 
 
 def _preferred_topics(snapshot: ContextSnapshot) -> list[str]:
-    return [
+    learned = [
         preference.preference_value.get("topic", "")
         for preference in snapshot.preferences
         if preference.preference_type is PreferenceType.TOPICS and preference.confidence_score >= MIN_USED_CONFIDENCE
     ]
+    return list(dict.fromkeys([*list_stated_items(snapshot, TOPIC_ITEM), *learned]))
 
 
-def _citation_instructions(memories: Sequence[Memory]) -> list[str]:
-    return ["Where an answer rests on something remembered, say so in passing."] if memories else []
+def _successful_queries(snapshot: ContextSnapshot, intent: str | None) -> list[str]:
+    return [query for learned in snapshot.intents if learned.intent == intent for query in learned.successful_queries]
 
 
 def _continuity_phrases(sources: HintSources) -> list[str]:
@@ -186,7 +210,7 @@ def _continuity_phrases(sources: HintSources) -> list[str]:
 
 def _personal_touches(request: ContextRequest, sources: HintSources) -> list[str]:
     """Return memories of people and pets for small talk, which has no intent, no domain and no question."""
-    if request.intent is not None or request.domain is not None or "?" in request.question:
+    if request.intent is not None or request.domain is not None or "?" in request.question_text:
         return []
     return [memory.content for memory in sources.memories if _is_personal(memory)][:MAX_PHRASES]
 
@@ -203,7 +227,7 @@ def _past_solutions(hits: Iterable[SearchHit]) -> list[PastSolution]:
             memory_id=hit.memory.id,
             content=hit.memory.content,
             said_at=hit.memory.valid_at or hit.memory.created_at,
-            tried=cues.TRIED.search(hit.memory.content) is not None,
+            outcome=_outcome(hit.memory.content),
         )
         for hit in hits
         if hit.memory.type is MemoryType.RECOMMENDATION
@@ -212,6 +236,14 @@ def _past_solutions(hits: Iterable[SearchHit]) -> list[PastSolution]:
             and (cues.SOLUTION.search(hit.memory.content) or cues.TRIED.search(hit.memory.content))
         )
     ][:MAX_PHRASES]
+
+
+def _outcome(content: str) -> Outcome:
+    if cues.FAILED.search(content):
+        return Outcome.FAILED
+    if cues.WORKED.search(content):
+        return Outcome.WORKED
+    return Outcome.FAILED if cues.TRIED.search(content) else Outcome.SUGGESTED
 
 
 def _external_pointers(memories: Iterable[Memory]) -> list[str]:

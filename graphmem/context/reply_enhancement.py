@@ -4,27 +4,49 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from graphmem.context import cues
 from graphmem.context.followups import likely_followups
+from graphmem.context.hints import format_date
 from graphmem.context.preferences import confident_value
 from graphmem.domain.behavior_patterns import BehaviorPattern, PatternType
-from graphmem.domain.context_models import ContextSnapshot, EnhancedReply, EnhancementStep
+from graphmem.domain.context_models import ContextSnapshot, EnhancedReply, EnhancementStep, RelatedSession
 from graphmem.domain.learned_preferences import PreferenceType
 from graphmem.domain.profile import ConcernRule, ContinuityPhrase, ProductProfile
 from graphmem.domain.session import Message, MessageRole
 
+AS_DISCUSSED = "As we discussed"
+"""How a reply opens that continues an earlier session."""
 
-def enhance_reply(draft: str, snapshot: ContextSnapshot, profile: ProductProfile) -> EnhancedReply:
-    """Return a draft adapted to the user of a snapshot, step by step: continuity, style, example, follow-ups."""
+
+@dataclass(frozen=True, slots=True)
+class ReplyEvidence:
+    """What a reply rests on: when its memories and messages were said, other sources, and the session it continues."""
+
+    said_at: Sequence[datetime] = ()
+    external: Sequence[str] = ()
+    past_session: RelatedSession | None = None
+
+
+def enhance_reply(
+    draft: str, snapshot: ContextSnapshot, profile: ProductProfile, evidence: ReplyEvidence | None = None
+) -> EnhancedReply:
+    """Return a draft adapted to the user: continuity, style, example, follow-ups and sources, in this order."""
+    evidence = evidence or ReplyEvidence()
     questions = [message for message in snapshot.messages if message.role is MessageRole.USER]
     intent = next((question.intent for question in reversed(questions) if question.intent), None)
     style = confident_value(snapshot.preferences, PreferenceType.COMMUNICATION, "style")
     steps: list[tuple[EnhancementStep, Callable[[str], str]]] = [
-        ("continuity", lambda text: add_continuity(text, questions, profile.continuity)),
+        (
+            "continuity",
+            lambda text: add_opening(add_continuity(text, questions, profile.continuity), evidence.past_session),
+        ),
         ("style", lambda text: apply_style(text, style, profile.glossary)),
         ("example", lambda text: add_example(text, snapshot.patterns, profile)),
         ("followups", lambda text: add_followups(text, likely_followups(snapshot, intent))),
+        ("sources", lambda text: add_sources(text, evidence)),
     ]
     text, applied = draft, []
     for name, step in steps:
@@ -42,6 +64,22 @@ def add_continuity(text: str, questions: Sequence[Message], phrases: Sequence[Co
         if rule.intent in intents and rule.continued not in text:
             text = text.replace(rule.phrase, rule.continued, 1)
     return text
+
+
+def add_opening(text: str, past_session: RelatedSession | None) -> str:
+    """Return a reply that opens with the earlier session which the question refers to, unless it does already."""
+    if past_session is None or text.startswith(AS_DISCUSSED):
+        return text
+    about = f" ({past_session.title})" if past_session.title else ""
+    return f"{AS_DISCUSSED} on {format_date(past_session.started_at)}{about}:\n\n{text}"
+
+
+def add_sources(text: str, evidence: ReplyEvidence) -> str:
+    """Return a reply that says what it rests on: first what the user said, with its dates, then other sources."""
+    dates = sorted({format_date(said_at) for said_at in evidence.said_at})
+    said = [f"This rests on what you told me on {' and '.join(dates)}."] if dates else []
+    others = [f"Sources: {', '.join(evidence.external)}."] if evidence.external else []
+    return _append_paragraph(text, " ".join([*said, *others])) if said or others else text
 
 
 def apply_style(text: str, style: str | None, glossary: Mapping[str, str]) -> str:

@@ -291,6 +291,36 @@ class ConsolidationRun(BaseModel):
     parts: list[str] = Field(default_factory=list)
 
 
+class UserContradiction(ReportedContradiction):
+    """A contradiction with the run that reported it, and when."""
+
+    run_id: str
+    reported_at: datetime
+
+
+class RollbackElement(BaseModel):
+    """A memory, an entity or a message that a rollback concerns; `text` is its statement or its name."""
+
+    kind: ElementKind
+    id: str
+    memory_id: str | None = None
+    text: str | None = None
+
+
+class RollbackPreview(BaseModel):
+    """What the rollback of a run would do; nothing was changed.
+
+    `goes_back` is what the run wrote and the rollback removes, `comes_back` what gets its earlier state again, `stays`
+    what later writes keep. With `conflicts` a rollback needs `force`.
+    """
+
+    run_id: str
+    goes_back: list[RollbackElement] = Field(default_factory=list)
+    comes_back: list[RollbackElement] = Field(default_factory=list)
+    stays: list[RollbackElement] = Field(default_factory=list)
+    conflicts: list[RollbackConflict] = Field(default_factory=list)
+
+
 class RollbackResult(BaseModel):
     """The result of a rollback: the run that records it, the number of elements restored, the conflicts overwritten."""
 

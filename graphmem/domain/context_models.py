@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.learned_preferences import LearnedPreference
+from graphmem.domain.json_values import check_json_value
+from graphmem.domain.learned_preferences import LearnedIntent, LearnedPreference
 from graphmem.domain.memory import Memory
 from graphmem.domain.session import EntityValue, Message, MessageRole, Session
 from graphmem.domain.stored_values import check_request_size
 from graphmem.domain.text import NonBlankText
-from graphmem.domain.types import Domain, Id, Metadata
+from graphmem.domain.times import Instant
+from graphmem.domain.types import MAX_METADATA_DEPTH, Domain, Id, Metadata, UnitInterval
 
 MAX_QUESTION_LENGTH = 100_000
 """Longest question, in characters; as long as the longest message."""
@@ -24,18 +26,21 @@ MAX_QUESTION_LENGTH = 100_000
 DEFAULT_TOKEN_BUDGET = 2000
 """Tokens of preamble and question together."""
 
+MAX_ITEM_SECONDS = 30 * 24 * 3600
+"""Longest time that a caller's context item lasts, in seconds."""
+
 
 class ContextRequest(BaseModel):
-    """A question that is about to be sent to a model.
+    """A question that is about to be sent to a model; without one, the start of a conversation.
 
     `top` limits the memories chosen by relevance, which are added to those of the profile. `sources` adds to every
     bullet when and in which session it was said. Of `profile_pack`, what the caller knows about the user, `name` and
-    `goals` are used.
+    `goals` are used. With `valid_as_of` or `known_as_of` the context is the one of that time.
     """
 
     model_config = ConfigDict(extra="forbid")
 
-    question: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
+    question: NonBlankText | None = Field(None, max_length=MAX_QUESTION_LENGTH)
     session_id: Id | None = None
     intent: NonBlankText | None = Field(None, max_length=200)
     domain: Domain | None = None
@@ -43,17 +48,64 @@ class ContextRequest(BaseModel):
     top: int = Field(10, ge=0, le=50)
     sources: bool = False
     profile_pack: Metadata = Field(default_factory=dict)
+    valid_as_of: Instant | None = None
+    known_as_of: Instant | None = None
+
+    @property
+    def question_text(self) -> str:
+        """The question, empty without one."""
+        return self.question or ""
+
+    @property
+    def is_past(self) -> bool:
+        """Whether the context of an earlier time is wanted."""
+        return self.valid_as_of is not None or self.known_as_of is not None
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
         return check_request_size(self)
 
 
+class ContextItemIn(BaseModel):
+    """A context item that the caller states; it replaces one of the same type, key and session.
+
+    Goals, preferences and topics are used in contexts until `ttl` seconds have passed: of one session, or of all of
+    them without `session_id`.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64, examples=["topic", "preference", "goal"])]
+    key: NonBlankText = Field(max_length=200)
+    value: JsonValue
+    relevance: UnitInterval = 0.8
+    ttl: int = Field(7200, ge=1, le=MAX_ITEM_SECONDS, description="Seconds until it expires.")
+    session_id: Id | None = None
+
+    @model_validator(mode="after")
+    def _check_value(self) -> Self:
+        check_json_value(self.value, MAX_METADATA_DEPTH)
+        return check_request_size(self)
+
+
+class EnhanceIn(BaseModel):
+    """A draft reply, the question that it answers, and what it rests on.
+
+    A source is the id of a memory or a message, or the name of something outside of memory.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    reply: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
+    question: NonBlankText | None = Field(None, max_length=MAX_QUESTION_LENGTH)
+    sources: list[Annotated[NonBlankText, Field(max_length=500)]] = Field(default_factory=list, max_length=50)
+
+
 class ContextItem(BaseModel):
-    """Something that a recent message mentions; it expires after at most two hours."""
+    """Something that a recent message mentions, or that the caller stated; without `session_id`, of every session."""
 
     id: str
-    session_id: str
+    session_id: str | None
     user_id: str
     context_type: str
     context_key: str
@@ -142,13 +194,24 @@ class RelatedSession(BaseModel):
     relevance_score: float
 
 
+class Outcome(StrEnum):
+    """What came of something that was recommended; `suggested` when it is not known to have been tried."""
+
+    WORKED = "worked"
+    FAILED = "failed"
+    SUGGESTED = "suggested"
+
+
 class PastSolution(BaseModel):
-    """A memory of something recommended or tried before that is relevant to the question."""
+    """A memory of something recommended or tried before that is relevant to the question.
+
+    Something that was tried without a known success counts as failed: it is not to be proposed again.
+    """
 
     memory_id: str
     content: str
     said_at: datetime
-    tried: bool
+    outcome: Outcome
 
 
 class KnowledgeHint(BaseModel):
@@ -159,7 +222,10 @@ class KnowledgeHint(BaseModel):
 
 
 class PersonalizationHints(BaseModel):
-    """How to answer this user, and phrases prepared for the reply; unknown fields are null or empty."""
+    """How to answer this user, and phrases prepared for the reply; unknown fields are null or empty.
+
+    `successful_queries` are the database queries that answered the intent well before.
+    """
 
     name: str | None = None
     greeting: str | None = None
@@ -176,6 +242,7 @@ class PersonalizationHints(BaseModel):
     open_loops: list[str] = Field(default_factory=list)
     past_solutions: list[PastSolution] = Field(default_factory=list)
     likely_followups: list[str] = Field(default_factory=list)
+    successful_queries: list[str] = Field(default_factory=list)
     left_out: list[str] = Field(default_factory=list)
     knowledge: KnowledgeHint = Field(default_factory=KnowledgeHint)
 
@@ -183,9 +250,11 @@ class PersonalizationHints(BaseModel):
 class ContextResponse(BaseModel):
     """Context for the model's prompt: `preamble` is the text, the other fields are what it was made from.
 
-    `token_count` counts preamble and question; `memories` are those in the preamble, in its order.
+    `token_count` counts preamble and question; `memories` are those in the preamble, in its order. `context_id` names
+    this context in the caller's log and in the service's.
     """
 
+    context_id: str
     preamble: str
     token_count: int
     conversation_summary: ConversationSummary
@@ -198,7 +267,7 @@ class ContextResponse(BaseModel):
     memories: list[Memory]
 
 
-EnhancementStep = Literal["continuity", "style", "example", "followups"]
+EnhancementStep = Literal["continuity", "style", "example", "followups", "sources"]
 """A step of reply enhancement, in the order of application."""
 
 
@@ -250,6 +319,7 @@ class ContextSnapshot:
     preferences: Sequence[LearnedPreference] = ()
     patterns: Sequence[BehaviorPattern] = ()
     sessions: Sequence[PastSession] = ()
+    intents: Sequence[LearnedIntent] = ()
     user_entity_name: str | None = None
     speaker: str | None = None
 

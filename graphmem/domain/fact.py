@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, TypedDict, cast
 
+from graphmem.domain.decay import decayed_strength
 from graphmem.domain.memory import MAX_SOURCE_MESSAGES, MemoryPatch, MemoryStatus, MemoryType, Scope
 from graphmem.domain.text import content_hash
 from graphmem.domain.times import MAX_TIME, MIN_TIME, interval_contains
@@ -62,6 +63,7 @@ class Fact:
     supersedes: tuple[str, ...] = ()
     associations: tuple[str, ...] = ()
     source_kind: str = "api"
+    source_quote: str | None = None
     session_id: str | None = None
     message_ids: tuple[str, ...] = ()
     episodes: tuple[str, ...] = ()
@@ -131,6 +133,11 @@ class Fact:
         current = self.expired_at is None and self.is_valid_at(now)
         return replace(self, active_hash=self.dedup_key if current else None)
 
+    def strength_at(self, now: datetime) -> float:
+        """Return the strength at `now`: it has decayed since the last access, or since the first version."""
+        idle = now - (self.last_accessed_at or self.first_created_at)
+        return decayed_strength(self.strength, self.decay_rate, idle / timedelta(days=1))
+
     def status_at(self, now: datetime) -> MemoryStatus:
         """Return the status at `now`; a supersession applies from its valid time on."""
         if self.end_status is not None:
@@ -156,6 +163,7 @@ class FactAmendments(TypedDict, total=False):
     valid_at: datetime | None
     invalid_at: datetime | None
     expires_at: datetime | None
+    associations: tuple[str, ...]
     metadata: dict[str, Any]
 
 

@@ -82,6 +82,7 @@ FACT_FIELDS = (
     FactField("active_hash", FieldKind.TEXT, for_callers=False),
     FactField("search_text", FieldKind.TEXT, for_callers=False),
     FactField("source_kind", FieldKind.TEXT),
+    FactField("source_quote", FieldKind.TEXT),
     FactField("session_id", FieldKind.TEXT),
     FactField("message_ids", FieldKind.TEXT_LIST),
     FactField("episodes", FieldKind.TEXT_LIST, for_callers=False),

@@ -58,6 +58,7 @@ class MemoryFilters(SharedFilters):
             valid_at=self.valid_as_of or now,
             known_at=known_at_or_now(self.known_as_of),
             any_validity=self.include_superseded,
+            said_until=self.valid_as_of or MAX_TIME,
             types=tuple(map(str, self.types)) if self.types else None,
             tags_any=tuple(tags.any),
             tags_all=tuple(tags.all),
@@ -76,12 +77,14 @@ class MemoryFilters(SharedFilters):
 class FactFilters:
     """Filters as the store applies them: both times are set and `entity` is resolved to ids.
 
-    With `any_validity` the valid time is not filtered. None and an empty tuple of tags filter nothing.
+    With `any_validity` the valid time is not filtered. Messages were said until `said_until`. None and an empty
+    tuple of tags filter nothing.
     """
 
     valid_at: datetime
     known_at: datetime = AS_OF_NOW
     any_validity: bool = False
+    said_until: datetime = MAX_TIME
     types: tuple[str, ...] | None = None
     tags_any: tuple[str, ...] = ()
     tags_all: tuple[str, ...] = ()
@@ -124,6 +127,16 @@ class FactFilters:
             "created_after": self.created_after,
             "created_before": self.created_before,
         }
+
+    @property
+    def message_params(self) -> Mapping[str, Any]:
+        """The parameters of queries on messages: said by `said_until` and stored by `known_at`."""
+        return {"said_until": self.said_until, "known_at": self.known_at}
+
+    @property
+    def reads_all_messages(self) -> bool:
+        """Whether the times leave out no message, so that the vector index can be used."""
+        return self.said_until == MAX_TIME and self.known_at == AS_OF_NOW
 
     @property
     def is_fully_indexable(self) -> bool:

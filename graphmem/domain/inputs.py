@@ -62,6 +62,8 @@ class ContextOptions(TypedDict, total=False):
     top: int
     sources: bool
     profile_pack: Mapping[str, Any]
+    valid_as_of: TimeInput | None
+    known_as_of: TimeInput | None
 
 
 class ListMemoriesOptions(TypedDict, total=False):
@@ -109,6 +111,7 @@ class MemoryChanges(TypedDict, total=False):
     valid_at: TimeInput | None
     invalid_at: TimeInput | None
     expires_at: TimeInput | None
+    associations: Sequence[str]
     metadata: Mapping[str, Any]
     associations: Sequence[str]
     domain: str | None
@@ -143,7 +146,7 @@ def parse_search_query(query: str | SearchQuery, options: SearchOptions) -> Sear
     return validate_input(SearchQuery, {**given, **options})
 
 
-def parse_context_request(question: str | ContextRequest, options: ContextOptions) -> ContextRequest:
+def parse_context_request(question: str | ContextRequest | None, options: ContextOptions) -> ContextRequest:
     """Return a context request with its options, which override those of a `ContextRequest`."""
     given = question.model_dump(exclude_unset=True) if isinstance(question, ContextRequest) else {"question": question}
     return validate_input(ContextRequest, {**given, **options})

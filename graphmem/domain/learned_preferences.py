@@ -57,6 +57,18 @@ class LearnedPreference(BaseModel):
         return PreferenceKey(self.preference_type, self.preference_key)
 
 
+class LearnedIntent(BaseModel):
+    """How well an intent of the user is understood, and the latest database queries that answered it well."""
+
+    intent: str
+    confidence_score: float
+    positive: int
+    negative: int
+    successful_queries: list[str]
+    created_at: datetime
+    updated_at: datetime
+
+
 class FeedbackVerdict(StrEnum):
     """What a score says about a reply."""
 

@@ -144,22 +144,30 @@ Predicate = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
 MAX_SOURCE_MESSAGES = 200
 """Most messages that a memory lists as its source, the latest ones."""
 
+MAX_QUOTE_LENGTH = 1000
+"""Longest quote of a source, in characters."""
+
 
 class MemorySourceIn(BaseModel):
-    """The session and the messages that a caller gives as the source of a memory."""
+    """The session and the messages that a caller gives as the source of a memory; `quote` is what was said there."""
 
     model_config = ConfigDict(extra="forbid")
 
     session_id: Id | None = None
     message_ids: list[Id] = Field(default_factory=list, max_length=MAX_SOURCE_MESSAGES)
+    quote: NonBlankText | None = Field(None, max_length=MAX_QUOTE_LENGTH)
 
 
 class MemorySource(BaseModel):
-    """The source of a memory: the kind of writer, the session and the messages that state it."""
+    """The source of a memory: the kind of writer, the session and the messages that state it.
+
+    `quote` is what the first of them said, without secrets; it stays when the messages are archived.
+    """
 
     kind: str = "api"
     session_id: str | None = None
     message_ids: list[str] = Field(default_factory=list)
+    quote: str | None = None
 
 
 def keep_given_form(data: object) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -11,7 +11,7 @@ from graphmem.domain.decay import DECAY_RATES, INITIAL_STRENGTH
 from graphmem.domain.entity import EntityIn, EntityRef
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import FEELING_EXPIRY_DAYS, MemoryIn, MemoryType, Scope
+from graphmem.domain.memory import FEELING_EXPIRY_DAYS, MAX_QUOTE_LENGTH, MemoryIn, MemoryType, Scope
 from graphmem.domain.provenance import ImportProvenance
 from graphmem.domain.tags import TEMPORARY_TAG
 from graphmem.domain.text import content_hash, name_key
@@ -109,6 +109,7 @@ def first_version(
         updated_at=now,
         expires_at=_expiry(memory, now),
         source_kind=new.source_kind,
+        source_quote=_source_quote(memory, messages),
         session_id=(memory.source.session_id if memory.source else None)
         or (messages[0].session_id if messages else None),
         message_ids=tuple(new.message_ids),
@@ -130,6 +131,12 @@ def _expiry(memory: MemoryIn, now: datetime) -> datetime | None:
     if memory.expires_at is None and memory.type is MemoryType.FEELING:
         return max(now, memory.valid_at or now) + timedelta(days=FEELING_EXPIRY_DAYS)
     return memory.expires_at
+
+
+def _source_quote(memory: MemoryIn, messages: Sequence[SourceMessage]) -> str | None:
+    if memory.source and memory.source.quote:
+        return memory.source.quote
+    return messages[0].content[:MAX_QUOTE_LENGTH] if messages else None
 
 
 def _build_search_text(memory: MemoryIn, entities: Iterable[EntityRef], messages: Iterable[SourceMessage]) -> str:

@@ -13,7 +13,7 @@ from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.domain.memory import MemoryIn, MemoryPatch
 from graphmem.domain.stored_values import check_request_size
 from graphmem.domain.times import Instant
-from graphmem.domain.types import Id
+from graphmem.domain.types import Domain, Id
 
 MAX_PAGE_SIZE = 200
 """Most items of one page."""
@@ -80,9 +80,10 @@ class ConsolidationIn(RequestBody):
 
 
 class RollbackIn(RequestBody):
-    """Whether to overwrite later writes."""
+    """Whether to overwrite later writes, or to change nothing and return what would change."""
 
     force: bool = False
+    dry_run: bool = False
 
 
 class MaintenanceIn(RequestBody):
@@ -117,18 +118,19 @@ class EntityListQuery(PageQuery):
     type: str | None = Field(None, max_length=64)
 
 
-class LookupQuery(BaseModel):
-    """A text that names entities."""
-
-    q: str = Field(description="Any text that names entities.")
-    limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Most memories of each entity.")
-
-
 class AsOfQuery(BaseModel):
     """The times that a read looks back to; absent: now."""
 
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
+
+
+class LookupQuery(AsOfQuery):
+    """A text that names entities."""
+
+    q: str = Field(description="Any text that names entities.")
+    limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Most memories of each entity.")
+    reinforce: bool = Field(False, description="Whether the lookup counts as a retrieval, which strengthens memories.")
 
 
 class EntityMemoriesQuery(AsOfQuery):
@@ -148,6 +150,12 @@ class ContextItemsQuery(BaseModel):
     """Which context items to list."""
 
     session_id: str | None = Field(None, max_length=255)
+
+
+class ProfileQuery(BaseModel):
+    """Which profile to read."""
+
+    domain: Domain | None = Field(None, description="Also the memories of this domain.")
 
 
 class ExportQuery(BaseModel):

@@ -19,6 +19,7 @@ from graphmem.domain.filters import MemoryFilters
 from graphmem.domain.memory import Memory, MemoryType, parse_memory_type
 from graphmem.domain.session import Message
 from graphmem.domain.tags import parse_tag
+from graphmem.domain.times import Instant
 from graphmem.errors import InvalidInput
 from graphmem.text.storable import remove_unstorable
 
@@ -69,12 +70,14 @@ class SearchQuery(MemoryFilters):
 
 
 class MessageSearchQuery(BaseModel):
-    """A search in messages."""
+    """A search in messages: in those that were said by `valid_as_of` and stored by `known_as_of`."""
 
     model_config = ConfigDict(extra="forbid")
 
     query: QueryText
     limit: int = Field(5, ge=1, le=100)
+    valid_as_of: Instant | None = None
+    known_as_of: Instant | None = None
 
 
 def normalise_query(query: str) -> str:
@@ -162,6 +165,19 @@ class LookupResponse(BaseModel):
     """The entities named in a text; `cache` is `hit` when the answer came from the cache, else `miss`."""
 
     entities: list[EntityMemories]
+    cache: str
+    took_ms: float
+
+
+class UserProfile(BaseModel):
+    """The profile of a user by type of memory, and its core: the memories of high importance.
+
+    With a domain it includes the memories of that domain. `cache` is `hit` when it came from the cache, else `miss`.
+    """
+
+    domain: str | None
+    core: list[Memory]
+    memories: dict[MemoryType, list[Memory]]
     cache: str
     took_ms: float
 

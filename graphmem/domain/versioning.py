@@ -205,11 +205,12 @@ class Ledger(VersionLog):
 
     def _reinforce(self, known: Fact, draft: Fact, now: datetime) -> Fact:
         stated = max(known.confidence, min(draft.confidence, MAX_CONFIDENCE))
-        strength, confidence = apply_reinforcement(known.strength, stated)
+        strength, confidence = apply_reinforcement(known.strength_at(now), stated)
         return self._replace_in_place(
             replace(
                 known,
                 strength=strength,
+                last_accessed_at=now,
                 confidence=confidence,
                 importance=max(known.importance, draft.importance),
                 message_ids=join_sources(known.message_ids, draft.message_ids),

@@ -51,6 +51,10 @@ ValidAt = Annotated[
 ]
 InvalidAt = Annotated[Instant | None, Field(description="From when it no longer holds; leave out when it still does.")]
 ExpiresAt = Annotated[Instant | None, Field(description="When to stop recalling it; leave out for never.")]
+ValidAsOf = Annotated[
+    Instant | None, Field(description="What held in the world at this time, RFC 3339 with offset; leave out for now.")
+]
+KnownAsOf = Annotated[Instant | None, Field(description="What was known at this time; leave out for now.")]
 SupersededIds = Annotated[
     list[Id], Field(max_length=100, description="Ids of memories that it replaces, from search_memory.")
 ]

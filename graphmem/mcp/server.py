@@ -50,6 +50,7 @@ def make_server(
         (tools.get_context, _READ_ONLY),
         (tools.lookup_entity, _READ_ONLY),
         (tools.memory_history, _READ_ONLY),
+        (tools.enhance_reply, _READ_ONLY),
         (tools.save_memory, _ADDITIVE),
         (tools.upsert_memories, _ADDITIVE),
         (tools.update_memory, _ADDITIVE),

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
+from graphmem.domain.context_models import ContextResponse, Outcome
 from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
 from graphmem.domain.search_models import EntityMemories
 
@@ -123,13 +124,39 @@ class EntityLookupResult(_CompactModel):
     hint: str | None = None
 
 
+class PastFixResult(BaseModel):
+    """Something that was recommended or tried before."""
+
+    content: str
+    outcome: Outcome
+
+
 class ContextResult(_CompactModel):
     """Context for a reply."""
 
     preamble: str = Field(description="what is known that is relevant to the question")
     token_count: int
+    context_id: str
     sufficient: bool = Field(description="whether memory clearly holds an answer to the question")
     pointers: list[str] = Field(default_factory=list, description="other sources that memories point to")
+    greeting: str | None = Field(None, description="how to greet a returning user")
+    open_loops: list[str] = Field(default_factory=list, description="what the user wanted to come back to")
+    past_fixes: list[PastFixResult] = Field(default_factory=list, description="what was tried or recommended before")
+
+    @classmethod
+    def from_response(cls, response: ContextResponse) -> Self:
+        """Return the result for a context."""
+        hints = response.personalization_hints
+        return cls(
+            preamble=response.preamble,
+            token_count=response.token_count,
+            context_id=response.context_id,
+            sufficient=hints.knowledge.sufficient,
+            pointers=hints.knowledge.pointers,
+            greeting=hints.greeting,
+            open_loops=hints.open_loops,
+            past_fixes=[PastFixResult(content=fix.content, outcome=fix.outcome) for fix in hints.past_solutions],
+        )
 
 
 class MemoryHistoryResult(BaseModel):

@@ -10,7 +10,7 @@ from mcp.server.mcpserver import Context as ToolCall
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from graphmem.domain.context_models import DEFAULT_TOKEN_BUDGET, ContextRequest
+from graphmem.domain.context_models import DEFAULT_TOKEN_BUDGET, ContextRequest, EnhancedReply, EnhanceIn
 from graphmem.domain.memory import MemoryIn, MemoryPatch, MemoryType, Scope
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.validation import validate_input
@@ -213,6 +213,8 @@ class MemoryTools:
         call: ToolCall,
         text: Annotated[str, Field(description="A name, or any text that names people, places or things.")],
         limit: arguments.Limit = 10,
+        valid_as_of: arguments.ValidAsOf = None,
+        known_as_of: arguments.KnownAsOf = None,
     ) -> EntityLookupResult:
         """Look up what is known about the people, places and things that a text names; the fastest tool.
 
@@ -220,7 +222,14 @@ class MemoryTools:
         """
         connection = self._get_connection(call)
         services = await self._get_services()
-        response = await services.retrieval.lookup(connection.owner, text, limit, reinforce=connection.can_write)
+        response = await services.retrieval.lookup(
+            connection.owner,
+            text,
+            limit,
+            valid_as_of=valid_as_of,
+            known_as_of=known_as_of,
+            reinforce=connection.can_write,
+        )
         entities = [EntityResult.from_match(match) for match in response.entities]
         return EntityLookupResult(entities=entities, hint=None if entities else NOTHING_FOUND_HINT)
 
@@ -228,27 +237,56 @@ class MemoryTools:
     async def get_context(
         self,
         call: ToolCall,
-        question: Annotated[str, Field(description="The question that the user has just asked, in their words.")],
+        question: Annotated[
+            str | None,
+            Field(description="What the user has just asked, in their words; leave out before their first message."),
+        ] = None,
         session_id: Annotated[str | None, Field(description="Id of this conversation, if it is stored.")] = None,
         domain: arguments.DomainArgument = None,
         token_budget: Annotated[int, Field(ge=1, le=100_000, description="Most tokens.")] = DEFAULT_TOKEN_BUDGET,
+        sources: Annotated[bool, Field(description="Say of each memory when it was told.")] = False,
+        valid_as_of: arguments.ValidAsOf = None,
+        known_as_of: arguments.KnownAsOf = None,
     ) -> ContextResult:
         """Get the context for a reply as one text: profile, preferences, recent messages and relevant memories.
 
-        Use it once at the start of a conversation or when the subject changes; for a single question use search_memory.
+        Use it once at the start of a conversation, even before the user's first message, or when the subject changes;
+        for a single question use search_memory. Where your answer rests on something remembered, say so in passing.
+        Greet with `greeting`, come back to `open_loops`, offer what `past_fixes` says worked and nothing that failed.
         """
         connection = self._get_connection(call)
-        given = {"question": question, "session_id": session_id, "domain": domain, "token_budget": token_budget}
+        given = {
+            "question": question,
+            "session_id": session_id,
+            "domain": domain,
+            "token_budget": token_budget,
+            "sources": sources,
+            "valid_as_of": valid_as_of,
+            "known_as_of": known_as_of,
+        }
         request = validate_input(ContextRequest, given)
         services = await self._get_services()
         response = await services.contexts.build(connection.owner, request, reinforce=connection.can_write)
-        knowledge = response.personalization_hints.knowledge
-        return ContextResult(
-            preamble=response.preamble,
-            token_count=response.token_count,
-            sufficient=knowledge.sufficient,
-            pointers=knowledge.pointers,
-        )
+        return ContextResult.from_response(response)
+
+    @_raise_tool_errors
+    async def enhance_reply(
+        self,
+        call: ToolCall,
+        session_id: Annotated[str, Field(description="Id of this conversation, which is stored.")],
+        reply: Annotated[str, Field(description="Your draft of the reply.")],
+        question: Annotated[str | None, Field(description="The question that it answers, in the user's words.")] = None,
+        sources: Annotated[
+            list[str], Field(description="What it rests on: ids of memories or messages, or names of other sources.")
+        ] = [],  # noqa: B006 - a schema's default, never changed
+    ) -> EnhancedReply:
+        """Adapt a draft reply to the user: continuity with what was said, their style, follow-ups, sources.
+
+        Use it as the last step before you answer, and send the text it returns; `applied` lists what it changed.
+        """
+        draft = validate_input(EnhanceIn, {"reply": reply, "question": question, "sources": sources})
+        services = await self._get_services()
+        return await services.contexts.enhance(self._get_connection(call).owner, session_id, draft)
 
     @_raise_tool_errors
     async def memory_history(self, call: ToolCall, memory_id: arguments.MemoryId) -> MemoryHistoryResult:

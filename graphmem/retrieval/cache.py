@@ -22,8 +22,8 @@ _WILDCARDS = re.compile(r"[\[\]*?\\^-]")
 LOOKUP_TTL_SECONDS = 300
 """Time to live of an answer to a lookup, in seconds."""
 
-CORE_TTL_SECONDS = 3600
-"""Time to live of core memories, in seconds."""
+PROFILE_TTL_SECONDS = 3600
+"""Time to live of a profile, in seconds."""
 
 MAX_ENTRIES = 1000
 """Entries of a cache in memory; a full one drops the least recently used entry."""

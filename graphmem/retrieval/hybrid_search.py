@@ -166,7 +166,16 @@ class HybridSearch:
 
     async def search_messages(self, owner: Owner, query: MessageSearchQuery) -> MessageSearchResponse:
         """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""
-        search = await self._prepare(owner, SearchQuery(query=query.query, limit=query.limit, graph=False))
+        search = await self._prepare(
+            owner,
+            SearchQuery(
+                query=query.query,
+                limit=query.limit,
+                valid_as_of=query.valid_as_of,
+                known_as_of=query.known_as_of,
+                graph=False,
+            ),
+        )
         messages = await self._find_messages(search)
         hits, _ = await self._rank_messages(search, [], messages, query.limit)
         return MessageSearchResponse(results=hits)
@@ -253,16 +262,14 @@ class HybridSearch:
         if search.vectors is None:
             return {}
         vector, *_ = await search.vectors
-        known_at = search.filters.known_at
-        found = await self._store.find_messages_by_vector(search.owner, vector, known_at, search.candidates)
+        found = await self._store.find_messages_by_vector(search.owner, vector, search.filters, search.candidates)
         return {"semantic": found}
 
     async def _find_messages_by_words(self, search: PreparedSearch) -> MessagesByChannel:
         lucene = search.lucene_query(MESSAGE_TEXT_FIELDS)
         if lucene is None:
             return {}
-        known_at = search.filters.known_at
-        found = await self._store.find_messages_by_words(search.owner, lucene, known_at, search.candidates)
+        found = await self._store.find_messages_by_words(search.owner, lucene, search.filters, search.candidates)
         return {"keyword": found}
 
     # Ranking
@@ -294,7 +301,7 @@ class HybridSearch:
                 search.owner,
                 list(found_ids | source_ids),
                 vectors[0] if vectors else None,
-                search.filters.known_at,
+                search.filters,
             ),
         )
         facts = describe_facts([scored.fact for scored in ranked], similarities)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from pydantic import TypeAdapter
 
+from graphmem.domain.filters import FactFilters, known_at_or_now
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import CORE_IMPORTANCE, Memory
-from graphmem.domain.search_models import EntityMemories, LookupResponse, normalise_query
+from graphmem.domain.memory import CORE_IMPORTANCE, Memory, MemoryType, Scope
+from graphmem.domain.search_models import EntityMemories, LookupResponse, UserProfile, normalise_query
 from graphmem.domain.times import MAX_TIME, MIN_TIME, Clock, interval_contains
-from graphmem.retrieval.cache import CORE_TTL_SECONDS, LOOKUP_TTL_SECONDS, Cache, open_cache
+from graphmem.retrieval.cache import LOOKUP_TTL_SECONDS, PROFILE_TTL_SECONDS, Cache, open_cache
 from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.store.search import SearchStore
@@ -19,12 +21,12 @@ from graphmem.store.search import SearchStore
 MAX_LOOKUP_ENTITIES = 10
 """Most entities that one lookup returns."""
 
-MAX_CORE_MEMORIES = 200
-"""Most core memories that are returned; the most important ones are chosen."""
+MAX_PROFILE_MEMORIES = 200
+"""Most memories of a profile; the most important ones are chosen."""
 
 
 class EntityLookup:
-    """Looks up entities by name and the core memories of a user, from caches that every write invalidates."""
+    """Looks up entities by name and the profile of a user, from caches that every write invalidates."""
 
     def __init__(
         self,
@@ -41,68 +43,109 @@ class EntityLookup:
         self._answers: Cache[list[EntityMemories]] = open_cache(
             cache_url, "lookup", TypeAdapter(list[EntityMemories]), clock, LOOKUP_TTL_SECONDS
         )
-        self._core: Cache[list[Memory]] = open_cache(
-            cache_url, "core", TypeAdapter(list[Memory]), clock, CORE_TTL_SECONDS
+        self._profiles: Cache[list[Memory]] = open_cache(
+            cache_url, "profile", TypeAdapter(list[Memory]), clock, PROFILE_TTL_SECONDS
         )
 
-    async def lookup(self, owner: Owner, text: str, limit: int = 20, *, reinforce: bool = True) -> LookupResponse:
-        """Return the entities that a text names with up to `limit` current memories each.
+    async def lookup(
+        self,
+        owner: Owner,
+        text: str,
+        limit: int = 20,
+        *,
+        valid_as_of: datetime | None = None,
+        known_as_of: datetime | None = None,
+        reinforce: bool = True,
+    ) -> LookupResponse:
+        """Return the entities that a text names with up to `limit` memories each, current ones or as of both times.
 
-        Raises InvalidInput for an empty text. `reinforce` counts a retrieval of each memory.
+        Raises InvalidInput for an empty text. `reinforce` counts a retrieval of each memory. Only answers about now
+        are cached.
         """
         started = time.perf_counter()
         text = normalise_query(text)
         version = await self._name_cache.write_version(owner)
         mentions = await self._name_cache.find(owner, text, version)
         entity_ids = [mention.id for mention in mentions[:MAX_LOOKUP_ENTITIES]]
-        now = self._clock()
-        key = f"{owner.group_id}@{version}/{limit}/{','.join(entity_ids)}"
-        cached = await self._answers.get(key)
-        if cached is None:
-            until = now + timedelta(seconds=LOOKUP_TTL_SECONDS)
-            found = await self._store.load_entities_with_facts(owner, entity_ids, now, until, limit)
-            await self._answers.set(key, found)
+        if valid_as_of is None and known_as_of is None:
+            entities, is_cached = await self._load_current(owner, version, entity_ids, limit)
         else:
-            found = cached
-        entities = [
-            EntityMemories(entity=known.entity, memories=_current(known.memories, now)[:limit]) for known in found
-        ]
+            now = self._clock()
+            filters = FactFilters(valid_at=valid_as_of or now, known_at=known_at_or_now(known_as_of))
+            entities = await self._store.load_entities_with_facts_as_of(owner, entity_ids, filters, limit, now)
+            is_cached = False
         if reinforce:
             memories = {memory.id: memory for known in entities for memory in known.memories}
             self._reinforcement.record(owner, memories.values())
         return LookupResponse(
             entities=entities,
-            cache="miss" if cached is None else "hit",
+            cache="hit" if is_cached else "miss",
             took_ms=round((time.perf_counter() - started) * 1000, 3),
         )
 
-    async def list_core_memories(self, owner: Owner) -> list[Memory]:
-        """Return the user's core memories: those of profile scope from an importance of 0.8, most important first."""
-        key = f"{owner.group_id}@{await self._name_cache.write_version(owner)}"
+    async def _load_current(
+        self, owner: Owner, version: str, entity_ids: Sequence[str], limit: int
+    ) -> tuple[list[EntityMemories], bool]:
+        """Return entities with their current memories, and whether they came from the cache."""
         now = self._clock()
-        cached = await self._core.get(key)
-        if cached is None:
-            until = now + timedelta(seconds=CORE_TTL_SECONDS)
-            cached = await self._store.list_core_facts(owner, CORE_IMPORTANCE, now, until, MAX_CORE_MEMORIES)
-            await self._core.set(key, cached)
-        return _current(cached, now)
+        key = f"{owner.group_id}@{version}/{limit}/{','.join(entity_ids)}"
+        cached = await self._answers.get(key)
+        found = cached
+        if found is None:
+            until = now + timedelta(seconds=LOOKUP_TTL_SECONDS)
+            found = await self._store.load_entities_with_facts(owner, entity_ids, now, until, limit)
+            await self._answers.set(key, found)
+        entities = [
+            EntityMemories(entity=known.entity, memories=_current(known.memories, now)[:limit]) for known in found
+        ]
+        return entities, cached is not None
+
+    async def load_profile(self, owner: Owner, domain: str | None = None) -> UserProfile:
+        """Return the current profile of a user, with the memories of a domain if one is given.
+
+        Its core are the memories of profile scope from `CORE_IMPORTANCE`.
+        """
+        started = time.perf_counter()
+        key = f"{owner.group_id}@{await self._name_cache.write_version(owner)}/{domain or ''}"
+        now = self._clock()
+        cached = await self._profiles.get(key)
+        found = cached
+        if found is None:
+            until = now + timedelta(seconds=PROFILE_TTL_SECONDS)
+            found = await self._store.list_profile_facts(owner, domain, now, until, MAX_PROFILE_MEMORIES)
+            await self._profiles.set(key, found)
+        memories = _current(found, now)
+        by_type: dict[MemoryType, list[Memory]] = {}
+        for memory in memories:
+            by_type.setdefault(memory.type, []).append(memory)
+        return UserProfile(
+            domain=domain,
+            core=[memory for memory in memories if _is_core(memory)],
+            memories=by_type,
+            cache="miss" if cached is None else "hit",
+            took_ms=round((time.perf_counter() - started) * 1000, 3),
+        )
 
     async def discard_user(self, owner: Owner) -> None:
         """Remove everything cached of a user."""
         await self._name_cache.discard_user(owner)
         await self._answers.discard(f"{owner.group_id}@")
-        await self._core.discard(f"{owner.group_id}@")
+        await self._profiles.discard(f"{owner.group_id}@")
 
     async def count_user(self, owner: Owner) -> int:
         """Return how many entries there are of a user."""
         prefix = f"{owner.group_id}@"
-        cached = await self._answers.count(prefix) + await self._core.count(prefix)
+        cached = await self._answers.count(prefix) + await self._profiles.count(prefix)
         return cached + await self._name_cache.count_user(owner)
 
     async def close(self) -> None:
         """Close the caches."""
         await self._answers.close()
-        await self._core.close()
+        await self._profiles.close()
+
+
+def _is_core(memory: Memory) -> bool:
+    return memory.scope is Scope.PROFILE and memory.importance >= CORE_IMPORTANCE
 
 
 def _current(memories: list[Memory], now: datetime) -> list[Memory]:

@@ -23,10 +23,12 @@ from graphmem.domain.consolidation_models import (
     ConsolidationRun,
     Proposal,
     ReviewedProposal,
+    RollbackPreview,
     RollbackResult,
     RunPhase,
     RunStatus,
     RunTrigger,
+    UserContradiction,
     parse_proposals,
 )
 from graphmem.domain.identity import Owner, make_owner
@@ -145,6 +147,17 @@ class ConsolidationService:
         later writes changed the same elements, which the errors then list.
         """
         return await self._rollbacks.roll_back(tenant, run_id, force=force, actor=actor)
+
+    async def preview_rollback(self, tenant: str, run_id: str) -> RollbackPreview:
+        """Return what the rollback of a run would do, and change nothing.
+
+        Raises NotFound; Gone past the retention; Conflict when there is nothing to roll back.
+        """
+        return await self._rollbacks.preview(tenant, run_id)
+
+    async def list_contradictions(self, owner: Owner) -> list[UserContradiction]:
+        """Return the contradictions that runs reported to a user, the latest first, each once."""
+        return await self._runs.list_contradictions(owner)
 
     async def _prepare_proposals(
         self, owner: Owner, proposals: Sequence[Proposal | dict[str, Any]]

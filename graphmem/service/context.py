@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from graphmem.context.builder import ContextBuilder
 from graphmem.context.conversation_summary import MAX_RECENT_MESSAGES
-from graphmem.context.reply_enhancement import enhance_reply
+from graphmem.context.relevance import refers_to_past_session
+from graphmem.context.reply_enhancement import ReplyEvidence, enhance_reply
 from graphmem.context.snapshot_cache import SnapshotCache
 from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.context_models import ContextItem, ContextRequest, ContextResponse, EnhancedReply
+from graphmem.domain.context_models import (
+    ContextItem,
+    ContextItemIn,
+    ContextRequest,
+    ContextResponse,
+    EnhancedReply,
+    EnhanceIn,
+    RelatedSession,
+)
 from graphmem.domain.identity import Owner
-from graphmem.domain.learned_preferences import LearnedPreference
+from graphmem.domain.learned_preferences import LearnedIntent, LearnedPreference
+from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
+from graphmem.domain.stored_values import stored_values, text_length
 from graphmem.domain.times import Clock
+from graphmem.errors import InvalidInput, NotFound
 from graphmem.retrieval.hybrid_search import HybridSearch
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.store.context import ContextStore
+from graphmem.text_thread import read_text
+
+MAX_ENHANCED_TOKENS = 1_000_000
+"""Token budget for finding the session that a question of any length refers to."""
 
 
 class ContextService:
@@ -26,9 +42,11 @@ class ContextService:
         search: HybridSearch,
         reinforcement: ReinforcementBuffer,
         profiles: TenantProfiles,
+        policy: SecretPolicy,
         clock: Clock,
     ) -> None:
         self._store = store
+        self._policy = policy
         self._reinforcement = reinforcement
         self._profiles = profiles
         self._snapshots = SnapshotCache(store, clock)
@@ -44,10 +62,46 @@ class ContextService:
             self._reinforcement.record(owner, built.recalled)
         return built.context
 
-    async def enhance(self, owner: Owner, session_id: str, draft: str) -> EnhancedReply:
-        """Return a draft reply with continuity, style, an example and follow-ups of this user added."""
+    async def enhance(self, owner: Owner, session_id: str, draft: EnhanceIn) -> EnhancedReply:
+        """Return a draft reply with continuity, style, an example, follow-ups and sources of this user added.
+
+        Raises NotFound for a session that is not the user's.
+        """
         snapshot = await self._snapshots.load(owner, session_id, MAX_RECENT_MESSAGES)
-        return enhance_reply(draft, snapshot, self._profiles.for_tenant(owner.tenant))
+        if snapshot.session is None:
+            raise NotFound("There is no such session.")
+        said_at = await self._store.fetch_source_times(owner, draft.sources) if draft.sources else {}
+        evidence = ReplyEvidence(
+            said_at=list(said_at.values()),
+            external=[source for source in draft.sources if source not in said_at],
+            past_session=await self._find_past_session(owner, session_id, draft.question),
+        )
+        return enhance_reply(draft.reply, snapshot, self._profiles.for_tenant(owner.tenant), evidence)
+
+    async def _find_past_session(self, owner: Owner, session_id: str, question: str | None) -> RelatedSession | None:
+        """Return the earlier session that a question refers to, if it refers to one."""
+        if question is None or not refers_to_past_session(question):
+            return None
+        request = ContextRequest(question=question, session_id=session_id, token_budget=MAX_ENHANCED_TOKENS)
+        related = (await self._builder.build(owner, request)).context.related_sessions
+        return related[0] if related else None
+
+    async def add_item(self, owner: Owner, item: ContextItemIn) -> ContextItem:
+        """Store a context item; raise InvalidInput for a secret, NotFound for a session that is not the user's."""
+        classes = await read_text(
+            text_length(item), lambda: self._policy.refused_classes(stored_values(item), owner.tenant)
+        )
+        if classes:
+            raise InvalidInput(f"The item holds a secret ({', '.join(classes)}), which is not stored: leave it out.")
+        return await self._store.save_item(owner, item)
+
+    async def delete_item(self, owner: Owner, item_id: str) -> None:
+        """Delete a context item; raise NotFound for one that is not the user's."""
+        await self._store.delete_item(owner, item_id)
+
+    async def list_intents(self, owner: Owner) -> list[LearnedIntent]:
+        """Return the learned intents, the best understood first."""
+        return await self._store.list_intents(owner)
 
     async def discard_user(self, owner: Owner) -> None:
         """Remove everything cached of a user."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Memory
 from graphmem.domain.requests import MAX_LOOKUP_LIMIT
 from graphmem.domain.search_models import (
     LookupResponse,
@@ -11,6 +12,7 @@ from graphmem.domain.search_models import (
     MessageSearchResponse,
     SearchQuery,
     SearchResponse,
+    UserProfile,
 )
 from graphmem.errors import InvalidInput
 from graphmem.metrics import SEMANTIC_SEARCH_LATENCY
@@ -53,8 +55,17 @@ class RetrievalService:
         """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""
         return await self._search.search_messages(owner, query)
 
-    async def lookup(self, owner: Owner, text: str, limit: int = 20, *, reinforce: bool = True) -> LookupResponse:
-        """Return the entities that a text names with up to `limit` current memories each.
+    async def lookup(
+        self,
+        owner: Owner,
+        text: str,
+        limit: int = 20,
+        *,
+        valid_as_of: datetime | None = None,
+        known_as_of: datetime | None = None,
+        reinforce: bool = True,
+    ) -> LookupResponse:
+        """Return the entities that a text names with up to `limit` memories each, current ones or as of both times.
 
         Raises InvalidInput for an empty text and for a limit out of range. `reinforce` counts a retrieval of each
         memory.
@@ -62,11 +73,13 @@ class RetrievalService:
         if not 1 <= limit <= MAX_LOOKUP_LIMIT:
             errors = [{"loc": ["limit"], "msg": f"must be between 1 and {MAX_LOOKUP_LIMIT}"}]
             raise InvalidInput(f"limit must be between 1 and {MAX_LOOKUP_LIMIT}.", errors=errors)
-        return await self._lookup.lookup(owner, text, limit, reinforce=reinforce)
+        return await self._lookup.lookup(
+            owner, text, limit, valid_as_of=valid_as_of, known_as_of=known_as_of, reinforce=reinforce
+        )
 
-    async def list_core_memories(self, owner: Owner) -> list[Memory]:
-        """Return the core memories of a user: profile memories of high importance."""
-        return await self._lookup.list_core_memories(owner)
+    async def load_profile(self, owner: Owner, domain: str | None = None) -> UserProfile:
+        """Return the current profile of a user, with the memories of a domain if one is given."""
+        return await self._lookup.load_profile(owner, domain)
 
     async def flush(self) -> None:
         """Write the retrievals counted so far to the graph."""

@@ -11,15 +11,23 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from graphmem.domain.behavior_patterns import BehaviorPattern, DetectedPattern, UserTurn
-from graphmem.domain.context_models import ContextItem, ContextSnapshot, Mention, RelatedSession
+from graphmem.domain.context_models import ContextItem, ContextItemIn, ContextSnapshot, Mention, RelatedSession
+from graphmem.domain.filters import FactFilters, known_at_or_now
 from graphmem.domain.identity import Owner
-from graphmem.domain.learned_preferences import FeedbackResult, FeedbackVerdict, LearnedPreference, RatedInteraction
-from graphmem.domain.memory import CORE_IMPORTANCE
+from graphmem.domain.learned_preferences import (
+    FeedbackResult,
+    FeedbackVerdict,
+    LearnedIntent,
+    LearnedPreference,
+    RatedInteraction,
+)
+from graphmem.domain.memory import CORE_IMPORTANCE, Memory
 from graphmem.domain.session import MessageRole
 from graphmem.domain.times import MAX_TIME, Clock
 from graphmem.errors import NotFound
 from graphmem.store.context_mapping import (
     item_from_node,
+    memory_from_snapshot_row,
     mention_to_row,
     optional_message_from_node,
     pattern_from_node,
@@ -27,10 +35,11 @@ from graphmem.store.context_mapping import (
     preference_from_node,
     preference_to_row,
     snapshot_from_row,
+    stated_item_to_row,
 )
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.episode_mapping import message_from_node
-from graphmem.store.user_lock import lock_user
+from graphmem.store.user_lock import lock_or_create_user, lock_user
 
 MAX_PROFILE_MEMORIES = 100
 """Memories of scope profile in a snapshot at most; the most important are taken."""
@@ -154,8 +163,118 @@ class ContextStore:
             global_limit=MAX_GLOBAL_MEMORIES,
             core_importance=CORE_IMPORTANCE,
             message_limit=message_limit,
+            said_until=MAX_TIME,
+            stored_until=MAX_TIME,
         )
         return snapshot_from_row(rows[0]["version"], rows[0]["found"], now, valid_until) if rows else None
+
+    async def load_past_snapshot(
+        self,
+        owner: Owner,
+        session_id: str | None,
+        *,
+        message_limit: int,
+        valid_as_of: datetime | None,
+        known_as_of: datetime | None,
+    ) -> ContextSnapshot:
+        """Return the snapshot as of two times: what held and was known then, and what had been said by then."""
+        now = self._clock()
+        said_until, stored_until = valid_as_of or now, known_as_of or now
+        moment = min(said_until, stored_until)
+        (row,) = await self._graph.fetch(
+            "context.load_snapshot",
+            group_id=owner.group_id,
+            group_ids=owner.readable_group_ids,
+            session_id=session_id,
+            cached_version=None,
+            now=moment,
+            valid_until=moment,
+            max_time=MAX_TIME,
+            profile_limit=0,
+            global_limit=0,
+            core_importance=CORE_IMPORTANCE,
+            message_limit=message_limit,
+            said_until=said_until,
+            stored_until=stored_until,
+        )
+        profile = await self._list_memories_as_of(
+            owner,
+            None,
+            MAX_PROFILE_MEMORIES,
+            FactFilters(valid_at=said_until, known_at=known_at_or_now(known_as_of)),
+        )
+        snapshot = snapshot_from_row(row["version"], row["found"], now, moment)
+        return replace(
+            snapshot,
+            profile=profile,
+            session=snapshot.session if snapshot.statistics.stored else None,
+            items=[item for item in snapshot.items if item.created_at <= moment],
+            preferences=[preference for preference in snapshot.preferences if preference.created_at <= moment],
+            patterns=[pattern for pattern in snapshot.patterns if pattern.first_detected <= moment],
+            intents=[intent for intent in snapshot.intents if intent.created_at <= moment],
+        )
+
+    async def list_domain_memories(
+        self,
+        owner: Owner,
+        domain: str,
+        limit: int,
+        *,
+        valid_as_of: datetime | None = None,
+        known_as_of: datetime | None = None,
+    ) -> list[Memory]:
+        """Return the memories of a domain, now or as of two times, the most important first."""
+        filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
+        return await self._list_memories_as_of(owner, domain, limit, filters)
+
+    async def _list_memories_as_of(
+        self, owner: Owner, domain: str | None, limit: int, filters: FactFilters
+    ) -> list[Memory]:
+        rows = await self._graph.fetch(
+            "context.list_memories_as_of",
+            group_ids=owner.readable_group_ids,
+            domain=domain,
+            core_importance=CORE_IMPORTANCE,
+            limit=limit,
+            **filters.as_of_params,
+        )
+        now = self._clock()
+        return [memory_from_snapshot_row(row["row"], now) for row in rows]
+
+    async def list_intents(self, owner: Owner) -> list[LearnedIntent]:
+        """Return the learned intents, the best understood first."""
+        (row,) = await self._graph.fetch("context.list_intents", group_id=owner.group_id)
+        return [LearnedIntent.model_validate(node) for node in row["intents"]]
+
+    async def fetch_source_times(self, owner: Owner, ids: Sequence[str]) -> dict[str, datetime]:
+        """Return when the messages and memories of these ids were said or first known, without the unknown ones."""
+        rows = await self._graph.fetch(
+            "context.fetch_source_times", group_ids=owner.readable_group_ids, ids=list(dict.fromkeys(ids))
+        )
+        return {row["id"]: row["at"] for row in rows}
+
+    async def save_item(self, owner: Owner, item: ContextItemIn) -> ContextItem:
+        """Store a context item that the caller states, instead of one of the same type, key and session.
+
+        Raises NotFound for a session that is not the user's.
+        """
+        now = self._clock()
+
+        async def work(transaction: Transaction) -> ContextItem:
+            await lock_or_create_user(transaction, owner, now)
+            row = stated_item_to_row(owner, item, now)
+            rows = await transaction.run("context.save_item", group_id=owner.group_id, **row)
+            if not rows:
+                raise NotFound("There is no such session.")
+            return item_from_node(rows[0]["item"])
+
+        return await self._graph.write(work)
+
+    async def delete_item(self, owner: Owner, item_id: str) -> None:
+        """Delete a context item; raise NotFound for one that is not the user's."""
+        rows = await self._write_rows(owner, "context.delete_item", id=item_id)
+        if not rows[0]["deleted"]:
+            raise NotFound("There is no such context item.")
 
     async def find_related_sessions(
         self,
@@ -165,8 +284,12 @@ class ContextStore:
         weights: Mapping[str, float],
         words: Sequence[str],
         limit: int,
+        updated_until: datetime = MAX_TIME,
     ) -> list[RelatedSession]:
-        """Return other sessions, best first: by the weight of their id plus the share of words in their description."""
+        """Return other sessions, best first: by the weight of their id plus the share of words in their description.
+
+        Sessions that changed after `updated_until` are left out.
+        """
         rows = await self._graph.fetch(
             "context.find_related_sessions",
             group_id=owner.group_id,
@@ -174,6 +297,7 @@ class ContextStore:
             weights=dict(weights),
             words=list(words),
             limit=limit,
+            updated_until=updated_until,
         )
         return [_related_session(row) for row in rows]
 

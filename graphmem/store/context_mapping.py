@@ -6,13 +6,21 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from graphmem.domain.behavior_patterns import BehaviorPattern, DetectedPattern, PatternType
-from graphmem.domain.context_models import ContextItem, ContextSnapshot, Mention, PastSession, SessionStatistics
+from graphmem.domain.context_models import (
+    ContextItem,
+    ContextItemIn,
+    ContextSnapshot,
+    Mention,
+    PastSession,
+    SessionStatistics,
+)
 from graphmem.domain.identity import Owner
-from graphmem.domain.learned_preferences import LearnedPreference, PreferenceSource, PreferenceType
+from graphmem.domain.learned_preferences import LearnedIntent, LearnedPreference, PreferenceSource, PreferenceType
+from graphmem.domain.memory import Memory
 from graphmem.domain.session import Message
 from graphmem.store.driver import Row
 from graphmem.store.entity_mapping import entity_ref_from_node
@@ -30,12 +38,7 @@ def snapshot_from_row(version: str, found: Row, now: datetime, valid_until: date
     return ContextSnapshot(
         version=version,
         valid_until=valid_until,
-        profile=[
-            memory_from_fact(
-                fact_from_row(row), {node["uuid"]: entity_ref_from_node(node) for node in row["entities"]}, now
-            )
-            for row in found["profile"]
-        ],
+        profile=[memory_from_snapshot_row(row, now) for row in found["profile"]],
         session=session_from_node(found["session"]) if found["session"] else None,
         statistics=SessionStatistics(**{**statistics, "intents": tuple(statistics["intents"])}),
         messages=[message_from_row(row) for row in reversed(found["messages"])],
@@ -53,9 +56,16 @@ def snapshot_from_row(version: str, found: Row, now: datetime, valid_until: date
             )
             for node in found["sessions"]
         ],
+        intents=[LearnedIntent.model_validate(node) for node in found["intents"]],
         user_entity_name=found["user_entity_name"],
         speaker=found["speaker"],
     )
+
+
+def memory_from_snapshot_row(row: Row, now: datetime) -> Memory:
+    """Return a row of the fragment `fact_with_entities` as a memory."""
+    refs = {node["uuid"]: entity_ref_from_node(node) for node in row["entities"]}
+    return memory_from_fact(fact_from_row(row), refs, now)
 
 
 def optional_message_from_node(stored: Mapping[str, Any] | None) -> Message | None:
@@ -65,9 +75,10 @@ def optional_message_from_node(stored: Mapping[str, Any] | None) -> Message | No
 
 def item_from_node(stored: Mapping[str, Any]) -> ContextItem:
     """Return a node's properties as a context item."""
-    same = ("id", "session_id", "context_type", "context_key", "relevance_score", "expires_at", "created_at")
+    same = ("id", "context_type", "context_key", "relevance_score", "expires_at", "created_at")
     return ContextItem(
         **{name: stored[name] for name in same},
+        session_id=stored["session_id"] or None,
         user_id=_user_id_from_node(stored),
         context_value=json.loads(stored["context_value"]),
     )
@@ -91,6 +102,28 @@ def mention_to_row(owner: Owner, mention: Mention, now: datetime) -> Row:
             "relevance_score": mention.relevance,
             "expires_at": mention.expires_at,
             "created_at": now,
+        },
+    }
+
+
+def stated_item_to_row(owner: Owner, item: ContextItemIn, now: datetime) -> Row:
+    """Return a context item of a caller to be stored; `item_key` is equal for items of the same type and key."""
+    value = to_json(item.value)
+    return {
+        "session_id": item.session_id or "",
+        "item_key": hashlib.sha256(f"{item.type}\n{item.key}".encode()).hexdigest()[:32],
+        "created": {
+            "id": str(uuid.uuid4()),
+            "group_id": owner.group_id,
+            "context_type": item.type,
+            "context_key": item.key,
+            "created_at": now,
+        },
+        "changed": {
+            "name": f"{item.key}: {value[:80]}",
+            "context_value": value,
+            "relevance_score": item.relevance,
+            "expires_at": now + timedelta(seconds=item.ttl),
         },
     }
 

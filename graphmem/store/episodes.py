@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from graphmem.domain.conversation import AppendResult, ConversationContext, PendingMessages, PreparedMessage
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
+from graphmem.domain.repeated_batches import BatchFingerprint
 from graphmem.domain.session import Message, Session, SessionIn, SessionKind
 from graphmem.domain.times import Clock
 from graphmem.domain.types import deduplicate
@@ -34,9 +35,11 @@ _SESSION = TypeAdapter(Session)
 class EpisodeStore:
     """The messages and sessions of all users."""
 
-    def __init__(self, graph: Graph, clock: Clock) -> None:
+    def __init__(self, graph: Graph, clock: Clock, repeat_window: timedelta = timedelta(0)) -> None:
+        """Use a graph; within `repeat_window` a repeated batch without ids is recognised, 0 for never."""
         self._graph = graph
         self._clock = clock
+        self._repeat_window = repeat_window
 
     # Writing
 
@@ -52,17 +55,23 @@ class EpisodeStore:
     ) -> AppendResult:
         """Store the new messages of a batch, in order, at the end of their session.
 
-        A message whose id is known stays unchanged. With `job_id`, the messages that no job has read or will read are
-        assigned to that job. `timezone` becomes the user's time zone. With `request`, they are stored once for it.
+        A message whose id is known stays unchanged. Within the repeat window, so does a batch without ids that repeats
+        the latest turns of its session, or that opened a session and comes again without one. With `job_id`, the
+        messages that no job has read or will read are assigned to that job. `timezone` becomes the user's time zone. With `request`, they are stored once for it.
         """
         # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
-        batch = [(prepared.message.id or str(uuid.uuid4()), prepared) for prepared in messages]
+        ids = [prepared.message.id or str(uuid.uuid4()) for prepared in messages]
+        is_anonymous = request is None and not any(prepared.message.id for prepared in messages)
 
         async def append(transaction: Transaction) -> AppendResult:
             now = await lock_or_create_user(transaction, owner, self._clock())
             if timezone:
                 await transaction.run("episodes.set_timezone", group_id=owner.group_id, timezone=timezone)
-            return await self._append_messages(transaction, owner, session_id, batch, job_id, now)
+            target, message_ids = session_id, ids
+            if is_anonymous and self._repeat_window:
+                target, message_ids = await self._recognise(transaction, owner, session_id, messages, ids, now)
+            batch = list(zip(message_ids, messages, strict=True))
+            return await self._append_messages(transaction, owner, target, batch, job_id, now)
 
         async def work(transaction: Transaction) -> AppendResult:
             return await write_once(transaction, request, _APPEND_RESULT, lambda: append(transaction))
@@ -97,6 +106,50 @@ class EpisodeStore:
             )
         pending_jobs = deduplicate(row["pending_job"] for row in rows if row["pending_job"])
         return AppendResult(target_session_id, ids, list(new_messages), job_id if unextracted else None, pending_jobs)
+
+    async def _recognise(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        session_id: str | None,
+        messages: Sequence[PreparedMessage],
+        ids: list[str],
+        now: datetime,
+    ) -> tuple[str, list[str]]:
+        """Return the session and the ids of a batch without ids: those that it has, if it repeats an earlier one."""
+        (row,) = await transaction.run("users.get_life", group_id=owner.group_id)
+        fingerprint = BatchFingerprint(row["life"], session_id, [prepared.message for prepared in messages])
+        oldest = now - self._repeat_window
+        if session_id is not None:
+            return session_id, await self._recognise_in_session(
+                transaction, owner, session_id, fingerprint, len(messages), oldest
+            )
+        period = int(now.timestamp() // self._repeat_window.total_seconds())
+        candidates = [fingerprint.session_id(period), fingerprint.session_id(period - 1)]
+        rows = await transaction.run("episodes.find_sessions", group_id=owner.group_id, session_ids=candidates)
+        for row in rows:
+            if row["created_at"] >= oldest and row["message_count"] == len(messages):
+                return row["session_id"], fingerprint.message_ids(row["session_id"])
+        if any(row["session_id"] == candidates[0] for row in rows):
+            return str(uuid.uuid4()), ids
+        return candidates[0], fingerprint.message_ids(candidates[0])
+
+    async def _recognise_in_session(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        session_id: str,
+        fingerprint: BatchFingerprint,
+        size: int,
+        oldest: datetime,
+    ) -> list[str]:
+        rows = await transaction.run("episodes.find_sessions", group_id=owner.group_id, session_ids=[session_id])
+        count = rows[0]["message_count"] if rows else 0
+        earlier = fingerprint.message_ids(str(count - size))
+        stored = await transaction.run("episodes.find_stored", group_id=owner.group_id, message_ids=earlier)
+        if len(stored) == size and all(row["created_at"] >= oldest for row in stored):
+            return earlier
+        return fingerprint.message_ids(str(count))
 
     async def _create_episodes(
         self,

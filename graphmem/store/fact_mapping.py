@@ -81,6 +81,10 @@ def fact_from_image(image: ElementImage) -> Fact:
     return fact_from_row({"fact": image.properties, "subject_id": image.source, "object_id": image.target})
 
 
+STRENGTH_DECIMALS = 4
+"""Decimals of the strength that callers see."""
+
+
 def memory_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> Memory:
     """Return a fact as callers see it at `now`; `refs` holds the entities it refers to, by id."""
     return Memory(**_memory_attributes(fact, refs, now))
@@ -105,5 +109,11 @@ def _memory_attributes(fact: Fact, refs: Mapping[str, EntityRef], now: datetime)
         "object": refs[fact.object_id] if fact.object_id else None,
         "entities": [refs[entity_id] for entity_id in fact.entity_ids if entity_id in refs],
         "status": fact.status_at(now),
-        "source": MemorySource(kind=fact.source_kind, session_id=fact.session_id, message_ids=list(fact.message_ids)),
+        "strength": round(fact.strength_at(now), STRENGTH_DECIMALS),
+        "source": MemorySource(
+            kind=fact.source_kind,
+            session_id=fact.session_id,
+            message_ids=list(fact.message_ids),
+            quote=fact.source_quote,
+        ),
     }

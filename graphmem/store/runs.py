@@ -20,6 +20,7 @@ from graphmem.domain.consolidation_models import (
     RunPhase,
     RunStatus,
     RunTrigger,
+    UserContradiction,
 )
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
@@ -35,6 +36,9 @@ _BATCH_LIST = TypeAdapter(list[MemoryBatch])
 
 _SCALARS = ("id", "phase", "trigger", "dry_run", "actor", "reason", "created_at", "finished_at", "undoes", "undone_by")
 _COUNTS = ("candidates", "batches", "batches_done", "executed", "refused", "change_count")
+
+MAX_REPORTING_RUNS = 200
+"""Latest runs whose contradictions are listed."""
 
 MAX_RETURNED_CHANGES = 5000
 """Most changes that a run is returned with."""
@@ -179,6 +183,18 @@ class RunStore:
         else:
             rows = await self._graph.fetch("runs.list_page", tenant=tenant, **page)
         return list(map(_run_with_parts, rows))
+
+    async def list_contradictions(self, owner: Owner) -> list[UserContradiction]:
+        """Return the contradictions that the runs of a user reported, the latest first, each once."""
+        rows = await self._graph.fetch("runs.list_contradictions", group_id=owner.group_id, limit=MAX_REPORTING_RUNS)
+        found: dict[frozenset[str], UserContradiction] = {}
+        for row in rows:
+            for reported in ReportedContradiction.list_from_json(row["contradictions"]):
+                contradiction = UserContradiction(
+                    **reported.model_dump(), run_id=row["run_id"], reported_at=row["reported_at"]
+                )
+                found.setdefault(frozenset(reported.memory_ids), contradiction)
+        return list(found.values())
 
     async def list_unfinished(self, owner: Owner) -> list[ConsolidationRun]:
         """Return the queued and running runs of a user, oldest first."""

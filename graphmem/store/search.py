@@ -14,7 +14,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory
 from graphmem.domain.search_candidates import FactCandidate, MessageCandidate, MessageContent, TextCandidates
 from graphmem.domain.search_models import EntityGraph, EntityMemories
-from graphmem.domain.times import AS_OF_NOW, MICROSECOND
+from graphmem.domain.times import MICROSECOND
 from graphmem.domain.types import Vector
 from graphmem.store.driver import Graph
 from graphmem.store.entity_mapping import entity_from_columns
@@ -78,12 +78,12 @@ class SearchStore:
         )
 
     async def find_messages_by_vector(
-        self, owner: Owner, vector: Vector, known_at: datetime, limit: int
+        self, owner: Owner, vector: Vector, filters: FactFilters, limit: int
     ) -> list[MessageCandidate]:
         """Return the messages nearest to a vector, best first."""
         params = {"group_ids": owner.readable_group_ids, "vector": _to_neo4j_vector(vector), "limit": limit}
-        if known_at < AS_OF_NOW:
-            found = await self._graph.fetch_value("search.scan_messages_by_vector", **params, known_at=known_at)
+        if not filters.reads_all_messages:
+            found = await self._graph.fetch_value("search.scan_messages_by_vector", **params, **filters.message_params)
         else:
             found = await self._graph.fetch_value(
                 "search.find_messages_by_vector", **params, ann_limit=max(ANN_CANDIDATES, limit)
@@ -91,7 +91,7 @@ class SearchStore:
         return [MessageCandidate(*columns) for columns in found]
 
     async def find_messages_by_words(
-        self, owner: Owner, words: str, known_at: datetime, limit: int
+        self, owner: Owner, words: str, filters: FactFilters, limit: int
     ) -> list[MessageCandidate]:
         """Return the messages that a full-text query finds, best first."""
         found = await self._graph.fetch_value(
@@ -99,7 +99,7 @@ class SearchStore:
             words=words,
             group_ids=owner.readable_group_ids,
             limit=limit,
-            known_at=known_at,
+            **filters.message_params,
         )
         return [MessageCandidate(*columns) for columns in found]
 
@@ -126,9 +126,9 @@ class SearchStore:
         )
 
     async def load_message_contents(
-        self, owner: Owner, message_ids: Sequence[str], vector: Vector | None, known_at: datetime
+        self, owner: Owner, message_ids: Sequence[str], vector: Vector | None, filters: FactFilters
     ) -> list[MessageContent]:
-        """Return the texts of messages known at a time, with their exact cosine similarity to a vector (0 without)."""
+        """Return the texts of messages within the times of the filters, with their similarity to a vector or 0."""
         if not message_ids:
             return []
         found = await self._graph.fetch_value(
@@ -136,7 +136,7 @@ class SearchStore:
             group_ids=owner.readable_group_ids,
             message_ids=list(message_ids),
             vector=_to_neo4j_vector(vector) if vector else None,
-            known_at=known_at,
+            **filters.message_params,
         )
         return [MessageContent(*columns) for columns in found]
 
@@ -170,23 +170,31 @@ class SearchStore:
             valid_after=start + MICROSECOND,
             limit=limit,
         )
-        by_id = {
-            stored["uuid"]: EntityMemories(
-                entity=entity_from_columns(stored, times, memory_count),
-                memories=[_memory_from_columns(columns, start) for columns in facts],
-            )
-            for stored, times, memory_count, facts in found
-        }
-        return [by_id[entity_id] for entity_id in entity_ids if entity_id in by_id]
+        return _entities_with_memories(entity_ids, found, start)
 
-    async def list_core_facts(
-        self, owner: Owner, min_importance: float, start: datetime, end: datetime, limit: int
-    ) -> list[Memory]:
-        """Return the profile facts of at least an importance that are valid at a time in `[start, end)`."""
+    async def load_entities_with_facts_as_of(
+        self, owner: Owner, entity_ids: Sequence[str], filters: FactFilters, limit: int, now: datetime
+    ) -> list[EntityMemories]:
+        """Return entities in the order given, each with up to `limit` facts as of both times of the filters."""
+        if not entity_ids:
+            return []
         found = await self._graph.fetch_value(
-            "search.list_core_facts",
+            "search.load_entities_with_facts_as_of",
             group_ids=owner.readable_group_ids,
-            min_importance=min_importance,
+            entity_ids=list(entity_ids),
+            limit=limit,
+            **filters.as_of_params,
+        )
+        return _entities_with_memories(entity_ids, found, now)
+
+    async def list_profile_facts(
+        self, owner: Owner, domain: str | None, start: datetime, end: datetime, limit: int
+    ) -> list[Memory]:
+        """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
+        found = await self._graph.fetch_value(
+            "search.list_profile_facts",
+            group_ids=owner.readable_group_ids,
+            domain=domain,
             valid_before=end,
             valid_after=start + MICROSECOND,
             limit=limit,
@@ -216,6 +224,19 @@ class SearchStore:
             "search.load_entities", group_ids=owner.readable_group_ids, ids=sorted(reached)
         )
         return EntityGraph(nodes=[entity_from_columns(*columns) for columns in nodes], edges=list(edges.values()))
+
+
+def _entities_with_memories(
+    entity_ids: Sequence[str], found: Sequence[Sequence[Any]], now: datetime
+) -> list[EntityMemories]:
+    by_id = {
+        stored["uuid"]: EntityMemories(
+            entity=entity_from_columns(stored, times, memory_count),
+            memories=[_memory_from_columns(columns, now) for columns in facts],
+        )
+        for stored, times, memory_count, facts in found
+    }
+    return [by_id[entity_id] for entity_id in entity_ids if entity_id in by_id]
 
 
 def _to_neo4j_vector(vector: Vector) -> neo4j.vector.Vector:

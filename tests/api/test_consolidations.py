@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from graphmem.bootstrap import Services
-from graphmem.domain.consolidation_models import RunTrigger
+from graphmem.domain.consolidation_models import ReportedContradiction, RunTrigger
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import utc_now
-from graphmem.store.runs import RunStore
+from graphmem.store.runs import RunStore, RunUpdate
 from tests.api.conftest import Caller
 
 RUNS = "/v1/admin/consolidations"
@@ -68,6 +68,46 @@ async def test_rollback_restores_the_export_from_before_the_run(admin: httpx.Asy
     redone = await admin.post(f"{RUNS}/{undone.json()['rollback_id']}/rollback")
     assert redone.status_code == 200
     assert await current_contents(admin) == {MERGED_STATEMENT}
+
+
+@pytest.mark.req("UMB-13")
+async def test_a_dry_run_of_a_rollback_says_what_would_happen_and_changes_nothing(admin: httpx.AsyncClient) -> None:
+    ids = await save_memories(admin, *SOURCE_STATEMENTS)
+    run = await run_merge(admin, ids)
+    merged_id = run["proposals"][0]["result_id"]
+    answer = await admin.post(f"{RUNS}/{run['id']}/rollback", json={"dry_run": True})
+    preview = answer.json()
+    assert (answer.status_code, preview["conflicts"]) == (200, [])
+    assert {element["text"] for element in preview["goes_back"] if element["kind"] == "fact"} == {MERGED_STATEMENT}
+    assert {element["memory_id"] for element in preview["comes_back"]} - {None} == set(ids)
+    await admin.patch(f"/v1/users/mara/memories/{merged_id}", json={"importance": 0.9})
+    later = (await admin.post(f"{RUNS}/{run['id']}/rollback", json={"dry_run": True})).json()
+    assert {conflict["memory_id"] for conflict in later["conflicts"]} == {merged_id}
+    assert await current_contents(admin) == {MERGED_STATEMENT}
+    assert (await admin.get(f"{RUNS}/{run['id']}")).json()["status"] == "succeeded"
+
+
+async def test_a_run_whose_proposals_are_all_refused_succeeds_and_says_why(admin: httpx.AsyncClient) -> None:
+    ids = await save_memories(admin, "Bob likes coffee", "Alice likes tea")
+    merge = {"action": "MERGE", "memory_ids": [ids[0], str(uuid.uuid4())], "content": "Bob and Alice like both"}
+    body = {"user_id": "mara", "proposals": [merge], "wait": True}
+    run = (await admin.post(RUNS, json=body)).json()
+    assert (run["status"], run["executed"], run["refused"]) == ("succeeded", 0, 1)
+    [proposal] = run["proposals"]
+    assert proposal["verdict"] == "refused"
+    assert proposal["reason"]
+
+
+async def test_reported_contradictions_are_readable_with_a_key_of_the_user(
+    admin: httpx.AsyncClient, agent: httpx.AsyncClient, services: Services
+) -> None:
+    ids = await save_memories(admin, *SOURCE_STATEMENTS)
+    run = await run_merge(admin, ids)
+    reported = ReportedContradiction(memory_ids=ids, reason="She cannot be both.")
+    await RunStore(services.components.graph).update(run["id"], RunUpdate(contradictions=[reported]))
+    [found] = (await agent.get("/v1/users/mara/contradictions")).json()["items"]
+    assert (found["memory_ids"], found["reason"], found["run_id"]) == (ids, "She cannot be both.", run["id"])
+    assert (await agent.get("/v1/users/jonas/contradictions")).json()["items"] == []
 
 
 async def test_rollback_lists_conflicting_writes_with_409_unless_forced(admin: httpx.AsyncClient) -> None:

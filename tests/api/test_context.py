@@ -11,11 +11,13 @@ from typing import Any
 import httpx
 import pytest
 
+from graphmem.bootstrap import Services
 from graphmem.domain.times import utc_now
 
 USER = "/v1/users/mara"
 CONTEXT_FIELDS = {
-    "preamble", "token_count", "conversation_summary", "recent_messages", "active_contexts", "user_preferences",
+    "context_id", "preamble", "token_count", "conversation_summary", "recent_messages", "active_contexts",
+    "user_preferences",
     "behavioral_patterns", "related_sessions", "personalization_hints", "memories",
 }  # fmt: skip
 PREFERENCE_FIELDS = {
@@ -90,7 +92,6 @@ async def test_question_over_budget_or_empty_is_422(agent: httpx.AsyncClient) ->
         {"question": " "},
         {"question": "x", "token_budget": 0},
         {"question": "x", "top": 51},
-        {},
     ):
         refused = await agent.post(f"{USER}/context", json=wrong)
         assert (refused.status_code, bool(refused.json()["errors"])) == (422, True), wrong
@@ -147,3 +148,162 @@ async def test_memory_metrics_count_what_happens(agent: httpx.AsyncClient, admin
         assert after[name] >= before[name] + 1, name
     assert after["memory_size_bytes"] > 0
     assert 0 <= after["cache_hit_rate"] <= 1
+
+
+@pytest.mark.req("CASH-17", "CASH-18")
+async def test_a_conversation_starts_with_a_context_without_a_question(agent: httpx.AsyncClient) -> None:
+    await agent.post(f"{USER}/sessions", json={"session_id": "earlier", "title": "the trip to Oslo"})
+    loop = {"content": "Mara wants to book a hotel in Oslo", "type": "open_loop"}
+    cooking = {"content": "Mara cooks without garlic", "domain": "cooking"}
+    await agent.post(f"{USER}/memories", json={"memories": [{"content": "Mara is vegetarian"}, loop, cooking]})
+    context = (await agent.post(f"{USER}/context", json={})).json()
+    assert context["preamble"].startswith("## Information about this user from past conversations:\n- ")
+    assert {memory["content"] for memory in context["memories"]} == {"Mara is vegetarian", loop["content"]}
+    assert "say so in passing" in context["preamble"]
+    hints = context["personalization_hints"]
+    assert hints["greeting"] == "Welcome back! Last time we talked about the trip to Oslo."
+    assert hints["open_loops"] == [loop["content"]]
+    inside = (await agent.post(f"{USER}/context", json={"domain": "cooking"})).json()
+    assert cooking["content"] in {memory["content"] for memory in inside["memories"]}
+    assert inside["context_id"] != context["context_id"]
+
+
+@pytest.mark.req("UMB-06")
+async def test_context_lookup_and_message_search_answer_as_of_both_times(agent: httpx.AsyncClient) -> None:
+    def lives_in(city: str, since: str) -> dict[str, Any]:
+        anna = {"name": "Anna", "type": "Person"}
+        return {
+            "content": f"Anna lives in {city}", "subject": anna, "predicate": "LIVES_IN", "single_valued": True,
+            "object": {"name": city, "type": "City"}, "valid_at": f"{since}T00:00:00Z",
+        }  # fmt: skip
+
+    before = utc_now().isoformat()
+    for city, since in (("Rome", "2020-01-01"), ("Oslo", "2024-01-01")):
+        await agent.post(f"{USER}/memories", json={"memories": [lives_in(city, since)]})
+    turns = [
+        {"role": "user", "content": "Anna called from Rome", "timestamp": "2021-05-01T10:00:00Z"},
+        {"role": "user", "content": "Anna called from Oslo", "timestamp": "2025-05-01T10:00:00Z"},
+    ]
+    await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
+    then = {"valid_as_of": "2022-01-01T00:00:00Z"}
+
+    async def look_up(**times: str) -> list[str]:
+        answer = await agent.get(f"{USER}/entities/lookup", params={"q": "Where is Anna?", **times})
+        return [memory["content"] for found in answer.json()["entities"] for memory in found["memories"]]
+
+    async def search_messages(**times: str) -> list[str]:
+        answer = await agent.post(f"{USER}/messages/search", json={"query": "Anna called", **times})
+        return sorted(hit["message"]["content"] for hit in answer.json()["results"])
+
+    async def build(**times: str) -> dict[str, Any]:
+        asked = {"question": "Where does Anna live?", "session_id": "s", **times}
+        found: dict[str, Any] = (await agent.post(f"{USER}/context", json=asked)).json()
+        return found
+
+    assert await look_up() == ["Anna lives in Oslo"]
+    assert await look_up(**then) == ["Anna lives in Rome"]
+    assert await look_up() == ["Anna lives in Oslo"]
+    assert await look_up(known_as_of=before) == []
+    assert await search_messages() == ["Anna called from Oslo", "Anna called from Rome"]
+    assert await search_messages(**then) == ["Anna called from Rome"]
+    assert await search_messages(known_as_of=before) == []
+    past = await build(**then)
+    assert [message["content"] for message in past["recent_messages"]] == ["Anna called from Rome"]
+    assert "Oslo" not in past["preamble"]
+    assert "Anna lives in Oslo" in (await build())["preamble"]
+    assert (await build(known_as_of=before))["memories"] == []
+
+
+@pytest.mark.req("UMB-08")
+async def test_a_get_of_a_lookup_changes_nothing_unless_it_is_to_reinforce(
+    agent: httpx.AsyncClient, services: Services
+) -> None:
+    saved = await agent.post(f"{USER}/memories", json={"memories": [{"content": "Mara likes tea"}]})
+    path = f"{USER}/memories/{saved.json()['results'][0]['memory']['id']}"
+    before = (await agent.get(path)).json()
+    await agent.get(f"{USER}/entities/lookup", params={"q": "mara"})
+    await services.retrieval.flush()
+    assert (await agent.get(path)).json() == before
+    await agent.get(f"{USER}/entities/lookup", params={"q": "mara", "reinforce": True})
+    await services.retrieval.flush()
+    assert (await agent.get(path)).json()["access_count"] == 1
+
+
+@pytest.mark.req("GO-12", "QUINN-33")
+async def test_the_profile_is_read_by_key_and_every_write_changes_it(agent: httpx.AsyncClient) -> None:
+    async def read(**domain: str) -> dict[str, Any]:
+        found: dict[str, Any] = (await agent.get(f"{USER}/profile", params=domain)).json()
+        return found
+
+    name = {"content": "Mara is called Mimi", "importance": 0.9}
+    taste = {"content": "Mara likes tea", "type": "preference"}
+    cooking = {"content": "Mara cooks without garlic", "domain": "cooking", "importance": 0.9}
+    await agent.post(f"{USER}/memories", json={"memories": [name, taste, cooking]})
+    first, again = await read(), await read()
+    assert (first["cache"], again["cache"]) == ("miss", "hit")
+    contents = {kind: [memory["content"] for memory in memories] for kind, memories in again["memories"].items()}
+    assert contents == {"fact": [name["content"]], "preference": [taste["content"]]}
+    assert [memory["content"] for memory in again["core"]] == [name["content"]]
+    assert cooking["content"] in str((await read(domain="cooking"))["memories"])
+    [core] = again["core"]
+    await agent.delete(f"{USER}/memories/{core['id']}")
+    assert (await read())["core"] == []
+
+
+@pytest.mark.req("TRUE-04")
+async def test_stated_context_items_are_used_until_they_expire_or_are_deleted(agent: httpx.AsyncClient) -> None:
+    goal = {"type": "goal", "key": "house", "value": "Buy a house in 2028", "relevance": 0.9, "ttl": 3600}
+    stated = await agent.post(f"{USER}/contexts", json=goal)
+    assert stated.status_code == 201, stated.text
+    assert stated.json().keys() == CONTEXT_ITEM_FIELDS
+    again = await agent.post(f"{USER}/contexts", json={**goal, "value": "Buy a flat in 2027"})
+    assert again.json()["id"] == stated.json()["id"]
+    await agent.post(f"{USER}/contexts", json={"type": "preference", "key": "tone", "value": "Answer briefly."})
+    context = (await agent.post(f"{USER}/context", json={})).json()
+    assert context["personalization_hints"]["goals"] == ["Buy a flat in 2027"]
+    assert "The user's goals: Buy a flat in 2027." in context["preamble"]
+    assert "Answer briefly." in context["preamble"]
+    assert (await agent.delete(f"{USER}/contexts/{again.json()['id']}")).status_code == 204
+    assert (await agent.delete(f"{USER}/contexts/{again.json()['id']}")).status_code == 404
+    assert (await agent.post(f"{USER}/context", json={})).json()["personalization_hints"]["goals"] == []
+    for wrong, status in (
+        ({**goal, "session_id": "unknown"}, 404),
+        ({**goal, "ttl": 0}, 422),
+        ({**goal, "value": "card 4111 1111 1111 1111"}, 422),
+    ):
+        assert (await agent.post(f"{USER}/contexts", json=wrong)).status_code == status, wrong
+
+
+@pytest.mark.req("TRUE-22")
+async def test_learned_intents_come_back_with_the_queries_that_answered_them(agent: httpx.AsyncClient) -> None:
+    query = "SELECT sum(amount) FROM spending WHERE category = 'food'"
+    turns = [
+        {"role": "user", "content": "What did I spend on food?", "intent": "spending_analysis"},
+        {"role": "assistant", "content": "It was $120.", "sql_executed": query},
+    ]
+    stored = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
+    await agent.post(f"{USER}/messages/{stored.json()['message_ids'][1]}/feedback", json={"score": 5})
+    [intent] = (await agent.get(f"{USER}/intents")).json()["items"]
+    assert (intent["intent"], intent["positive"], intent["successful_queries"]) == ("spending_analysis", 1, [query])
+    asked = {"question": "And on books?", "intent": "spending_analysis"}
+    hints = (await agent.post(f"{USER}/context", json=asked)).json()["personalization_hints"]
+    assert hints["successful_queries"] == [query]
+
+
+@pytest.mark.req("TRUE-20", "QUINN-37", "QUINN-39")
+async def test_a_draft_reply_names_its_sources_and_the_session_it_continues(agent: httpx.AsyncClient) -> None:
+    await agent.post(f"{USER}/sessions", json={"session_id": "vpn", "title": "VPN trouble"})
+    turns = [{"role": "user", "content": "What about my spending?", "intent": "spending_analysis"}]
+    stored = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
+    path = f"{USER}/sessions/s/enhance"
+    draft = {"reply": "Your spending fell.", "sources": [stored.json()["message_ids"][0], "KB article 42"]}
+    enhanced = (await agent.post(path, json=draft)).json()
+    today = f"{utc_now():%Y-%m-%d}"
+    assert enhanced == {
+        "text": (f"Your spending fell.\n\nThis rests on what you told me on {today}. Sources: KB article 42."),
+        "applied": ["sources"],
+    }
+    asked = {"reply": "Reset the profile.", "question": "Last time we talked about the VPN, what was the fix?"}
+    opened = (await agent.post(path, json=asked)).json()
+    assert opened["text"] == f"As we discussed on {today} (VPN trouble):\n\nReset the profile."
+    assert (await agent.post(f"{USER}/sessions/unknown/enhance", json={"reply": "x"})).status_code == 404

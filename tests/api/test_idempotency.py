@@ -7,6 +7,7 @@ import sqlite3
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import closing
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -23,6 +24,7 @@ from graphmem.domain.memory import MemoryPatch
 from graphmem.domain.requests import SaveIn
 from graphmem.domain.responses import SaveOut
 from graphmem.domain.session import MessagesIn, SessionIn
+from graphmem.domain.times import utc_now
 from graphmem.errors import DatabaseUnavailable
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
@@ -380,3 +382,54 @@ async def test_a_job_store_that_refuses_jobs_makes_no_copies_of_messages(
     (session,) = (await agent.get("/v1/users/mara/sessions")).json()["items"]
     assert session["message_count"] == 1
     assert (await agent.get(f"/v1/jobs/{taken.json()['job_id']}")).status_code == 200
+
+
+MOVE = {
+    "userId": "user_12345",
+    "messages": [
+        {
+            "role": "user",
+            "content": "I am moving from New York to London next month for a new software engineering role.",
+        },
+        {"role": "model", "content": "That is a big move! Congratulations on the new role in London."},
+    ],
+}
+"""A request for insertion as a caller sends it who gives neither ids nor a key."""
+
+
+async def stored_turns(client: httpx.AsyncClient, user: str = "user_12345") -> list[str]:
+    """The texts of all messages of a user."""
+    sessions = (await client.get(f"/v1/users/{user}/sessions")).json()["items"]
+    pages = [
+        (await client.get(f"/v1/users/{user}/sessions/{session['session_id']}/messages")).json()["items"]
+        for session in sessions
+    ]
+    return [message["content"] for page in pages for message in page]
+
+
+@pytest.mark.req("GO-02")
+async def test_a_payload_without_ids_and_key_is_stored_once_at_once_and_an_hour_later(
+    agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, services: Services
+) -> None:
+    answers = await asyncio.gather(*(agent.post("/v1/memories", json=MOVE) for _ in range(4)))
+    assert {answer.status_code for answer in answers} == {202}
+    episodes = services.components.episodes
+    monkeypatch.setattr(episodes, "_clock", lambda: utc_now() + timedelta(hours=1))
+    spaced = {**MOVE, "messages": [{**turn, "content": f" {turn['content']}  "} for turn in MOVE["messages"]]}
+    answers.append(await agent.post("/v1/memories", json=spaced))
+    assert len({(answer.json()["session_id"], *answer.json()["message_ids"]) for answer in answers}) == 1
+    assert await stored_turns(agent) == [turn["content"] for turn in MOVE["messages"]]
+    monkeypatch.setattr(episodes, "_clock", lambda: utc_now() + timedelta(days=3))
+    later = await agent.post("/v1/memories", json=MOVE)
+    assert later.json()["session_id"] != answers[0].json()["session_id"]
+
+
+@pytest.mark.req("GO-02")
+async def test_turns_that_are_said_again_later_in_a_conversation_are_stored_again(agent: httpx.AsyncClient) -> None:
+    async def say(role: str, content: str) -> None:
+        body = {"session_id": "s", "messages": [{"role": role, "content": content}], "extract": False}
+        assert (await agent.post("/v1/users/mara/messages", json=body)).status_code == 202
+
+    for role, content in (("user", "Yes"), ("user", "Yes"), ("assistant", "More?"), ("user", "Yes"), ("user", "Yes")):
+        await say(role, content)
+    assert await stored_turns(agent, "mara") == ["Yes", "More?", "Yes"]

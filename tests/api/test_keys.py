@@ -123,7 +123,9 @@ async def test_analyst_reads_do_not_strengthen_memories(
     async def read_by(client: httpx.AsyncClient) -> int:
         for question in ({"query": "tea"}, {"query": "tea", "reinforce": True}):
             assert (await client.post("/v1/users/mara/search", json=question)).json()["results"]
-        assert (await client.get("/v1/users/mara/entities/lookup", params={"q": "mara"})).json()["entities"]
+        assert (await client.get("/v1/users/mara/entities/lookup", params={"q": "mara", "reinforce": True})).json()[
+            "entities"
+        ]
         assert (await client.post("/v1/users/mara/context", json={"question": "Which tea?"})).json()["memories"]
         await services.retrieval.flush()
         count: int = (await agent.get(one)).json()["access_count"]

@@ -277,3 +277,27 @@ async def test_invalid_input_is_422_with_location_and_saves_nothing(
     assert answer.headers["content-type"] == "application/problem+json"
     assert all(error["loc"][:3] == ["body", "memories", 1] for error in answer.json()["errors"])
     assert await current_contents(agent) == set()
+
+
+@pytest.mark.req("QUINN-14", "UMB-03")
+async def test_associations_and_a_quote_of_the_source_are_saved_and_changed(agent: httpx.AsyncClient) -> None:
+    [first] = (await agent.post(MEMORIES, json={"memories": [{"content": "Mara has a boat"}]})).json()["results"]
+    boat = first["memory"]["id"]
+    sailing = {
+        "content": "Mara sails in summer",
+        "associations": [boat],
+        "source": {"quote": "I go sailing whenever it is warm."},
+    }
+    [saved] = (await agent.post(MEMORIES, json={"memories": [sailing]})).json()["results"]
+    memory = (await agent.get(f"{MEMORIES}/{saved['memory']['id']}")).json()
+    assert (memory["associations"], memory["source"]["quote"]) == ([boat], sailing["source"]["quote"])
+    patched = await agent.patch(f"{MEMORIES}/{memory['id']}", json={"associations": []})
+    assert (patched.json()["associations"], patched.json()["version"]) == ([], 2)
+    unknown = {"content": "Mara likes wind", "associations": ["unknown"]}
+    assert (await agent.post(MEMORIES, json={"memories": [unknown]})).status_code == 404
+    assert (await agent.patch(f"{MEMORIES}/{memory['id']}", json={"associations": ["unknown"]})).status_code == 404
+    turn = {"id": "m1", "role": "user", "content": "My boat is called Alma"}
+    await agent.post("/v1/users/mara/messages", json={"session_id": "s", "messages": [turn], "extract": False})
+    told = {"content": "The boat of Mara is called Alma", "source": {"session_id": "s", "message_ids": ["m1"]}}
+    [quoted] = (await agent.post(MEMORIES, json={"memories": [told]})).json()["results"]
+    assert quoted["memory"]["source"]["quote"] == turn["content"]

@@ -121,7 +121,7 @@ async def open_harness(
         episodes=episodes,
         memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         store=store,
-        contexts=ContextService(store, search, reinforcement, profiles, clock),
+        contexts=ContextService(store, search, reinforcement, profiles, policy, clock),
         learner=ContextLearner(store, episodes, lookup, policy, profiles, clock),
         reinforcement=reinforcement,
     )

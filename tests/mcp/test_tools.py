@@ -6,6 +6,7 @@ from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn, Scope
+from graphmem.domain.session import SessionIn
 from tests.mcp.conftest import call_tool, call_tool_error, in_process_client, run_memory_lifecycle
 
 TOOLS = {
@@ -13,6 +14,7 @@ TOOLS = {
     "get_context",
     "lookup_entity",
     "memory_history",
+    "enhance_reply",
     "save_memory",
     "upsert_memories",
     "update_memory",
@@ -36,7 +38,7 @@ async def test_tool_descriptions_say_when_to_use_them(services: Services, owner:
     assert set(tools["search_memory"].input_schema["properties"]) == {"query", "filters", "limit"}
     assert tools["search_memory"].input_schema["required"] == ["query"]
     reads = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
-    assert reads == {"search_memory", "get_context", "lookup_entity", "memory_history"}
+    assert reads == {"search_memory", "get_context", "lookup_entity", "memory_history", "enhance_reply"}
 
 
 async def test_no_tool_takes_a_user(services: Services, owner: Owner) -> None:
@@ -153,6 +155,63 @@ async def test_get_context_returns_one_text_within_the_budget(services: Services
         context = await call_tool(client, "get_context", question="What may I cook for Mara?", token_budget=500)
     assert "allergic to peanuts" in context["preamble"]
     assert 0 < context["token_count"] <= 500
+
+
+@pytest.mark.req("CASH-18", "QUINN-43")
+async def test_get_context_opens_a_conversation_with_greeting_open_loops_and_past_fixes(
+    services: Services, owner: Owner
+) -> None:
+    await services.messages.open_session(owner, SessionIn(session_id="earlier", title="the VPN"))
+    statements = [
+        MemoryIn(content="Mara wants to review her insurance", type="open_loop"),
+        MemoryIn(content="Restarting the router did not help Mara with the VPN"),
+        MemoryIn(content="Resetting the VPN profile fixed the VPN of Mara"),
+    ]
+    await services.memories.save(owner, statements)
+    async with in_process_client(services, owner) as client:
+        start = await call_tool(client, "get_context", sources=True)
+        asked = await call_tool(client, "get_context", question="My VPN does not connect again, what can I do?")
+    assert start["greeting"] == "Welcome back! Last time we talked about the VPN."
+    assert start["open_loops"] == ["Mara wants to review her insurance"]
+    assert "say so in passing" in start["preamble"]
+    assert "(noted on " in start["preamble"]
+    assert {fix["content"].split()[0]: fix["outcome"] for fix in asked["past_fixes"]} == {
+        "Restarting": "failed",
+        "Resetting": "worked",
+    }
+
+
+async def test_lookup_and_context_answer_as_of_both_times(services: Services, owner: Owner) -> None:
+    statement = {"content": "Anna lives in Rome", "subject": {"name": "Anna", "type": "Person"}}
+    moved = {"content": "Anna lives in Oslo", "subject": {"name": "Anna", "type": "Person"}}
+    place = {"predicate": "LIVES_IN", "single_valued": True}
+    for given, city, since in ((statement, "Rome", "2020-01-01"), (moved, "Oslo", "2024-01-01")):
+        memory = {**given, **place, "object": {"name": city, "type": "City"}, "valid_at": f"{since}T00:00:00Z"}
+        await services.memories.save(owner, [MemoryIn.model_validate(memory)])
+    async with in_process_client(services, owner) as client:
+        then = {"valid_as_of": "2022-01-01T00:00:00Z"}
+        known = await call_tool(client, "lookup_entity", text="Anna", **then)
+        assert [memory["content"] for memory in known["entities"][0]["memories"]] == ["Anna lives in Rome"]
+        before = await call_tool(client, "get_context", question="Where does Anna live?", **then)
+        now = await call_tool(client, "get_context", question="Where does Anna live?")
+    for context, city, other in ((before, "Rome", "Oslo"), (now, "Oslo", "Rome")):
+        assert city in context["preamble"]
+        assert other not in context["preamble"]
+
+
+@pytest.mark.req("TRUE-20")
+async def test_a_draft_reply_is_adapted_with_its_sources(services: Services, owner: Owner) -> None:
+    [saved] = await services.memories.save(owner, [MemoryIn(content="Mara prefers trains")])
+    assert saved.memory
+    await services.messages.open_session(owner, SessionIn(session_id="s"))
+    async with in_process_client(services, owner) as client:
+        enhanced = await call_tool(
+            client, "enhance_reply", session_id="s", reply="Take the train.", sources=["KB article 42", saved.memory.id]
+        )
+        assert "Not found" in await call_tool_error(client, "enhance_reply", session_id="unknown", reply="x")
+    told = f"{saved.memory.created_at:%Y-%m-%d}"
+    assert enhanced["applied"] == ["sources"]
+    assert enhanced["text"] == (f"Take the train.\n\nThis rests on what you told me on {told}. Sources: KB article 42.")
 
 
 async def test_tool_errors_say_what_is_wrong(services: Services, owner: Owner) -> None:

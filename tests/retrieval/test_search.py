@@ -254,9 +254,8 @@ async def test_lookup_finds_entities_by_name_alias_and_typo_without_a_vector(mem
         answer = await memory.retrieval.lookup(owner, text)
         assert name in [found.entity.name for found in answer.entities], text
     assert (await memory.retrieval.lookup(owner, "the weather in Paris")).entities == []
-    assert [core.content for core in await memory.retrieval.list_core_memories(owner)] == [
-        "Mara is allergic to hazelnuts"
-    ]
+    profile = await memory.retrieval.load_profile(owner)
+    assert [core.content for core in profile.core] == ["Mara is allergic to hazelnuts"]
 
 
 @pytest.mark.req("QUINN-31", "UMB-06")

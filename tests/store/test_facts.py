@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from graphmem.domain.decay import RetrievalCount
 from graphmem.domain.fact import amendments_from_patch
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
@@ -194,3 +195,24 @@ async def test_times_of_any_zone_are_stored_as_the_same_instant(facts: FactStore
     await save(facts, owner, {"content": "likes tea", "valid_at": datetime(2026, 1, 1, tzinfo=UTC)})
     assert await list_contents(facts, owner, valid_at=tokyo) == ["likes tea"]
     assert await list_contents(facts, owner, valid_at=tokyo - timedelta(seconds=1)) == []
+
+
+@pytest.mark.req("UMB-08", "UMB-09")
+async def test_strength_falls_with_time_and_a_retrieval_adds_to_what_is_left(graph: Graph, owner: Owner) -> None:
+    now = [utc_now()]
+    facts = FactStore(graph, EntityStore(graph), lambda: now[0])
+    read = await save_one(facts, owner, {"content": "Mara likes tea"})
+    unread = await save_one(facts, owner, {"content": "Mara likes rain"})
+
+    async def strengths() -> dict[str, float]:
+        filters = FactFilters(valid_at=now[0])
+        memories, _ = await facts.list_page(owner, filters, sort=SortOrder.CREATED_AT, limit=200)
+        return {memory.id: memory.strength for memory in memories}
+
+    assert await strengths() == {read.id: 0.5, unread.id: 0.5}
+    now[0] += timedelta(days=69.31)
+    assert await strengths() == pytest.approx({read.id: 0.25, unread.id: 0.25}, abs=1e-4)
+    await facts.reinforce(owner, {read.id: RetrievalCount(1, now[0])})
+    assert await strengths() == pytest.approx({read.id: 0.3, unread.id: 0.25}, abs=1e-4)
+    now[0] += timedelta(days=69.31)
+    assert await strengths() == pytest.approx({read.id: 0.15, unread.id: 0.125}, abs=1e-4)

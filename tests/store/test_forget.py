@@ -131,7 +131,7 @@ async def test_caches_of_other_processes_never_answer_for_a_new_life(
         looked_up = await other_process.retrieval.lookup(owner, "What does Bob like?", reinforce=False)
         context = await other_process.contexts.build(owner, ContextRequest(question="And Bob?"), reinforce=False)
         searched = await other_process.retrieval.search(owner, SearchQuery(query="What does Bob like?"))
-        core_memories = await other_process.retrieval.list_core_memories(owner)
+        core_memories = (await other_process.retrieval.load_profile(owner)).core
         found = [memory for entity in looked_up.entities for memory in entity.memories] + core_memories
         found += [*context.memories, *(hit.memory for hit in searched.results)]
         return [memory.content for memory in found]

@@ -34,6 +34,7 @@ ROUTERS = (
     jobs.read_router,
     jobs.write_router,
     context.router,
+    context.write_router,
     export.router,
     importing.router,
     forget.router,

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
+from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult
 from graphmem.domain.listing import Page
 from graphmem.domain.requests import ConsolidationIn, MaintenanceIn, RollbackIn, RunListQuery
 from graphmem.domain.responses import MaintenanceOut, RunAccepted
@@ -63,8 +63,13 @@ async def get(run_id: str, caller: Caller, services: ServicesDep) -> Consolidati
 @write_router.post(RUN_PATH + "/rollback", summary="Undo a consolidation run")
 async def rollback(
     run_id: str, caller: Caller, services: ServicesDep, body: RollbackIn | None = None
-) -> RollbackResult:
-    """Restore what a run changed; 409 with a list of conflicts when later writes touched it, unless `force`."""
+) -> RollbackResult | RollbackPreview:
+    """Restore what a run changed; 409 with a list of conflicts when later writes touched it, unless `force`.
+
+    With `dry_run` nothing is changed, and the answer says what would go back, come back and stay.
+    """
+    if body and body.dry_run:
+        return await services.consolidations.preview_rollback(caller.tenant, run_id)
     force = body.force if body else False
     return await services.consolidations.rollback(caller.tenant, run_id, force=force, actor=caller.id)
 

@@ -7,21 +7,43 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.context_models import ContextItem, ContextRequest, ContextResponse
-from graphmem.domain.learned_preferences import LearnedPreference
+from graphmem.domain.consolidation_models import UserContradiction
+from graphmem.domain.context_models import (
+    ContextItem,
+    ContextItemIn,
+    ContextRequest,
+    ContextResponse,
+    EnhancedReply,
+    EnhanceIn,
+)
+from graphmem.domain.learned_preferences import LearnedIntent, LearnedPreference
 from graphmem.domain.listing import Page
-from graphmem.domain.requests import ContextItemsQuery
+from graphmem.domain.requests import ContextItemsQuery, ProfileQuery
+from graphmem.domain.search_models import UserProfile
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep
 
 router = APIRouter(route_class=route_classes.ReadRoute, tags=["context"])
+write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["context"])
 
 
 @router.post(USER_PATH + "/context", summary="Context for the model's prompt")
 async def build(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: ContextRequest) -> ContextResponse:
-    """Build the context for the model's prompt, within a token budget."""
+    """Build the context for the model's prompt, within a token budget; without a question, to start a conversation."""
     return await services.contexts.build(owner, body, reinforce=caller.can_write)
+
+
+@router.post(USER_PATH + "/sessions/{session_id:segment}/enhance", summary="Adapt a draft reply to the user")
+async def enhance(owner: OwnerInPath, session_id: str, services: ServicesDep, body: EnhanceIn) -> EnhancedReply:
+    """Return a draft reply with continuity, style, an example, likely follow-ups and sources; nothing is stored."""
+    return await services.contexts.enhance(owner, session_id, body)
+
+
+@router.get(USER_PATH + "/profile", summary="Read the profile")
+async def profile(owner: OwnerInPath, services: ServicesDep, query: Annotated[ProfileQuery, Query()]) -> UserProfile:
+    """Read the memories of the profile by type, and its core, without search; every write invalidates its cache."""
+    return await services.retrieval.load_profile(owner, query.domain)
 
 
 @router.get(USER_PATH + "/preferences", summary="List learned preferences")
@@ -36,9 +58,33 @@ async def patterns(owner: OwnerInPath, services: ServicesDep) -> Page[BehaviorPa
     return Page(items=await services.contexts.list_patterns(owner))
 
 
+@router.get(USER_PATH + "/contradictions", summary="List reported contradictions")
+async def contradictions(owner: OwnerInPath, services: ServicesDep) -> Page[UserContradiction]:
+    """List the memories that cannot all be true, as consolidation runs reported them, the latest first."""
+    return Page(items=await services.consolidations.list_contradictions(owner))
+
+
+@router.get(USER_PATH + "/intents", summary="List learned intents")
+async def intents(owner: OwnerInPath, services: ServicesDep) -> Page[LearnedIntent]:
+    """List the intents learned from feedback, with the database queries that answered each well."""
+    return Page(items=await services.contexts.list_intents(owner))
+
+
 @router.get(USER_PATH + "/contexts", summary="List context items")
 async def contexts(
     owner: OwnerInPath, services: ServicesDep, query: Annotated[ContextItemsQuery, Query()]
 ) -> Page[ContextItem]:
     """List the context items that have not expired, of one session or of all, the latest first."""
     return Page(items=await services.contexts.list_items(owner, query.session_id))
+
+
+@write_router.post(USER_PATH + "/contexts", summary="State a context item", status_code=201)
+async def add_item(owner: OwnerInPath, services: ServicesDep, body: ContextItemIn) -> ContextItem:
+    """Store a topic, preference or goal that contexts use until it expires, of one session or of all."""
+    return await services.contexts.add_item(owner, body)
+
+
+@write_router.delete(USER_PATH + "/contexts/{item_id:segment}", summary="Delete a context item", status_code=204)
+async def delete_item(owner: OwnerInPath, item_id: str, services: ServicesDep) -> None:
+    """Delete a context item before it expires."""
+    await services.contexts.delete_item(owner, item_id)

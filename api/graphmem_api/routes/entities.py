@@ -25,8 +25,15 @@ ENTITY_PATH = ENTITIES_PATH + "/{entity_id:segment}"
 async def lookup(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[LookupQuery, Query()]
 ) -> LookupResponse:
-    """Find the entities that `q` names, by name or alias, and their current memories; no model, no embedding."""
-    return await services.retrieval.lookup(owner, query.q, query.limit, reinforce=caller.can_write)
+    """Find the entities that `q` names, by name or alias, and the memories about each; no model, no embedding."""
+    return await services.retrieval.lookup(
+        owner,
+        query.q,
+        query.limit,
+        valid_as_of=query.valid_as_of,
+        known_as_of=query.known_as_of,
+        reinforce=query.reinforce and caller.can_write,
+    )
 
 
 @router.get(ENTITIES_PATH, summary="List entities")

@@ -33,6 +33,8 @@ class CueWords(BaseModel):
     answer_verbs: list[str]
     name: list[str]
     solution: list[str]
+    failed: list[str]
+    worked: list[str]
     tried: list[str]
     style: dict[str, list[str]]
     format: dict[str, list[str]]
@@ -141,6 +143,12 @@ NAME_STATEMENT = re.compile(rf"\b(?:{'|'.join(_WORDS.name)}) ([^\W\d_][\w'’-]*
 
 SOLUTION = compile_words(_WORDS.solution)
 """Finds a mention of a solution."""
+
+FAILED = compile_words(_WORDS.failed)
+"""Finds that something tried did not help."""
+
+WORKED = compile_words(_WORDS.worked)
+"""Finds that something tried helped, where `FAILED` finds nothing."""
 
 TRIED = compile_words(_WORDS.tried)
 """Finds a mention of something that was tried."""

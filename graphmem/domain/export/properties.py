@@ -138,6 +138,7 @@ class FactProperties(Properties):
     active_hash: StorableText | None = None
     search_text: StorableText | None = None
     source_kind: StorableText
+    source_quote: StorableText | None = Field(None, description="What the source said.")
     session_id: Id | None = None
     message_ids: list[Id] | None = None
     episodes: list[Id] | None = None
@@ -254,12 +255,12 @@ class SessionArchiveProperties(NodeProperties):
 
 
 class ContextItemProperties(NodeProperties):
-    """A date, amount or thing that a message mentioned."""
+    """A date, amount or thing that a message mentioned, or what a caller stated; `session_id` may then be empty."""
 
     export_key_field = "id"
 
     id: Id
-    session_id: Id
+    session_id: StorableText
     item_key: Id
     name: StorableText
     context_type: StorableText

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from graphmem.domain.api_key import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
-from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackResult
+from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackPreview, RollbackResult
 from graphmem.domain.declared_types import DeclaredTypes, DeclaredTypesIn
 from graphmem.domain.inputs import as_dicts, without_none
 from graphmem.domain.instructions import Instructions, InstructionsIn
@@ -42,9 +42,14 @@ def run(run_id: str) -> Request[None, ConsolidationRun]:
     return Request(None, resource_id=run_id)
 
 
-def rollback(run_id: str, *, force: bool = False) -> Request[RollbackIn, RollbackResult]:
-    """Undo a consolidation run; raise Conflict when later writes touched its changes, unless `force` (admin)."""
-    return Request(RollbackIn(force=force), resource_id=run_id)
+def rollback(
+    run_id: str, *, force: bool = False, dry_run: bool = False
+) -> Request[RollbackIn, RollbackResult | RollbackPreview]:
+    """Undo a consolidation run; raise Conflict when later writes touched its changes, unless `force` (admin).
+
+    With `dry_run` nothing is changed, and the result says what would go back, come back and stay.
+    """
+    return Request(RollbackIn(force=force, dry_run=dry_run), resource_id=run_id)
 
 
 def maintain(

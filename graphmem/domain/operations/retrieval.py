@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.context_models import ContextItem, ContextRequest, ContextResponse
+from graphmem.domain.consolidation_models import UserContradiction
+from graphmem.domain.context_models import (
+    ContextItem,
+    ContextItemIn,
+    ContextRequest,
+    ContextResponse,
+    EnhancedReply,
+    EnhanceIn,
+)
 from graphmem.domain.entity import Entity
 from graphmem.domain.inputs import (
     ContextOptions,
@@ -15,7 +24,7 @@ from graphmem.domain.inputs import (
     parse_search_query,
     without_none,
 )
-from graphmem.domain.learned_preferences import LearnedPreference
+from graphmem.domain.learned_preferences import LearnedIntent, LearnedPreference
 from graphmem.domain.listing import Page
 from graphmem.domain.memory import Memory
 from graphmem.domain.operations.request import Request
@@ -25,6 +34,7 @@ from graphmem.domain.requests import (
     EntityListQuery,
     EntityMemoriesQuery,
     LookupQuery,
+    ProfileQuery,
 )
 from graphmem.domain.search_models import (
     EntityGraph,
@@ -33,6 +43,7 @@ from graphmem.domain.search_models import (
     MessageSearchQuery,
     SearchQuery,
     SearchResponse,
+    UserProfile,
 )
 from graphmem.domain.validation import validate_input
 
@@ -44,14 +55,31 @@ def search(
     return Request(parse_search_query(query, filters), user_id)
 
 
-def search_messages(user_id: str, query: str, *, limit: int = 5) -> Request[MessageSearchQuery, list[MessageHit]]:
-    """Return the messages that answer a query, best first."""
-    return Request(validate_input(MessageSearchQuery, {"query": query, "limit": limit}), user_id)
+def search_messages(
+    user_id: str,
+    query: str,
+    *,
+    limit: int = 5,
+    valid_as_of: TimeInput | None = None,
+    known_as_of: TimeInput | None = None,
+) -> Request[MessageSearchQuery, list[MessageHit]]:
+    """Return the messages that answer a query, best first; as of two times: what was said and stored by then."""
+    given = without_none(query=query, limit=limit, valid_as_of=valid_as_of, known_as_of=known_as_of)
+    return Request(validate_input(MessageSearchQuery, given), user_id)
 
 
-def lookup(user_id: str, text: str, *, limit: int = 20) -> Request[LookupQuery, LookupResponse]:
+def lookup(
+    user_id: str,
+    text: str,
+    *,
+    limit: int = 20,
+    valid_as_of: TimeInput | None = None,
+    known_as_of: TimeInput | None = None,
+    reinforce: bool = False,
+) -> Request[LookupQuery, LookupResponse]:
     """Return the entities that a text names and what is known about them, without language model or embedding."""
-    return Request(validate_input(LookupQuery, {"q": text, "limit": limit}), user_id)
+    given = without_none(q=text, limit=limit, valid_as_of=valid_as_of, known_as_of=known_as_of, reinforce=reinforce)
+    return Request(validate_input(LookupQuery, given), user_id)
 
 
 def entities(
@@ -97,10 +125,33 @@ def entity_graph(
 
 
 def context(
-    user_id: str, question: str | ContextRequest, **options: Unpack[ContextOptions]
+    user_id: str, question: str | ContextRequest | None = None, **options: Unpack[ContextOptions]
 ) -> Request[ContextRequest, ContextResponse]:
-    """Return the context for the model's prompt, within a token budget."""
+    """Return the context for the model's prompt, within a token budget; without a question, to start a conversation."""
     return Request(parse_context_request(question, options), user_id)
+
+
+def enhance(
+    user_id: str, session_id: str, reply: str, *, question: str | None = None, sources: Sequence[str] = ()
+) -> Request[EnhanceIn, EnhancedReply]:
+    """Return a draft reply with continuity, style, an example, likely follow-ups and sources; nothing is stored."""
+    given = without_none(reply=reply, question=question, sources=list(sources))
+    return Request(validate_input(EnhanceIn, given), user_id, session_id)
+
+
+def profile(user_id: str, *, domain: str | None = None) -> Request[ProfileQuery, UserProfile]:
+    """Read the memories of the profile by type, and its core, without search; with a domain, also its memories."""
+    return Request(validate_input(ProfileQuery, without_none(domain=domain)), user_id)
+
+
+def contradictions(user_id: str) -> Request[None, list[UserContradiction]]:
+    """List the memories that cannot all be true, as consolidation runs reported them, the latest first."""
+    return Request(None, user_id)
+
+
+def intents(user_id: str) -> Request[None, list[LearnedIntent]]:
+    """List the intents learned from feedback, with the database queries that answered each well."""
+    return Request(None, user_id)
 
 
 def preferences(user_id: str) -> Request[None, list[LearnedPreference]]:
@@ -116,3 +167,23 @@ def patterns(user_id: str) -> Request[None, list[BehaviorPattern]]:
 def contexts(user_id: str, *, session_id: str | None = None) -> Request[ContextItemsQuery, list[ContextItem]]:
     """List the context items that have not expired, of one session or of all."""
     return Request(validate_input(ContextItemsQuery, without_none(session_id=session_id)), user_id)
+
+
+def add_context(
+    user_id: str,
+    type: str,
+    key: str,
+    value: Any,
+    *,
+    relevance: float = 0.8,
+    ttl: int = 7200,
+    session_id: str | None = None,
+) -> Request[ContextItemIn, ContextItem]:
+    """Store a topic, preference or goal that contexts use for `ttl` seconds, of one session or of all."""
+    given = without_none(type=type, key=key, relevance=relevance, ttl=ttl, session_id=session_id)
+    return Request(validate_input(ContextItemIn, {**given, "value": value}), user_id)
+
+
+def delete_context(user_id: str, item_id: str) -> Request[None, None]:
+    """Delete a context item before it expires."""
+    return Request(None, user_id, item_id)

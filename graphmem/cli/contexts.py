@@ -1,0 +1,112 @@
+"""What to put before the model, and what it is made of: context, profile, enhance, intents."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
+from graphmem.cli.startup import open_services
+
+app = typer.Typer()
+
+
+@command(app, "context")
+async def context(
+    output: Output,
+    user: User,
+    question: Annotated[
+        str | None,
+        typer.Argument(help="The question that the model is to answer; absent: the start of a conversation."),
+    ] = None,
+    tenant: Tenant = "default",
+    session: Annotated[str | None, typer.Option(help="The session of the question.")] = None,
+    domain: Annotated[str | None, typer.Option(help="The domain of the question.")] = None,
+    token_budget: Annotated[int, typer.Option(help="Most tokens of context and question.")] = 2000,
+    sources: Annotated[bool, typer.Option("--sources", help="Show when and where each memory was said.")] = False,
+    valid_as_of: ValidAsOf = None,
+    known_as_of: KnownAsOf = None,
+) -> None:
+    """Show the context for the model's prompt, and hints for the reply."""
+    from rich.text import Text
+
+    from graphmem.cli import render
+    from graphmem.domain.context_models import ContextRequest
+    from graphmem.domain.identity import make_owner
+    from graphmem.domain.validation import validate_input
+
+    owner = make_owner(tenant, user)
+    given = {
+        "question": question,
+        "session_id": session,
+        "domain": domain,
+        "token_budget": token_budget,
+        "sources": sources,
+        "valid_as_of": valid_as_of,
+        "known_as_of": known_as_of,
+    }
+    request = validate_input(ContextRequest, given)
+    async with open_services(output) as services:
+        response = await services.contexts.build(owner, request)
+    tokens = Text(f"({response.token_count} tokens)", style="dim")
+    output.show(response, Text(response.preamble), tokens, *render.hints(response.personalization_hints))
+
+
+@command(app, "enhance")
+async def enhance(
+    output: Output,
+    reply: Annotated[str, typer.Argument(help="The draft of the reply.")],
+    user: User,
+    session: Annotated[str, typer.Option(help="The session that the reply belongs to.")],
+    tenant: Tenant = "default",
+    question: Annotated[str | None, typer.Option(help="The question that the reply answers.")] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(help="What it rests on: an id of a memory or message, or another source; repeat for several."),
+    ] = None,
+) -> None:
+    """Adapt a draft reply to the user: continuity, style, an example, follow-ups, sources."""
+    from rich.text import Text
+
+    from graphmem.domain.context_models import EnhanceIn
+    from graphmem.domain.identity import make_owner
+    from graphmem.domain.validation import validate_input
+
+    owner = make_owner(tenant, user)
+    draft = validate_input(EnhanceIn, {"reply": reply, "question": question, "sources": source or []})
+    async with open_services(output) as services:
+        enhanced = await services.contexts.enhance(owner, session, draft)
+    output.show(enhanced, Text(enhanced.text))
+
+
+@command(app, "profile")
+async def profile(
+    output: Output,
+    user: User,
+    tenant: Tenant = "default",
+    domain: Annotated[str | None, typer.Option(help="Also the memories of this domain.")] = None,
+) -> None:
+    """Show the user's profile by type of memory, without search."""
+    from graphmem.cli import render
+    from graphmem.domain.identity import make_owner
+    from graphmem.domain.requests import ProfileQuery
+    from graphmem.domain.validation import validate_input
+
+    owner = make_owner(tenant, user)
+    query = validate_input(ProfileQuery, {"domain": domain})
+    async with open_services(output) as services:
+        found = await services.retrieval.load_profile(owner, query.domain)
+    output.show(found, *render.profile(found))
+
+
+@command(app, "intents")
+async def intents(output: Output, user: User, tenant: Tenant = "default") -> None:
+    """List the intents learned from feedback, with the database queries that answered each well."""
+    from graphmem.cli import render
+    from graphmem.domain.identity import make_owner
+
+    owner = make_owner(tenant, user)
+    async with open_services(output) as services:
+        learned = await services.contexts.list_intents(owner)
+    output.show({"items": learned}, render.intents(learned))
