@@ -76,6 +76,9 @@ class ContextBuilder:
             self._snapshots.load(owner, request.session_id, message_limit),
             self._search_memories(owner, request, include_messages=refers_to_past),
         )
+        if request.domain is None and snapshot.session:
+            request = request.model_copy(update={"domain": snapshot.session.domain})
+        found = await self._add_hits_of_domain(owner, request, found)
         material = ContextMaterial(
             snapshot=snapshot,
             hits=found.results,
@@ -88,20 +91,16 @@ class ContextBuilder:
     async def _search_memories(
         self, owner: Owner, request: ContextRequest, *, include_messages: bool
     ) -> SearchResponse:
-        """Search for the question, and within the requested domain where too few hits belong to it."""
-        query = SearchQuery(
-            query=request.question,
-            limit=min(100, max(MIN_SEARCH_LIMIT, SEARCH_LIMIT_FACTOR * request.top)),
-            include_messages=include_messages,
-            reinforce=False,
-            explain=True,
-        )
-        found = await self._searcher.search(owner, query)
+        """Search for the question."""
+        return await self._searcher.search(owner, _to_query(request, include_messages=include_messages))
+
+    async def _add_hits_of_domain(self, owner: Owner, request: ContextRequest, found: SearchResponse) -> SearchResponse:
+        """Search within the domain of the context as well, where too few hits belong to it."""
         wanted = min(MIN_DOMAIN_HITS, request.top)
         if request.domain is None or sum(hit.memory.domain == request.domain for hit in found.results) >= wanted:
             return found
-        within = {"domain": request.domain, "limit": max(1, request.top), "include_messages": False}
-        inside = await self._searcher.search(owner, query.model_copy(update=within))
+        within = {"domain": request.domain, "limit": max(1, request.top)}
+        inside = await self._searcher.search(owner, _to_query(request).model_copy(update=within))
         hits = {hit.memory.id: hit for hit in [*inside.results, *found.results]}
         return found.model_copy(update={"results": sorted(hits.values(), key=lambda hit: -hit.score)})
 
@@ -138,3 +137,13 @@ class ContextBuilder:
         return await self._store.fetch_message_times(
             owner, [message_id for memory in memories for message_id in memory.source.message_ids]
         )
+
+
+def _to_query(request: ContextRequest, *, include_messages: bool = False) -> SearchQuery:
+    return SearchQuery(
+        query=request.question,
+        limit=min(100, max(MIN_SEARCH_LIMIT, SEARCH_LIMIT_FACTOR * request.top)),
+        include_messages=include_messages,
+        reinforce=False,
+        explain=True,
+    )

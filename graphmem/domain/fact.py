@@ -144,6 +144,7 @@ class FactAmendments(TypedDict, total=False):
     content_hash: str
     type: MemoryType
     scope: Scope
+    domain: str | None
     tags: tuple[str, ...]
     importance: float
     confidence: float
@@ -169,10 +170,14 @@ def join_sources(*sources: Iterable[str]) -> tuple[str, ...]:
 
 
 def amendments_from_patch(patch: MemoryPatch) -> FactAmendments:
-    """Return the fields that a patch sets as amendments of a fact."""
+    """Return the fields that a patch sets as amendments of a fact; domain and scope move together."""
     changes = cast(FactAmendments, {name: getattr(patch, name) for name in patch.model_fields_set})
     if patch.tags is not None:
         changes["tags"] = tuple(patch.tags)
     if patch.content is not None:
         changes["content_hash"] = content_hash(patch.content)
+    if patch.scope is None and "domain" in patch.model_fields_set:
+        changes["scope"] = Scope.DOMAIN if patch.domain else Scope.PROFILE
+    elif patch.scope in (Scope.PROFILE, Scope.GLOBAL):
+        changes["domain"] = None
     return changes

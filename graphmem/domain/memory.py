@@ -179,14 +179,20 @@ class MemoryPatch(BaseModel):
     invalid_at: Instant | None = None
     expires_at: Instant | None = None
     metadata: Metadata | None = None
+    domain: Domain | None = Field(None, description="Moves the memory to this domain; null: to the profile.")
+    scope: Scope | None = None
 
     @model_validator(mode="after")
     def _require_change(self) -> Self:
         if not self.model_fields_set:
             raise ValueError("names no field to change")
-        for field in ("content", "type", "tags", "importance", "confidence", "metadata"):
+        for field in ("content", "type", "tags", "importance", "confidence", "metadata", "scope"):
             if field in self.model_fields_set and getattr(self, field) is None:
                 raise ValueError(f"{field} must not be null")
+        if self.scope is Scope.DOMAIN and self.domain is None:
+            raise ValueError("scope domain needs the domain: send both")
+        if self.scope in (Scope.PROFILE, Scope.GLOBAL) and self.domain is not None:
+            raise ValueError(f"scope {self.scope.value} has no domain: leave one of the two out")
         return check_request_size(self)
 
 

@@ -14,7 +14,7 @@ from graphmem.domain.stored_values import MAX_REQUEST_TEXT, check_request_size, 
 from graphmem.domain.tags import Tags
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.times import ZonedDatetime
-from graphmem.domain.types import Id, Metadata, UnitInterval
+from graphmem.domain.types import Domain, Id, Metadata, UnitInterval
 
 MessageInput = TypeVar("MessageInput")
 
@@ -120,6 +120,7 @@ class MessagesIn(BaseModel):
     extract: bool = True
     wait: bool = False
     timezone: TimeZoneName | None = None
+    domain: Domain | None = Field(None, description="The field these messages are about; absent, that of the session.")
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -154,6 +155,7 @@ class Message(BaseModel):
     created_at: datetime
     intent: str | None
     entities: dict[str, list[Any]]
+    domain: str | None = None
     metadata: dict[str, Any]
     rich_content: dict[str, Any] | None
     confidence: float | None
@@ -175,6 +177,7 @@ class SessionIn(BaseModel):
     session_id: Id | None = None
     title: NonBlankText | None = Field(None, max_length=500)
     topic_tags: Tags = Field(default_factory=list)
+    domain: Domain | None = Field(None, description="The field the session is about, such as cooking.")
     metadata: Metadata = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -195,6 +198,7 @@ class Session(BaseModel):
     summarized_through: int
     intent_sequence: list[str]
     topic_tags: list[str]
+    domain: str | None = None
     sentiment_score: float | None
     message_count: int
     is_active: bool

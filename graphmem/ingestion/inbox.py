@@ -94,7 +94,13 @@ class Inbox:
         job_id = str(uuid.uuid4()) if extract else None
         with MESSAGE_STORAGE_TIME.time():
             stored = await self._episodes.append_messages(
-                owner, batch.session_id, messages, job_id=job_id, timezone=batch.timezone, request=request
+                owner,
+                batch.session_id,
+                messages,
+                job_id=job_id,
+                timezone=batch.timezone,
+                domain=batch.domain,
+                request=request,
             )
         if stored.new_ids and self._queue_observation:
             # Before extraction, so that mentions are known while a slow model is still working.
@@ -154,6 +160,11 @@ class Inbox:
             tenant=owner.tenant, user_id=owner.user_id, session_id=session.session_id, through=through
         )
         return await self._jobs.enqueue(SUMMARY_JOB, payload, _session_job_id(session, task or f"summary {through}"))
+
+    async def summarize_session(self, owner: Owner, session_id: str) -> str:
+        """Queue the summary of a whole session, which its user asked for; return the job's id."""
+        session = await self._episodes.get_session(owner, session_id)
+        return await self.summarize(owner, session, through=session.message_count)
 
     async def enqueue_closing(self, owner: Owner, session: Session) -> str:
         """Queue the job that follows the end of a session; return its id."""

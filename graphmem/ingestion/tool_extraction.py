@@ -72,9 +72,12 @@ def explain_unusable_call(call: ToolCall) -> str | None:
 
 
 def convert_tool_calls(
-    calls: Sequence[ToolCall], lines: Sequence[TranscriptLine]
+    calls: Sequence[ToolCall], lines: Sequence[TranscriptLine], domain: str | None = None
 ) -> tuple[Extraction, list[Rejection]]:
-    """Return the candidates that tool calls propose, and the rejections of calls that cannot be used."""
+    """Return the candidates that tool calls propose, and the rejections of calls that cannot be used.
+
+    The tool names no domain: the candidates have that of the conversation.
+    """
     user_lines = [line for line in lines if line.role is MessageRole.USER]
     candidates: list[Candidate] = []
     rejections: list[Rejection] = []
@@ -82,7 +85,7 @@ def convert_tool_calls(
         if reason := explain_unusable_call(call):
             rejections.append(Rejection("tool", reason))
         else:
-            candidates.append(_to_candidate(UpsertMemory.model_validate(call.arguments), user_lines))
+            candidates.append(_to_candidate(UpsertMemory.model_validate(call.arguments), user_lines, domain))
     return Extraction(skip=not candidates, reason="", keywords=[], names=[], candidates=candidates), rejections
 
 
@@ -94,7 +97,7 @@ def find_source_lines(content: str, lines: Sequence[TranscriptLine]) -> list[int
     return sorted(number for count, number in best if 2 * count >= best[0][0]) or [line.number for line in lines[-1:]]
 
 
-def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine]) -> Candidate:
+def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine], domain: str | None) -> Candidate:
     return Candidate(
         content=call.content,
         type=call.type,
@@ -107,7 +110,7 @@ def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine]) -> Candid
         confidence=call.confidence,
         importance=0.5,
         tags=[tag for tag in call.topic_tags if tag.upper() in known_topic_tags()],
-        domain=None,
+        domain=domain,
         single_valued=False,
         retracts=False,
         messages=find_source_lines(call.content, lines),

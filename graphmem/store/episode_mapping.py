@@ -16,10 +16,13 @@ from graphmem.store.json_text import to_json
 
 _SESSION_FIELDS = (
     "session_id", "source_session_id", "title", "summary", "sentiment_score", "created_at", "updated_at", "ended_at",
+    "domain",
 )  # fmt: skip
 """Fields of a session that are stored as they are, and that may be absent."""
 
-_MESSAGE_FIELDS = ("intent", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text")
+_MESSAGE_FIELDS = (
+    "intent", "domain", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text",
+)  # fmt: skip
 """Fields of a message that are stored as they are, and that may be absent."""
 
 _MESSAGE_TIME_FIELDS = ("valid_at", "created_at", "extracted_at")
@@ -55,7 +58,13 @@ def message_from_node(stored: Mapping[str, Any]) -> Message:
 
 
 def message_to_properties(
-    owner: Owner, session_id: str, message_id: str, prepared: PreparedMessage, position: int, now: datetime
+    owner: Owner,
+    session_id: str,
+    message_id: str,
+    prepared: PreparedMessage,
+    position: int,
+    domain: str | None,
+    now: datetime,
 ) -> dict[str, Any]:
     """Return the properties of the episode node of a new message."""
     message = prepared.message
@@ -80,6 +89,7 @@ def message_to_properties(
         "utc_offset_minutes": int((at.utcoffset() or timedelta()).total_seconds() // 60),
         "created_at": now,
         "intent": message.intent,
+        "domain": domain,
         "entities": to_json(message.entities),
         "metadata": to_json(message.metadata),
         "rich_content": to_json(message.rich_content) if message.rich_content is not None else None,
@@ -122,6 +132,7 @@ def new_session_properties(
         "summarized_through": 0,
         "intent_sequence": [],
         "topic_tags": session.topic_tags,
+        "domain": session.domain,
         "metadata": to_json(session.metadata),
         "is_active": True,
     }

@@ -48,9 +48,10 @@ class EpisodeStore:
         *,
         job_id: str | None,
         timezone: str | None = None,
+        domain: str | None = None,
         request: IdempotentRequest | None = None,
     ) -> AppendResult:
-        """Store the new messages of a batch, in order, at the end of their session.
+        """Store the new messages of a batch, which may have a domain, in order, at the end of their session.
 
         A message whose id is known stays unchanged. With `job_id`, the messages that no job has read or will read are
         assigned to that job. `timezone` becomes the user's time zone. With `request`, they are stored once for it.
@@ -62,7 +63,7 @@ class EpisodeStore:
             now = await lock_or_create_user(transaction, owner, self._clock())
             if timezone:
                 await transaction.run("episodes.set_timezone", group_id=owner.group_id, timezone=timezone)
-            return await self._append_messages(transaction, owner, session_id, batch, job_id, now)
+            return await self._append_messages(transaction, owner, session_id, batch, job_id, domain, now)
 
         async def work(transaction: Transaction) -> AppendResult:
             return await write_once(transaction, request, _APPEND_RESULT, lambda: append(transaction))
@@ -76,6 +77,7 @@ class EpisodeStore:
         session_id: str | None,
         messages: Sequence[tuple[str, PreparedMessage]],
         job_id: str | None,
+        domain: str | None,
         now: datetime,
     ) -> AppendResult:
         ids = [message_id for message_id, _ in messages]
@@ -84,7 +86,7 @@ class EpisodeStore:
         new_messages = {message_id: prepared for message_id, prepared in messages if message_id not in stored}
         target_session_id = session_id or (stored[ids[0]]["session_id"] if not new_messages else str(uuid.uuid4()))
         if new_messages:
-            await self._create_episodes(transaction, owner, target_session_id, new_messages, now)
+            await self._create_episodes(transaction, owner, target_session_id, new_messages, domain, now)
         unextracted = [
             message_id
             for message_id in deduplicate(ids)
@@ -104,11 +106,12 @@ class EpisodeStore:
         owner: Owner,
         session_id: str,
         new_messages: Mapping[str, PreparedMessage],
+        domain: str | None,
         now: datetime,
     ) -> None:
         session, _ = await self._get_or_create_session(transaction, owner, session_id, new_session_properties(), now)
         rows = [
-            message_to_properties(owner, session_id, message_id, prepared, position, now)
+            message_to_properties(owner, session_id, message_id, prepared, position, domain, now)
             for position, (message_id, prepared) in enumerate(new_messages.items(), session["message_count"] + 1)
         ]
         chain = [session.get("last_episode"), *(row["uuid"] for row in rows)]
@@ -240,6 +243,7 @@ class EpisodeStore:
             messages=[message_from_row(columns) for columns in context["messages"]],
             preceding=[message_from_row(columns) for columns in context["preceding"]],
             timezone=context["timezone"],
+            domain=context["domain"],
         )
 
     async def list_session_messages(
@@ -251,9 +255,8 @@ class EpisodeStore:
         )
         return [message_from_row(row["message"]) for row in rows]
 
-    async def iter_session_messages(self, owner: Owner, session_id: str) -> AsyncIterator[Message]:
-        """Yield every message of a session, oldest first."""
-        after = 0
+    async def iter_session_messages(self, owner: Owner, session_id: str, *, after: int = 0) -> AsyncIterator[Message]:
+        """Yield every message of a session after a position, oldest first."""
         while page := await self.list_session_messages(owner, session_id, after=after):
             for message in page:
                 yield message

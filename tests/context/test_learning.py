@@ -29,18 +29,20 @@ async def test_query_frequency_is_stored_from_seven_active_days_on(
     assert [pattern.confidence_score for pattern in found] == ([pytest.approx(confidence)] if confidence else [])
     if found:
         assert found[0].pattern_description == "User typically asks 1 question per day"
-        assert (found[0].user_id, found[0].is_active, found[0].occurrence_count) == ("mara", True, 1)
+        assert (found[0].user_id, found[0].is_active, found[0].occurrence_count) == ("mara", True, 7)
         assert found[0].first_detected == found[0].last_detected == harness.clock()
 
 
 @pytest.mark.req("TRUE-06")
-async def test_a_repeated_pattern_is_counted_and_a_vanished_one_deactivated(harness: ContextHarness) -> None:
+async def test_a_pattern_counts_its_messages_not_its_detections_and_a_vanished_one_is_deactivated(
+    harness: ContextHarness,
+) -> None:
     await harness.add_daily_messages(7)
     first = await harness.contexts.list_patterns(harness.owner)
     harness.clock.advance(timedelta(days=1))
     again = {pattern.pattern_type: pattern for pattern in await harness.learner.detect_patterns(harness.owner)}
     frequency = again[PatternType.QUERY_FREQUENCY]
-    assert (frequency.occurrence_count, frequency.id) == (2, first[0].id)
+    assert (frequency.occurrence_count, frequency.id) == (7, first[0].id)
     assert frequency.first_detected < frequency.last_detected == harness.clock()
     harness.clock.advance(timedelta(days=60))
     assert await harness.learner.detect_patterns(harness.owner) == []

@@ -18,6 +18,7 @@ from graphmem.jobs import JobHandler
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.store.driver import Graph
 from graphmem.store.facts import FactStore
+from graphmem.store.instructions import InstructionStore
 from tests.ingestion.conftest import (
     IngestionHarness,
     candidate,
@@ -355,6 +356,7 @@ def replaced_model(
     facts = FactStore(graph, harness.entities, harness.clock)
     return ExtractionJob(
         graph=graph,
+        instructions=InstructionStore(graph),
         episodes=harness.episodes,
         facts=facts,
         entities=harness.entities,

@@ -176,6 +176,7 @@ class EpisodicProperties(NodeProperties):
     created_at: MarkedTime
     extracted_at: MarkedTime | None = None
     intent: StorableText | None = None
+    domain: StorableText | None = None
     entities: Annotated[JsonText, json_text(MessageEntities)]
     metadata: JsonObject
     rich_content: JsonObject | None = None
@@ -220,6 +221,7 @@ class SessionProperties(NodeProperties):
     last_episode: Id | None = Field(None, description="The `uuid` of its last message.")
     intent_sequence: list[StorableText]
     topic_tags: list[StorableText]
+    domain: StorableText | None = None
     sentiment_score: FiniteNumber | None = None
     metadata: JsonObject
     is_active: bool
