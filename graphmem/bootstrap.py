@@ -295,7 +295,7 @@ def build_maintenance_job(
             compress_messages=settings.compress_messages,
         ),
         jobs,
-        queue_summary=queue_summary if components.model else None,
+        queue_summary=queue_summary if components.model and settings.extraction == "auto" else None,
         prune_user=[learner.prune],
         prune_all={"requests": components.idempotency.delete_expired, "jobs": prune_jobs},
     )

@@ -72,9 +72,15 @@ class Inbox:
         self._without_job: set[tuple[str, str]] = set()
 
     async def add(
-        self, owner: Owner, batch: MessagesIn, *, extract: bool, request: IdempotentRequest | None = None
+        self,
+        owner: Owner,
+        batch: MessagesIn,
+        *,
+        extract: bool,
+        summarize: bool = True,
+        request: IdempotentRequest | None = None,
     ) -> MessagesAccepted:
-        """Store new messages and queue one extraction of all unread ones.
+        """Store new messages; queue one extraction of all unread ones, and with `summarize` the summary of a long session.
 
         The same batch again changes nothing when its messages have ids, or when it comes with the same `request`.
         """
@@ -109,7 +115,7 @@ class Inbox:
             await self._ensure_enqueued(owner, pending_job)
         if stored.job_id:
             await self._enqueue_pending(owner, stored.job_id)
-        if self._summaries and stored.new_ids:
+        if self._summaries and summarize and stored.new_ids:
             await self._enqueue_summary_when_long(owner, stored.session_id)
         last_pending_job = stored.pending_jobs[-1] if extract and stored.pending_jobs else None
         return MessagesAccepted(
@@ -166,15 +172,15 @@ class Inbox:
         session = await self._episodes.get_session(owner, session_id)
         return await self.summarize(owner, session, through=session.message_count)
 
-    async def enqueue_closing(self, owner: Owner, session: Session) -> str:
-        """Queue the job that follows the end of a session; return its id."""
+    async def enqueue_closing(self, owner: Owner, session: Session, *, summarize: bool = True) -> str:
+        """Queue the job that follows the end of a session, with `summarize` its summary; return the job's id."""
         unsummarized = session.message_count - session.summarized_through
         payload = ClosingPayload(
             tenant=owner.tenant,
             user_id=owner.user_id,
             session_id=session.session_id,
             through=session.message_count,
-            summarize=unsummarized >= MIN_MESSAGES_FOR_CLOSING_SUMMARY,
+            summarize=summarize and unsummarized >= MIN_MESSAGES_FOR_CLOSING_SUMMARY,
         )
         job_id = _session_job_id(session, f"closing {session.message_count}")
         return await self._jobs.enqueue(CLOSING_JOB, payload, job_id)

@@ -24,7 +24,7 @@ _MESSAGE_CURSOR: Cursor[tuple[int]] = Cursor(tuple[StoredInteger])
 class MessageService:
     """The operations on messages and sessions.
 
-    With manual extraction, only `trigger_extraction` extracts memories.
+    With manual extraction, only `trigger_extraction` extracts memories, and only `summarize` sums up a session.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class MessageService:
         self._inbox = inbox
         self._episodes = episodes
         self._jobs = jobs
-        self._extraction = extraction
+        self._is_automatic = extraction == "auto"
 
     async def add(
         self, owner: Owner, batch: MessagesIn, *, request: IdempotentRequest | None = None
@@ -46,8 +46,8 @@ class MessageService:
 
         A repetition with the same `request` stores nothing and returns the same.
         """
-        extract = batch.extract and self._extraction == "auto"
-        accepted = await self._inbox.add(owner, batch, extract=extract, request=request)
+        extract = batch.extract and self._is_automatic
+        accepted = await self._inbox.add(owner, batch, extract=extract, summarize=self._is_automatic, request=request)
         if batch.wait and accepted.job_id:
             return await self._jobs.wait(accepted.job_id, WAIT_SECONDS)
         return accepted
@@ -85,9 +85,9 @@ class MessageService:
     async def close(self, owner: Owner, session_id: str) -> Session:
         """Close a session, and queue the extraction of its unread messages, its promotions and its summary."""
         session = await self._episodes.close_session(owner, session_id)
-        if self._extraction == "auto":
+        if self._is_automatic:
             await self._inbox.extract_unread(owner, session_id)
-        await self._inbox.enqueue_closing(owner, session)
+        await self._inbox.enqueue_closing(owner, session, summarize=self._is_automatic)
         return session
 
     async def summarize(self, owner: Owner, session_id: str, *, wait: bool = False) -> Job:

@@ -58,6 +58,20 @@ async def test_a_later_summary_starts_from_the_earlier_one_and_replaces_it(harne
     assert (again.status, again.reason) == (JobStatus.SKIPPED, "nothing new to sum up")
 
 
+@pytest.mark.req("CASH-01")
+async def test_with_manual_extraction_a_long_and_closed_session_calls_no_model(
+    harness: IngestionHarness, embedder: Embedder
+) -> None:
+    inbox = Inbox(harness.episodes, embedder, SecretPolicy(), harness.jobs, summaries=True)
+    harness.conversations = MessageService(inbox, harness.episodes, harness.jobs, "manual")
+    await harness.send(*(message_at("2026-05-01", f"line {n}") for n in range(51)))
+    await harness.conversations.close(harness.owner, "s1")
+    (closing,) = await harness.jobs.list(harness.owner.group_id)
+    assert (await harness.wait_for_job(closing.id)).status is JobStatus.SUCCEEDED
+    assert harness.server.requests == []
+    assert await harness.current_memories() == []
+
+
 @pytest.mark.req("QUINN-08")
 async def test_the_fifty_first_message_triggers_a_summary_of_older_ones(
     harness: IngestionHarness, embedder: Embedder
