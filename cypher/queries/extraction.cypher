@@ -115,6 +115,12 @@ RETURN i.message_ids AS message_ids
 // Delete an interest candidate that became a memory.
 MATCH (i:InterestCandidate {group_id: $group_id, key: $key}) DELETE i
 
+// name: append_transcript(group_id, session_id, entries, now)
+// Add what was said in an extraction to its session.
+MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+SET s.transcript = coalesce(s.transcript, []) + $entries, s.message_count = s.message_count + size($entries),
+    s.updated_at = $now
+
 // name: get_extraction(group_id, extraction_id)
 // Fetch the actions of a part of a job, if it was applied.
 MATCH (x:Extraction {group_id: $group_id, extraction_id: $extraction_id})

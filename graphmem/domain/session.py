@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from graphmem.domain.job import JobStatus
 from graphmem.domain.stored_values import MAX_REQUEST_TEXT, check_request_size, text_length
 from graphmem.domain.tags import Tags
 from graphmem.domain.text import NonBlankText, StorableText
@@ -169,6 +170,14 @@ class Message(BaseModel):
     utc_offset_minutes: int = Field(0, exclude=True)
 
 
+class RunMessage(BaseModel):
+    """A message between graphmem and the model in an extraction session, without secrets."""
+
+    role: MessageRole
+    content: StorableText
+    tool_calls: list[Metadata] = Field(default_factory=list)
+
+
 class SessionIn(BaseModel):
     """A session to open."""
 
@@ -186,7 +195,10 @@ class SessionIn(BaseModel):
 
 
 class Session(BaseModel):
-    """A session; `summary` covers its messages up to the position `summarized_through`."""
+    """A session; `summary` covers its messages up to the position `summarized_through`.
+
+    That of an extraction has the id and, read alone, the status of its job; its messages are those with the model.
+    """
 
     id: str
     session_id: str
@@ -206,6 +218,8 @@ class Session(BaseModel):
     updated_at: datetime
     ended_at: datetime | None
     metadata: dict[str, Any]
+    job_id: str | None = None
+    job_status: JobStatus | None = None
 
 
 class FeedbackIn(BaseModel):

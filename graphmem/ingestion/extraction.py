@@ -11,7 +11,7 @@ from graphmem.domain.conversation import ConversationContext
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.session import MessageRole
+from graphmem.domain.session import MessageRole, RunMessage
 from graphmem.domain.text import name_key
 from graphmem.domain.times import AS_OF_NOW
 from graphmem.ingestion.candidates import Rejection
@@ -23,6 +23,7 @@ from graphmem.ingestion.tool_extraction import (
     UPSERT_MEMORIES_TOOL,
     convert_tool_calls,
     explain_unusable_call,
+    make_transcript,
     render_history,
     render_period,
 )
@@ -96,6 +97,7 @@ class ExtractionStep(BaseModel):
     user_names: list[str] = Field(default_factory=list)
     extraction: Extraction | None = None
     rejections: list[Rejection] = Field(default_factory=list)
+    transcript: list[RunMessage] = Field(default_factory=list)
     receipt: Receipt = Field(default_factory=Receipt)
 
 
@@ -183,6 +185,7 @@ class Extractor:
             user_names=collect_user_names(lines, known),
             extraction=extraction.model_copy(update={"reason": shorten_reason(redact(answer.text))}),
             rejections=rejections,
+            transcript=make_transcript(answer, redact),
             receipt=answer.receipt,
         )
 

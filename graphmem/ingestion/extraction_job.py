@@ -93,7 +93,7 @@ class ExtractionJob:
             model=self._model,
         )
         windows = [
-            await WindowExtraction(tools, owner, steps, number, parts).run()
+            await WindowExtraction(tools, payload, steps, number, parts).run()
             for number, parts in enumerate(payload.windows, 1)
         ]
         extracted = {message_id for window in windows for message_id in window.message_ids}

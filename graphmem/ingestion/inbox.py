@@ -80,7 +80,7 @@ class Inbox:
         summarize: bool = True,
         request: IdempotentRequest | None = None,
     ) -> MessagesAccepted:
-        """Store new messages; queue one extraction of all unread ones, and with `summarize` the summary of a long session.
+        """Store new messages and queue one extraction of all unread ones, with `summarize` also a summary if needed.
 
         The same batch again changes nothing when its messages have ids, or when it comes with the same `request`.
         """
@@ -150,12 +150,13 @@ class Inbox:
 
     async def extract_session(self, owner: Owner, source: Session) -> tuple[Session, str]:
         """Queue the extraction of a whole session by tool calls, in a new session; return it and the job's id."""
+        job_id = str(uuid.uuid4())
         run = await self._episodes.open_session(
-            owner, SessionIn(), kind=SessionKind.EXTRACTION, source_session_id=source.session_id
+            owner, SessionIn(), kind=SessionKind.EXTRACTION, source_session_id=source.session_id, job_id=job_id
         )
         messages = [message async for message in self._episodes.iter_session_messages(owner, source.session_id)]
         payload = _extraction_payload(owner, run.session_id, messages)
-        return run, await self._jobs.enqueue(TOOL_EXTRACTION_JOB, payload)
+        return run, await self._jobs.enqueue(TOOL_EXTRACTION_JOB, payload, job_id)
 
     async def summarize(self, owner: Owner, session: Session, *, through: int, task: str | None = None) -> str:
         """Queue the summary of a session's messages up to the position `through`; return the job's id.

@@ -19,6 +19,7 @@ from graphmem.ingestion.entity_linking import CandidateLinker
 from graphmem.ingestion.extracted_window import ExtractedWindow
 from graphmem.ingestion.extraction import ExtractionStep
 from graphmem.ingestion.job_actions import ExtractionAction
+from graphmem.ingestion.job_kinds import ExtractionPayload
 from graphmem.ingestion.linking_models import LinkingResult
 from graphmem.ingestion.llm_schemas import Reconciliation
 from graphmem.ingestion.memory_writer import MemoryWriter
@@ -94,10 +95,16 @@ class WindowExtraction:
     """One window on its way through three steps, of which the job records the first two and the graph the last."""
 
     def __init__(
-        self, tools: WindowTools, owner: Owner, steps: Steps, number: int, parts: Sequence[MessagePart]
+        self,
+        tools: WindowTools,
+        payload: ExtractionPayload,
+        steps: Steps,
+        number: int,
+        parts: Sequence[MessagePart],
     ) -> None:
         self._tools = tools
-        self._owner = owner
+        self._owner = payload.owner
+        self._run_session_id = payload.session_id
         self._steps = steps
         self._number = number
         self._parts = parts
@@ -115,6 +122,8 @@ class WindowExtraction:
             id=f"{self._steps.job_id}:{self._number}",
             session_id=first.session_id,
             message_ids=message_ids,
+            run_session_id=self._run_session_id,
+            transcript=first.transcript,
             user_name=first.user_name,
             rejections=first.rejections,
             turns=turns,

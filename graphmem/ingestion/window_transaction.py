@@ -297,6 +297,14 @@ class WindowTransaction:
     async def _record(self, session_tags: Sequence[str]) -> None:
         """Record the actions under the window's id, what its messages are about, and that they are extracted."""
         window = self._window
+        if window.transcript:
+            await self._transaction.run(
+                "extraction.append_transcript",
+                group_id=self._owner.group_id,
+                session_id=window.run_session_id,
+                entries=[message.model_dump_json() for message in window.transcript],
+                now=self._now,
+            )
         if window.turns:
             await self._transaction.run(
                 "extraction.set_turns",

@@ -10,13 +10,13 @@ from typing import Any
 
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
-from graphmem.domain.session import Message, MessageRole, Session, SessionIn, SessionKind
+from graphmem.domain.session import Message, MessageRole, RunMessage, Session, SessionIn, SessionKind
 from graphmem.domain.times import parse_times
 from graphmem.store.json_text import to_json
 
 _SESSION_FIELDS = (
     "session_id", "source_session_id", "title", "summary", "sentiment_score", "created_at", "updated_at", "ended_at",
-    "domain",
+    "domain", "job_id",
 )  # fmt: skip
 """Fields of a session that are stored as they are, and that may be absent."""
 
@@ -55,6 +55,32 @@ def message_from_node(stored: Mapping[str, Any]) -> Message:
         extracted_at=stored.get("extracted_at"),
         utc_offset_minutes=stored.get("utc_offset_minutes") or 0,
     )
+
+
+def run_messages_from_session(stored: Mapping[str, Any]) -> list[Message]:
+    """Return the messages of an extraction session from the properties of its node."""
+    session = session_from_node(stored)
+    empty = dict.fromkeys(Message.model_fields)
+    turns = [RunMessage.model_validate_json(text) for text in stored.get("transcript") or ()]
+    return [
+        Message.model_validate(
+            {
+                **empty,
+                "id": f"{session.session_id} {position}",
+                "session_id": session.session_id,
+                "user_id": session.user_id,
+                "role": turn.role,
+                "content": turn.content,
+                "timestamp": session.updated_at,
+                "created_at": session.updated_at,
+                "entities": {},
+                "metadata": {"tool_calls": turn.tool_calls} if turn.tool_calls else {},
+                "position": position,
+                "utc_offset_minutes": 0,
+            }
+        )
+        for position, turn in enumerate(turns, 1)
+    ]
 
 
 def message_to_properties(
@@ -120,6 +146,7 @@ def new_session_properties(
     session_in: SessionIn | None = None,
     kind: SessionKind = SessionKind.CONVERSATION,
     source_session_id: str | None = None,
+    job_id: str | None = None,
 ) -> dict[str, Any]:
     """Return the properties of a new session node but its session id and its times."""
     session = session_in or SessionIn()
@@ -128,6 +155,7 @@ def new_session_properties(
         "kind": kind.value,
         "title": session.title,
         "source_session_id": source_session_id,
+        "job_id": job_id,
         "message_count": 0,
         "summarized_through": 0,
         "intent_sequence": [],

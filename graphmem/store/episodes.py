@@ -22,6 +22,7 @@ from graphmem.store.episode_mapping import (
     message_from_row,
     message_to_properties,
     new_session_properties,
+    run_messages_from_session,
     session_from_node,
 )
 from graphmem.store.idempotency import write_once
@@ -147,11 +148,15 @@ class EpisodeStore:
         *,
         kind: SessionKind = SessionKind.CONVERSATION,
         source_session_id: str | None = None,
+        job_id: str | None = None,
         request: IdempotentRequest | None = None,
     ) -> Session:
-        """Create a session; raise Conflict when its id is taken. With `request`, it is created once for it."""
+        """Create a session, that of an extraction with its job; raise Conflict when its id is taken.
+
+        With `request`, it is created once for it.
+        """
         session_id = session_in.session_id or str(uuid.uuid4())
-        properties = new_session_properties(session_in, kind, source_session_id)
+        properties = new_session_properties(session_in, kind, source_session_id, job_id)
 
         async def create(transaction: Transaction) -> Session:
             now = await lock_or_create_user(transaction, owner, self._clock())
@@ -282,6 +287,13 @@ class EpisodeStore:
         return _single_session(
             await self._graph.fetch("episodes.get_session", group_id=owner.group_id, session_id=session_id)
         )
+
+    async def list_run_messages(self, owner: Owner, session_id: str) -> list[Message]:
+        """Return what an extraction and its model said to one another; raise NotFound for a session that is unknown."""
+        rows = await self._graph.fetch("episodes.get_session", group_id=owner.group_id, session_id=session_id)
+        if not rows:
+            raise NotFound("There is no such session.")
+        return run_messages_from_session(rows[0]["session"])
 
     async def list_sessions(
         self, owner: Owner, *, active: bool | None, after: tuple[datetime, str] | None, limit: int

@@ -74,6 +74,13 @@ async def test_each_trigger_runs_in_a_session_of_its_own_and_saves_every_call(ha
         "done",
         "done",
     ], "the results of its calls go back to the model until it makes no more"
+    run = await harness.conversations.get_session(harness.owner, run_id)
+    assert (run.job_id, run.job_status, run.message_count) == (answer.job_id, JobStatus.SUCCEEDED, 7)
+    told = (await harness.conversations.list_messages(harness.owner, run_id, PageQuery())).items
+    assert [message.role.value for message in told] == ["system", "user", *("assistant", "tool") * 2, "assistant"]
+    assert "<conversation_history>" in told[1].content
+    assert told[2].metadata["tool_calls"][0]["arguments"]["content"] == "User prefers weekly spending summaries"
+    assert [message.content for message in told[3:]] == ["done", "", "done", "That is all."]
     saved = {memory.content: memory for memory in await harness.current_memories()}
     assert saved["User prefers weekly spending summaries"].type == "preference"
     assert saved["User prefers weekly spending summaries"].source.message_ids == ["m1"]

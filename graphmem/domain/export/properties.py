@@ -30,7 +30,14 @@ from graphmem.domain.export.fields import (
 from graphmem.domain.labels import RecordLabel
 from graphmem.domain.learned_preferences import PreferenceSource, PreferenceType
 from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryStatus, MemoryType, Predicate
-from graphmem.domain.session import MAX_MESSAGE_LENGTH, MessageEntities, MessageRole, SessionKind, TimeZoneName
+from graphmem.domain.session import (
+    MAX_MESSAGE_LENGTH,
+    MessageEntities,
+    MessageRole,
+    RunMessage,
+    SessionKind,
+    TimeZoneName,
+)
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.types import MAX_NAME_LENGTH, EntityName, Id, UnitInterval
 
@@ -229,6 +236,10 @@ class SessionProperties(NodeProperties):
     updated_at: MarkedTime
     ended_at: MarkedTime | None = None
     archived_at: MarkedTime | None = None
+    job_id: Id | None = Field(None, description="The job of an extraction.")
+    transcript: list[Annotated[JsonText, json_text(RunMessage)]] | None = Field(
+        None, description="What an extraction and its model said to one another."
+    )
 
     @property
     def export_key(self) -> str:
