@@ -233,8 +233,10 @@ def _build_job_handlers(
     services: Services, jobs: JobRunner, consolidation: ConsolidationComponents
 ) -> list[JobHandler[Any]]:
     components = services.components
+    instructions = InstructionStore(components.graph)
     extraction = ExtractionJob(
         graph=components.graph,
+        instructions=instructions,
         episodes=components.episodes,
         facts=components.facts,
         entities=components.entities,
@@ -243,6 +245,8 @@ def _build_job_handlers(
         profiles=components.profiles,
         embedder=components.embedder,
         model=components.model,
+        queue_summary=services.inbox.summarize_session,
+        queue_learning=partial(_queue_observation, jobs, is_derived=True),
         zone=components.settings.timezone,
     )
     summaries = SummaryJob(
@@ -251,7 +255,6 @@ def _build_job_handlers(
         facts=components.facts,
         memory_writer=components.memory_writer,
         policy=components.policy,
-        profiles=components.profiles,
         model=components.model,
         zone=components.settings.timezone,
     )
@@ -259,7 +262,9 @@ def _build_job_handlers(
         components.graph,
         consolidation.runs,
         consolidation.discovery,
-        ProposalAnalyser(components.graph, components.model, load_prompts(), components.settings.timezone),
+        ProposalAnalyser(
+            components.graph, instructions, components.model, load_prompts(), components.settings.timezone
+        ),
         consolidation.executor,
         components.clock,
         jobs,
@@ -304,14 +309,19 @@ def build_maintenance_job(
             compress_messages=settings.compress_messages,
         ),
         jobs,
-        queue_summary=queue_summary if components.model else None,
+        queue_summary=queue_summary if components.model and settings.extraction == "auto" else None,
         prune_user=[learner.prune],
         prune_all={"requests": components.idempotency.delete_expired, "jobs": prune_jobs},
     )
 
 
-async def _queue_observation(jobs: JobRunner, owner: Owner, message_ids: Sequence[str]) -> None:
-    payload = ObservationPayload(tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids))
-    # The same messages are the same job, so that a repeated request does not count them twice.
-    job_id = str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([OBSERVATION_JOB.name, owner.group_id, *message_ids])))
+async def _queue_observation(
+    jobs: JobRunner, owner: Owner, message_ids: Sequence[str], *, is_derived: bool = False
+) -> None:
+    payload = ObservationPayload(
+        tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids), is_derived=is_derived
+    )
+    # The same messages are the same job, so that a repeated request does not queue them twice.
+    name = f"{OBSERVATION_JOB.name} derived" if is_derived else OBSERVATION_JOB.name
+    job_id = str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([name, owner.group_id, *message_ids])))
     await jobs.enqueue(OBSERVATION_JOB, payload, job_id)

@@ -211,7 +211,7 @@ RETURN m.message_id AS message_id, m.valid_at AS at, m.utc_offset_minutes AS off
        } AS plans
 
 // name: upsert_patterns(group_id, rows, now)
-// Write the detected patterns, linked to their evidence, count the detection, and deactivate those not detected.
+// Write the detected patterns, linked to their evidence, and deactivate those not detected.
 MATCH (u:User {group_id: $group_id})
 CALL () {
   MATCH (p:BehaviorPattern) WHERE p.group_id = $group_id AND p.is_active
@@ -221,8 +221,8 @@ CALL () {
 CALL (u) {
   UNWIND $rows AS row
   MERGE (p:BehaviorPattern {group_id: $group_id, pattern_type: row.pattern_type, pattern_key: row.pattern_key})
-  ON CREATE SET p.id = row.id, p.first_detected = $now, p.occurrence_count = 0
-  SET p += row.properties, p.is_active = true, p.last_detected = $now, p.occurrence_count = p.occurrence_count + 1
+  ON CREATE SET p.id = row.id, p.first_detected = $now
+  SET p += row.properties, p.is_active = true, p.last_detected = $now
   MERGE (u)-[:SHOWS]->(p)
   WITH p, row
   CALL (p) {

@@ -51,7 +51,8 @@ MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN {{message_columns}} AS message ORDER BY m.session_id, m.position
 
 // name: load_conversation_context(group_id, message_ids, preceding)
-// Fetch messages in the order of their session, the last messages before them, and the user's time zone.
+// Fetch messages in the order of their session, the last messages before them, the user's time zone, and the domain of
+// the messages, or else of their session.
 CALL () {
   MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
   WITH m ORDER BY m.session_id, m.position
@@ -64,7 +65,9 @@ CALL (session_id, position) {
   WITH m ORDER BY m.position
   RETURN collect({{message_columns}}) AS preceding
 }
-RETURN messages, preceding, COLLECT { MATCH (u:User {group_id: $group_id}) RETURN u.timezone }[0] AS timezone
+RETURN messages, preceding, COLLECT { MATCH (u:User {group_id: $group_id}) RETURN u.timezone }[0] AS timezone,
+       coalesce(messages[0][0].domain,
+                COLLECT { MATCH (s:Session {group_id: $group_id, session_id: session_id}) RETURN s.domain }[0]) AS domain
 
 // name: list_session_messages(group_id, session_id, after, limit)
 // Fetch a session's messages in order, one page.
@@ -148,6 +151,14 @@ SET s.summary = $summary, s.title = $title, s.summarized_through = $through, s.u
 MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
 WHERE r.expired_at IS NULL AND r.source_kind = 'summary'
 RETURN {{fact_version}}
+
+// name: list_remembered(group_id, session_id, limit)
+// List the contents of the latest believed memories of a session, but its summaries, the latest last.
+MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
+WHERE r.expired_at IS NULL AND r.type <> 'conversation_summary'
+WITH r ORDER BY r.known_from DESC, r.fact LIMIT $limit
+WITH r.fact AS content, r.known_from AS known_from ORDER BY known_from, content
+RETURN content
 
 // name: list_episodic_facts(group_id, session_id)
 // Fetch the believed memories that are recalled in their session only.

@@ -192,12 +192,17 @@ class ProposalAnalyser:
     """Turns batches of memories into proposals; `zone` is that of users without their own."""
 
     def __init__(
-        self, graph: Graph, model: LanguageModel | None, prompts: Mapping[str, PromptTemplate], zone: str = "UTC"
+        self,
+        graph: Graph,
+        instructions: InstructionStore,
+        model: LanguageModel | None,
+        prompts: Mapping[str, PromptTemplate],
+        zone: str = "UTC",
     ) -> None:
         self._graph = graph
         self._model = model
         self._prompts = prompts
-        self._instructions = InstructionStore(graph)
+        self._instructions = instructions
         self._zone = zone
 
     @property

@@ -77,6 +77,9 @@ class ContextBuilder:
             self._load_snapshot(owner, request, message_limit),
             self._search_memories(owner, request, include_messages=refers_to_past),
         )
+        if request.domain is None and snapshot.session:
+            request = request.model_copy(update={"domain": snapshot.session.domain})
+        found = await self._add_hits_of_domain(owner, request, found)
         material = ContextMaterial(
             snapshot=snapshot,
             hits=found.results,
@@ -100,27 +103,24 @@ class ContextBuilder:
     async def _search_memories(
         self, owner: Owner, request: ContextRequest, *, include_messages: bool
     ) -> SearchResponse:
-        """Search for the question, and within the requested domain where too few hits belong to it.
+        """Search for the question; without one nothing is found."""
+        if request.question is None:
+            return SearchResponse(results=[], took_ms=0.0)
+        query = _to_query(request, request.question, include_messages=include_messages)
+        return await self._searcher.search(owner, query)
 
-        Without a question, the hits are the most important memories of the requested domain.
+    async def _add_hits_of_domain(self, owner: Owner, request: ContextRequest, found: SearchResponse) -> SearchResponse:
+        """Search within the domain of the context as well, where too few hits belong to it.
+
+        Without a question, the hits are the most important memories of the domain.
         """
         if request.question is None:
             return await self._list_domain_memories(owner, request)
-        query = SearchQuery(
-            query=request.question,
-            valid_as_of=request.valid_as_of,
-            known_as_of=request.known_as_of,
-            limit=min(100, max(MIN_SEARCH_LIMIT, SEARCH_LIMIT_FACTOR * request.top)),
-            include_messages=include_messages,
-            reinforce=False,
-            explain=True,
-        )
-        found = await self._searcher.search(owner, query)
         wanted = min(MIN_DOMAIN_HITS, request.top)
         if request.domain is None or sum(hit.memory.domain == request.domain for hit in found.results) >= wanted:
             return found
-        within = {"domain": request.domain, "limit": max(1, request.top), "include_messages": False}
-        inside = await self._searcher.search(owner, query.model_copy(update=within))
+        within = {"domain": request.domain, "limit": max(1, request.top)}
+        inside = await self._searcher.search(owner, _to_query(request, request.question).model_copy(update=within))
         hits = {hit.memory.id: hit for hit in [*inside.results, *found.results]}
         return found.model_copy(update={"results": sorted(hits.values(), key=lambda hit: -hit.score)})
 
@@ -168,3 +168,15 @@ class ContextBuilder:
         return await self._store.fetch_message_times(
             owner, [message_id for memory in memories for message_id in memory.source.message_ids]
         )
+
+
+def _to_query(request: ContextRequest, question: str, *, include_messages: bool = False) -> SearchQuery:
+    return SearchQuery(
+        query=question,
+        valid_as_of=request.valid_as_of,
+        known_as_of=request.known_as_of,
+        limit=min(100, max(MIN_SEARCH_LIMIT, SEARCH_LIMIT_FACTOR * request.top)),
+        include_messages=include_messages,
+        reinforce=False,
+        explain=True,
+    )

@@ -87,7 +87,10 @@ class DetectedPattern:
 
 
 class BehaviorPattern(BaseModel):
-    """A stored pattern; `pattern_data` has the fields of the data model of its type."""
+    """A stored pattern; `pattern_data` has the fields of the data model of its type.
+
+    `occurrence_count` counts the messages that show it, within the days over which its type is counted.
+    """
 
     id: str
     user_id: str

@@ -44,8 +44,12 @@ class PendingMessages:
 
 @dataclass(frozen=True, slots=True)
 class ConversationContext:
-    """Messages in the order of their session, the messages before them, oldest first, and the user's time zone."""
+    """Messages in the order of their session, the messages before them, oldest first, and the user's time zone.
+
+    `domain` is that of the messages, or else of their session.
+    """
 
     messages: list[Message]
     preceding: list[Message]
     timezone: str | None
+    domain: str | None = None

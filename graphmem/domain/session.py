@@ -10,11 +10,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from graphmem.domain.job import JobStatus
 from graphmem.domain.stored_values import MAX_REQUEST_TEXT, check_request_size, text_length
 from graphmem.domain.tags import Tags
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.times import ZonedDatetime
-from graphmem.domain.types import Id, Metadata, UnitInterval
+from graphmem.domain.types import Domain, Id, Metadata, UnitInterval
 
 MessageInput = TypeVar("MessageInput")
 
@@ -120,6 +121,7 @@ class MessagesIn(BaseModel):
     extract: bool = True
     wait: bool = False
     timezone: TimeZoneName | None = None
+    domain: Domain | None = Field(None, description="The field these messages are about; absent, that of the session.")
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -154,6 +156,7 @@ class Message(BaseModel):
     created_at: datetime
     intent: str | None
     entities: dict[str, list[Any]]
+    domain: str | None = None
     metadata: dict[str, Any]
     rich_content: dict[str, Any] | None
     confidence: float | None
@@ -167,6 +170,14 @@ class Message(BaseModel):
     utc_offset_minutes: int = Field(0, exclude=True)
 
 
+class RunMessage(BaseModel):
+    """A message between graphmem and the model in an extraction session, without secrets."""
+
+    role: MessageRole
+    content: StorableText
+    tool_calls: list[Metadata] = Field(default_factory=list)
+
+
 class SessionIn(BaseModel):
     """A session to open."""
 
@@ -175,6 +186,7 @@ class SessionIn(BaseModel):
     session_id: Id | None = None
     title: NonBlankText | None = Field(None, max_length=500)
     topic_tags: Tags = Field(default_factory=list)
+    domain: Domain | None = Field(None, description="The field the session is about, such as cooking.")
     metadata: Metadata = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -183,7 +195,10 @@ class SessionIn(BaseModel):
 
 
 class Session(BaseModel):
-    """A session; `summary` covers its messages up to the position `summarized_through`."""
+    """A session; `summary` covers its messages up to the position `summarized_through`.
+
+    That of an extraction has the id and, read alone, the status of its job; its messages are those with the model.
+    """
 
     id: str
     session_id: str
@@ -195,6 +210,7 @@ class Session(BaseModel):
     summarized_through: int
     intent_sequence: list[str]
     topic_tags: list[str]
+    domain: str | None = None
     sentiment_score: float | None
     message_count: int
     is_active: bool
@@ -202,6 +218,8 @@ class Session(BaseModel):
     updated_at: datetime
     ended_at: datetime | None
     metadata: dict[str, Any]
+    job_id: str | None = None
+    job_status: JobStatus | None = None
 
 
 class FeedbackIn(BaseModel):

@@ -56,6 +56,9 @@ SINGLE_VALUED_PREDICATES = frozenset(
 ANSWERS_TOPIC = "COMMUNICATION_PREFERENCES"
 """Topic tag of statements about how the user wants to be answered."""
 
+SINGLE_VALUED_OF_THINGS = frozenset({"DUE_ON", "SCHEDULED_FOR"})
+"""Those of them that people, who have several deadlines and appointments, may have several values of."""
+
 EPISODIC = frozenset({MemoryType.CONVERSATION_TOPIC, MemoryType.CONVERSATION_SUMMARY})
 """Types that belong to their session until it ends."""
 
@@ -212,7 +215,7 @@ def _validate_candidate(
         # What is planned is known, and found, from now on; the sentence names its day.
         valid_at = None
     predicate = _read_predicate(candidate.predicate)
-    single = candidate.single_valued and predicate in SINGLE_VALUED_PREDICATES and not candidate.retracts
+    single = not candidate.retracts and candidate.single_valued and _has_one_value(predicate, subject)
     message_ids = list(dict.fromkeys(line.message_id for line in sources))
     try:
         memory = MemoryIn(
@@ -284,6 +287,12 @@ def _read_entity(named: Named, user_name_keys: Set[str]) -> EntityIn | None:
 def _read_predicate(word: str) -> str | None:
     name = _NON_PREDICATE_CHARACTERS.sub("_", word.strip().upper()).strip("_")[:64].rstrip("_")
     return name if name and name[0].isalpha() else None
+
+
+def _has_one_value(predicate: str | None, subject: EntityIn | None) -> bool:
+    if predicate in SINGLE_VALUED_OF_THINGS:
+        return subject is not None and subject.type != PERSON_TYPE
+    return predicate in SINGLE_VALUED_PREDICATES
 
 
 def _clamp_to_unit(value: float) -> float:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
+from graphmem.domain.session import RunMessage
 from graphmem.domain.text import content_hash
 from graphmem.ingestion.candidates import AliasGroup, Rejection, ValidatedCandidate
 from graphmem.ingestion.linking_models import LinkingResult
 from graphmem.ingestion.llm_schemas import Reconciliation
+from graphmem.ingestion.turns import DerivedTurn
 from graphmem.store.driver import Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.fact_write import FactLoader
@@ -19,14 +21,20 @@ from graphmem.store.fact_write import FactLoader
 
 @dataclass(frozen=True, slots=True)
 class ExtractedWindow:
-    """The results of a window's model calls, to be applied under `id`; `user_name` is the user's name, if known."""
+    """The results of a window's model calls, to be applied under `id`; `user_name` is the user's name, if known.
+
+    `run_session_id` is the session in which the job keeps its `transcript`.
+    """
 
     id: str
     session_id: str
     message_ids: Sequence[str]
+    run_session_id: str = ""
+    transcript: Sequence[RunMessage] = ()
     user_name: str | None = None
     candidates: Sequence[ValidatedCandidate] = ()
     rejections: Sequence[Rejection] = ()
+    turns: Sequence[DerivedTurn] = ()
     aliases: Sequence[AliasGroup] = ()
     linking: LinkingResult = field(default_factory=LinkingResult)
     answer: Reconciliation | None = None

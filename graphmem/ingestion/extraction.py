@@ -11,7 +11,7 @@ from graphmem.domain.conversation import ConversationContext
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.session import MessageRole
+from graphmem.domain.session import MessageRole, RunMessage
 from graphmem.domain.text import name_key
 from graphmem.domain.times import AS_OF_NOW
 from graphmem.ingestion.candidates import Rejection
@@ -19,11 +19,12 @@ from graphmem.ingestion.declared_candidates import DeclaredLabel, answer_schema,
 from graphmem.ingestion.job_actions import shorten_reason
 from graphmem.ingestion.llm_schemas import Extraction
 from graphmem.ingestion.name_matching import may_be_same_person
-from graphmem.ingestion.secret_redaction import Redactor, make_redactor
+from graphmem.ingestion.secret_redaction import Redactor, make_redactor, render_secret_rule
 from graphmem.ingestion.tool_extraction import (
     UPSERT_MEMORIES_TOOL,
     convert_tool_calls,
     explain_unusable_call,
+    make_transcript,
     render_history,
     render_period,
 )
@@ -52,6 +53,8 @@ MAX_KNOWN_NAMES = 80
 MAX_NOTED_INTERESTS = 50
 """Interests mentioned once that a prompt shows."""
 
+MAX_KNOWN_INTENTS = 30
+"""Intents of earlier messages that a prompt shows, those of the latest sessions first."""
 
 MAX_KNOWN_DOMAINS = 30
 """Domains of known facts that a prompt shows, those with most facts first."""
@@ -71,11 +74,12 @@ class KnownName(BaseModel):
 
 
 class KnownWorld(BaseModel):
-    """What a first call knows of the user: entities, interests mentioned once, domains, and the user's own name."""
+    """What a first call knows of the user: entities, interests mentioned once, domains, intents, the user's name."""
 
     entities: list[KnownName] = Field(default_factory=list)
     interests: list[str] = Field(default_factory=list)
     domains: list[str] = Field(default_factory=list)
+    intents: list[str] = Field(default_factory=list)
     user_name: str | None = None
 
 
@@ -97,6 +101,7 @@ class ExtractionStep(BaseModel):
     extraction: Extraction | None = None
     labels: dict[int, DeclaredLabel] = Field(default_factory=dict)
     rejections: list[Rejection] = Field(default_factory=list)
+    transcript: list[RunMessage] = Field(default_factory=list)
     receipt: Receipt = Field(default_factory=Receipt)
 
 
@@ -108,6 +113,8 @@ class Extractor:
         graph: Graph,
         episodes: EpisodeStore,
         policy: SecretPolicy,
+        instructions: InstructionStore,
+        declared_types: DeclaredTypeStore,
         prompts: Mapping[str, PromptTemplate],
         zone: str,
     ) -> None:
@@ -116,8 +123,8 @@ class Extractor:
         self._policy = policy
         self._prompts = prompts
         self._zone = zone
-        self._instructions = InstructionStore(graph)
-        self._declared_types = DeclaredTypeStore(graph)
+        self._instructions = instructions
+        self._declared_types = declared_types
 
     async def extract(self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel) -> ExtractionStep:
         """Ask what is worth remembering of a window, with one structured call."""
@@ -134,11 +141,14 @@ class Extractor:
         user_names = collect_user_names(lines, known)
         prompt = self._prompts["extract"].render(
             calendar=render_calendar(lines) if lines else "",
+            secrets=self._render_secret_rule(owner),
             known_names=_render_known_names(known, user_names, redact),
             known_domains="\n".join(map(indent_continuations, known.domains)),
+            known_intents=", ".join(map(indent_continuations, known.intents)),
             noted_interests="\n".join(map(indent_continuations, known.interests)),
             earlier=earlier,
             conversation=render_transcript(lines),
+            conversation_domain=redact(conversation.domain or ""),
             custom_instructions=instructions.text,
             declared_types=render_declared_types(types),
         )
@@ -159,10 +169,7 @@ class Extractor:
     async def extract_with_tools(
         self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel
     ) -> ExtractionStep:
-        """Let the model save what is worth remembering with the tool `upsert_memories`, in one call.
-
-        A model whose calls do not fit the tool gets the reason once, and may correct them.
-        """
+        """Let the model save what is worth remembering by calls of the tool `upsert_memories`, until it makes none."""
         conversation, known, instructions = await asyncio.gather(
             self._load_conversation(owner, parts),
             self._load_known_world(owner),
@@ -175,10 +182,11 @@ class Extractor:
         prompt = self._prompts["tool_extraction"].render(
             conversation_history=render_history(lines),
             period=render_period(lines),
+            secrets=self._render_secret_rule(owner),
             custom_instructions=instructions.text,
         )
         answer = await model.call_tools(prompt, [UPSERT_MEMORIES_TOOL], use="gate", check=explain_unusable_call)
-        extraction, rejections = convert_tool_calls(answer.calls, lines)
+        extraction, rejections = convert_tool_calls(answer.calls, lines, conversation.domain)
         return ExtractionStep(
             session_id=conversation.messages[0].session_id,
             lines=lines,
@@ -187,6 +195,7 @@ class Extractor:
             user_names=collect_user_names(lines, known),
             extraction=extraction.model_copy(update={"reason": shorten_reason(redact(answer.text))}),
             rejections=rejections,
+            transcript=make_transcript(answer, redact),
             receipt=answer.receipt,
         )
 
@@ -208,13 +217,14 @@ class Extractor:
         )
 
     async def _load_known_world(self, owner: Owner) -> KnownWorld:
-        """Return the entities with most facts, the interests mentioned once, and the domains with most facts."""
-        entities, interests, domains = await self._graph.fetch_value(
+        """Return the entities and domains with most facts, the interests mentioned once, and the latest intents."""
+        entities, interests, domains, intents = await self._graph.fetch_value(
             "extraction.list_known_names",
             group_id=owner.group_id,
             name_limit=MAX_KNOWN_NAMES,
             interest_limit=MAX_NOTED_INTERESTS,
             domain_limit=MAX_KNOWN_DOMAINS,
+            intent_limit=MAX_KNOWN_INTENTS,
             known_at=AS_OF_NOW,
         )
         known = [KnownName.model_validate(entity) for entity in entities]
@@ -222,11 +232,15 @@ class Extractor:
             entities=[_without_user_id(entity, owner) for entity in known],
             interests=interests,
             domains=domains,
+            intents=intents,
             user_name=next((e.name for e in known if e.is_user and name_key(e.name) != name_key(owner.user_id)), None),
         )
 
     def _make_redactor(self, owner: Owner) -> Redactor:
         return make_redactor(self._policy.allowed_classes(owner.tenant))
+
+    def _render_secret_rule(self, owner: Owner) -> str:
+        return render_secret_rule(self._policy.allowed_classes(owner.tenant))
 
 
 def collect_user_names(lines: Sequence[TranscriptLine], known: KnownWorld) -> list[str]:

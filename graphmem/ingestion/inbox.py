@@ -72,9 +72,15 @@ class Inbox:
         self._without_job: set[tuple[str, str]] = set()
 
     async def add(
-        self, owner: Owner, batch: MessagesIn, *, extract: bool, request: IdempotentRequest | None = None
+        self,
+        owner: Owner,
+        batch: MessagesIn,
+        *,
+        extract: bool,
+        summarize: bool = True,
+        request: IdempotentRequest | None = None,
     ) -> MessagesAccepted:
-        """Store new messages and queue one extraction of all unread ones.
+        """Store new messages and queue one extraction of all unread ones, with `summarize` also a summary if needed.
 
         The same batch again changes nothing when its messages have ids, or when it comes with the same `request`.
         """
@@ -94,7 +100,13 @@ class Inbox:
         job_id = str(uuid.uuid4()) if extract else None
         with MESSAGE_STORAGE_TIME.time():
             stored = await self._episodes.append_messages(
-                owner, batch.session_id, messages, job_id=job_id, timezone=batch.timezone, request=request
+                owner,
+                batch.session_id,
+                messages,
+                job_id=job_id,
+                timezone=batch.timezone,
+                domain=batch.domain,
+                request=request,
             )
         if stored.new_ids and self._queue_observation:
             # Before extraction, so that mentions are known while a slow model is still working.
@@ -103,7 +115,7 @@ class Inbox:
             await self._ensure_enqueued(owner, pending_job)
         if stored.job_id:
             await self._enqueue_pending(owner, stored.job_id)
-        if self._summaries and stored.new_ids:
+        if self._summaries and summarize and stored.new_ids:
             await self._enqueue_summary_when_long(owner, stored.session_id)
         last_pending_job = stored.pending_jobs[-1] if extract and stored.pending_jobs else None
         return MessagesAccepted(
@@ -138,12 +150,13 @@ class Inbox:
 
     async def extract_session(self, owner: Owner, source: Session) -> tuple[Session, str]:
         """Queue the extraction of a whole session by tool calls, in a new session; return it and the job's id."""
+        job_id = str(uuid.uuid4())
         run = await self._episodes.open_session(
-            owner, SessionIn(), kind=SessionKind.EXTRACTION, source_session_id=source.session_id
+            owner, SessionIn(), kind=SessionKind.EXTRACTION, source_session_id=source.session_id, job_id=job_id
         )
         messages = [message async for message in self._episodes.iter_session_messages(owner, source.session_id)]
         payload = _extraction_payload(owner, run.session_id, messages)
-        return run, await self._jobs.enqueue(TOOL_EXTRACTION_JOB, payload)
+        return run, await self._jobs.enqueue(TOOL_EXTRACTION_JOB, payload, job_id)
 
     async def summarize(self, owner: Owner, session: Session, *, through: int, task: str | None = None) -> str:
         """Queue the summary of a session's messages up to the position `through`; return the job's id.
@@ -155,15 +168,20 @@ class Inbox:
         )
         return await self._jobs.enqueue(SUMMARY_JOB, payload, _session_job_id(session, task or f"summary {through}"))
 
-    async def enqueue_closing(self, owner: Owner, session: Session) -> str:
-        """Queue the job that follows the end of a session; return its id."""
+    async def summarize_session(self, owner: Owner, session_id: str) -> str:
+        """Queue the summary of a whole session, which its user asked for; return the job's id."""
+        session = await self._episodes.get_session(owner, session_id)
+        return await self.summarize(owner, session, through=session.message_count)
+
+    async def enqueue_closing(self, owner: Owner, session: Session, *, summarize: bool = True) -> str:
+        """Queue the job that follows the end of a session, with `summarize` its summary; return the job's id."""
         unsummarized = session.message_count - session.summarized_through
         payload = ClosingPayload(
             tenant=owner.tenant,
             user_id=owner.user_id,
             session_id=session.session_id,
             through=session.message_count,
-            summarize=unsummarized >= MIN_MESSAGES_FOR_CLOSING_SUMMARY,
+            summarize=summarize and unsummarized >= MIN_MESSAGES_FOR_CLOSING_SUMMARY,
         )
         job_id = _session_job_id(session, f"closing {session.message_count}")
         return await self._jobs.enqueue(CLOSING_JOB, payload, job_id)

@@ -11,19 +11,18 @@ from pydantic import BaseModel, Field
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
-from graphmem.domain.memory import MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, Scope
+from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, Scope
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import Message, Session
 from graphmem.domain.token_counts import count_tokens
 from graphmem.domain.versioning import Ledger
-from graphmem.ingestion.candidates import validate_tags
+from graphmem.ingestion.candidates import EPISODIC, validate_tags
 from graphmem.ingestion.extraction_job import NO_MODEL_REASON
 from graphmem.ingestion.job_actions import MemoryAction
 from graphmem.ingestion.job_kinds import ClosingPayload, SummaryPayload
 from graphmem.ingestion.llm_schemas import Summary
 from graphmem.ingestion.memory_writer import SUMMARY_KIND, MemoryWriter
-from graphmem.ingestion.secret_redaction import make_redactor
+from graphmem.ingestion.secret_redaction import make_redactor, render_secret_rule
 from graphmem.ingestion.transcript import (
     MessagePart,
     build_transcript,
@@ -35,7 +34,7 @@ from graphmem.ingestion.transcript import (
 )
 from graphmem.jobs import Steps
 from graphmem.llm.model import LanguageModel
-from graphmem.llm.prompts import load_prompts
+from graphmem.llm.prompts import indent_continuations, load_prompts
 from graphmem.metrics import COMPRESSION_RATIO
 from graphmem.store.driver import Graph
 from graphmem.store.episodes import EpisodeStore
@@ -59,7 +58,16 @@ MIN_PROMOTED_IMPORTANCE = 0.6
 """Importance from which on a memory of a session outlives it."""
 
 SUMMARY_IMPORTANCE = 0.6
-"""Importance of the memory of a summary."""
+"""Importance of the memories of a summary and of its takeaways."""
+
+TOPIC_IMPORTANCE = 0.4
+"""Importance of the memory of what a conversation was about, which does not outlive its session."""
+
+MAX_REMEMBERED = 60
+"""Memories of a session that the prompt of its summary shows, the latest ones."""
+
+MAX_TAKEAWAYS = 5
+"""Takeaways of a summary that become memories."""
 
 
 class SummaryWindows(BaseModel):
@@ -87,7 +95,6 @@ class SummaryJob:
         facts: FactStore,
         memory_writer: MemoryWriter,
         policy: SecretPolicy,
-        profiles: TenantProfiles,
         model: LanguageModel | None,
         zone: str = "UTC",
     ) -> None:
@@ -97,7 +104,6 @@ class SummaryJob:
         self._facts = facts
         self._memory_writer = memory_writer
         self._policy = policy
-        self._profiles = profiles
         self._model = model
         self._zone = zone
         self._prompt = load_prompts()["summarize"]
@@ -130,64 +136,77 @@ class SummaryJob:
             COMPRESSION_RATIO.set(len(summary.summary) / max(1, sum(part.end - part.start for part in parts)))
         if summary is None:
             return JobOutcome(status=JobStatus.SKIPPED, reason="nothing new to sum up")
-        action = await steps.run("store", partial(self._store_summary, payload, summary), MemoryAction)
-        return JobOutcome(actions=[action], receipt=receipt + Receipt(embedded_texts=1))
+        actions = await steps.run("store", partial(self._store_summary, payload, summary), list[MemoryAction])
+        return JobOutcome(actions=actions, receipt=receipt + Receipt(embedded_texts=len(actions)))
 
     async def _split_unsummarized(self, payload: SummaryPayload) -> SummaryWindows:
         owner, session_id = payload.owner, payload.session_id
         session = await self._episodes.get_session(owner, session_id)
-        messages = await self._episodes.list_session_messages(owner, session_id, after=session.summarized_through)
-        chosen = [message for message in messages if message.position <= payload.through and is_dialogue(message)]
+        messages = self._episodes.iter_session_messages(owner, session_id, after=session.summarized_through)
+        chosen = [message async for message in messages if message.position <= payload.through and is_dialogue(message)]
         return SummaryWindows(windows=split_into_windows(chosen), earlier_summary=session.summary or "")
 
     async def _summarize_window(
         self, owner: Owner, parts: Sequence[MessagePart], earlier: str, model: LanguageModel
     ) -> WindowSummary:
         messages = await self._episodes.load_messages(owner, message_ids_of(parts))
-        redact = make_redactor(self._policy.allowed_classes(owner.tenant))
+        allowed = self._policy.allowed_classes(owner.tenant)
+        redact = make_redactor(allowed)
         zone = await self._episodes.get_timezone(owner)
         lines = await read_text(part_length(parts), lambda: build_transcript(parts, messages, zone, self._zone, redact))
-        prompt = self._prompt.render(earlier_summary=earlier, conversation=render_transcript(lines))
+        remembered = await self._list_remembered(owner, messages[0].session_id) if messages else []
+        prompt = self._prompt.render(
+            secrets=render_secret_rule(allowed),
+            earlier_summary=earlier,
+            remembered="\n".join(map(indent_continuations, remembered)),
+            conversation=render_transcript(lines),
+        )
         answer = await model.complete_structured(prompt, Summary, use="main")
-        redacted = {"title": redact(answer.value.title), "summary": redact(answer.value.summary)}
+        redacted = {
+            "title": redact(answer.value.title),
+            "summary": redact(answer.value.summary),
+            "topics": [topic for topic in answer.value.topics if redact(topic) == topic],
+        }
         return WindowSummary(summary=answer.value.model_copy(update=redacted), receipt=answer.receipt)
 
-    async def _store_summary(self, payload: SummaryPayload, summary: Summary) -> MemoryAction:
-        """Store the summary with its session, and as a memory that supersedes the one of an earlier summary."""
+    async def _list_remembered(self, owner: Owner, session_id: str) -> list[str]:
+        """Return what is remembered of a session, the latest last."""
+        rows = await self._graph.fetch(
+            "episodes.list_remembered", group_id=owner.group_id, session_id=session_id, limit=MAX_REMEMBERED
+        )
+        return [row["content"] for row in rows]
+
+    async def _store_summary(self, payload: SummaryPayload, summary: Summary) -> list[MemoryAction]:
+        """Store the summary with its session, and as memories, with its topic and takeaways; replace earlier ones.
+
+        The topics label the session whatever the profile of the tenant.
+        """
         owner, session_id = payload.owner, payload.session_id
         session = await self._episodes.get_session(owner, session_id)
         tags = validate_tags(summary.topics)
-        memory = MemoryIn(
-            content=summary.summary,
-            type=MemoryType.CONVERSATION_SUMMARY,
-            scope=Scope.EPISODIC,
-            tags=list(dict.fromkeys(["summary", *tags])),
-            importance=SUMMARY_IMPORTANCE,
-            source=MemorySourceIn(session_id=session_id),
-            supersedes=await self._find_earlier_summaries(owner, session_id, summary),
-            metadata={"summary_of": session_id, "takeaways": summary.takeaways, **_ticket_metadata(session)},
-        )
-        (result,) = await self._memory_writer.save(
-            owner, [memory], actor=f"session:{session_id}", kind=SUMMARY_KIND, creates_user=False
+        earlier = await self._find_earlier_summaries(owner, session_id)
+        memories = _to_memories(session, summary, tags, earlier)
+        results = await self._memory_writer.save(
+            owner, memories, actor=f"session:{session_id}", kind=SUMMARY_KIND, creates_user=False
         )
         await self._episodes.save_summary(
             owner,
             session_id,
             summary=summary.summary,
             title=session.title or summary.title,
-            tags=self._profiles.for_tenant(owner.tenant).session_tags(tags),
+            tags=tags,
             sentiment=summary.sentiment,
             through=payload.through,
         )
-        return MemoryAction.from_save(result, memory.type)
+        return [MemoryAction.from_save(result, memory.type) for result, memory in zip(results, memories, strict=True)]
 
-    async def _find_earlier_summaries(self, owner: Owner, session_id: str, summary: Summary) -> list[str]:
-        """Return the ids of the memories of earlier summaries that may be superseded."""
+    async def _find_earlier_summaries(self, owner: Owner, session_id: str) -> list[Fact]:
+        """Return the memories of earlier summaries that may be superseded, with their topics."""
         rows = await self._graph.fetch("episodes.list_summary_facts", group_id=owner.group_id, session_id=session_id)
         return [
-            fact.memory_id
+            fact
             for fact in map(fact_from_row, rows)
-            if fact.status is MemoryStatus.ACTIVE and not fact.immutable and fact.content != summary.summary
+            if fact.status is MemoryStatus.ACTIVE and not fact.immutable and fact.type in EPISODIC
         ]
 
     async def _promote_memories(self, owner: Owner, session_id: str) -> list[str]:
@@ -216,6 +235,47 @@ def needs_summary(messages: Sequence[Message]) -> bool:
         sum(count_tokens(message.content) for message in messages) > MAX_UNSUMMARIZED_TOKENS
         and len(messages) > RECENT_MESSAGES_NOT_SUMMARIZED
     )
+
+
+def _to_memories(session: Session, summary: Summary, tags: Sequence[str], earlier: Sequence[Fact]) -> list[MemoryIn]:
+    """Return the memories of a summary: the summary, what the conversation was about, and the takeaways."""
+
+    def memory(content: str, type: MemoryType, importance: float, tag: str, **fields: Any) -> MemoryIn:
+        content = content.strip()[:MAX_CONTENT_LENGTH]
+        replaced = [fact.memory_id for fact in earlier if fact.type is type and fact.content != content]
+        return MemoryIn(
+            content=content,
+            type=type,
+            tags=list(dict.fromkeys([tag, *tags])),
+            importance=importance,
+            source=MemorySourceIn(session_id=session.session_id),
+            supersedes=replaced,
+            **fields,
+        )
+
+    origin = {"summary_of": session.session_id, **_ticket_metadata(session)}
+    episodic: dict[str, Any] = {"scope": Scope.EPISODIC, "domain": session.domain}
+    takeaways = [text for text in dict.fromkeys(map(str.strip, summary.takeaways)) if text][:MAX_TAKEAWAYS]
+    memories = [
+        memory(
+            summary.summary,
+            MemoryType.CONVERSATION_SUMMARY,
+            SUMMARY_IMPORTANCE,
+            "summary",
+            metadata={**origin, "takeaways": takeaways},
+            **episodic,
+        )
+    ]
+    about = ": ".join(filter(None, (summary.title.strip(), ", ".join(map(str.strip, summary.topics)))))
+    if about:
+        memories.append(
+            memory(about, MemoryType.CONVERSATION_TOPIC, TOPIC_IMPORTANCE, "topic", metadata=origin, **episodic)
+        )
+    memories += [
+        memory(text, MemoryType.FACT, SUMMARY_IMPORTANCE, "takeaway", metadata=origin, domain=session.domain)
+        for text in takeaways
+    ]
+    return memories
 
 
 def _ticket_metadata(session: Session) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from pydantic import ValidationError
 
 from graphmem.domain.memory import DEFAULT_PREDICATES
 from graphmem.domain.profile import known_topic_tags
-from graphmem.domain.session import MessageRole
+from graphmem.domain.session import MessageRole, RunMessage
 from graphmem.ingestion.candidates import Rejection
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, UpsertMemory
+from graphmem.ingestion.secret_redaction import Redactor
 from graphmem.ingestion.transcript import WEEKDAY_NAMES, TranscriptLine
-from graphmem.llm.completion import ToolCall
+from graphmem.llm.completion import ToolCall, ToolCallCompletion
 from graphmem.llm.prompts import indent_continuations
 
 TOOL_NAME = "upsert_memories"
@@ -72,9 +73,12 @@ def explain_unusable_call(call: ToolCall) -> str | None:
 
 
 def convert_tool_calls(
-    calls: Sequence[ToolCall], lines: Sequence[TranscriptLine]
+    calls: Sequence[ToolCall], lines: Sequence[TranscriptLine], domain: str | None = None
 ) -> tuple[Extraction, list[Rejection]]:
-    """Return the candidates that tool calls propose, and the rejections of calls that cannot be used."""
+    """Return the candidates that tool calls propose, and the rejections of calls that cannot be used.
+
+    The tool names no domain: the candidates have that of the conversation.
+    """
     user_lines = [line for line in lines if line.role is MessageRole.USER]
     candidates: list[Candidate] = []
     rejections: list[Rejection] = []
@@ -82,8 +86,29 @@ def convert_tool_calls(
         if reason := explain_unusable_call(call):
             rejections.append(Rejection("tool", reason))
         else:
-            candidates.append(_to_candidate(UpsertMemory.model_validate(call.arguments), user_lines))
+            candidates.append(_to_candidate(UpsertMemory.model_validate(call.arguments), user_lines, domain))
     return Extraction(skip=not candidates, reason="", keywords=[], names=[], candidates=candidates), rejections
+
+
+def make_transcript(answer: ToolCallCompletion, redact: Redactor) -> list[RunMessage]:
+    """Return the prompt, the calls and their results as messages without secrets, in order."""
+    transcript = [RunMessage(role=MessageRole(turn["role"]), content=turn["content"]) for turn in answer.messages]
+    for turn in answer.exchange:
+        calls = [{"name": call.name, "arguments": _redact_values(call.arguments, redact)} for call in turn.calls]
+        transcript.append(RunMessage(role=MessageRole.ASSISTANT, content=redact(turn.text), tool_calls=calls))
+        transcript += [RunMessage(role=MessageRole.TOOL, content=result) for result in turn.results]
+    return transcript
+
+
+def _redact_values(value: Any, redact: Redactor) -> Any:
+    match value:
+        case str():
+            return redact(value)
+        case list():
+            return [_redact_values(item, redact) for item in value]
+        case dict():
+            return {name: _redact_values(item, redact) for name, item in value.items()}
+    return value
 
 
 def find_source_lines(content: str, lines: Sequence[TranscriptLine]) -> list[int]:
@@ -94,7 +119,7 @@ def find_source_lines(content: str, lines: Sequence[TranscriptLine]) -> list[int
     return sorted(number for count, number in best if 2 * count >= best[0][0]) or [line.number for line in lines[-1:]]
 
 
-def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine]) -> Candidate:
+def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine], domain: str | None) -> Candidate:
     return Candidate(
         content=call.content,
         type=call.type,
@@ -107,7 +132,7 @@ def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine]) -> Candid
         confidence=call.confidence,
         importance=0.5,
         tags=[tag for tag in call.topic_tags if tag.upper() in known_topic_tags()],
-        domain=None,
+        domain=domain,
         single_valued=False,
         retracts=False,
         messages=find_source_lines(call.content, lines),

@@ -77,18 +77,19 @@ class TranscriptLine:
 
 
 def split_into_windows(messages: Sequence[Message], limit: int = MAX_WINDOW_CHARACTERS) -> list[list[MessagePart]]:
-    """Return the windows of a conversation, each of one session, up to `limit` characters and 60 messages.
+    """Return the windows of a conversation, each of one session and domain, up to `limit` characters and 60 messages.
 
     Nothing is dropped. A message longer than a window is cut at a space; its parts overlap by up to 600 characters.
     """
     windows: list[list[MessagePart]] = []
-    used, session_id = 0, None
+    used, place = 0, None
     for message in messages:
         for part in _split_message(message, limit):
             size = part.end - part.start
-            if message.session_id != session_id or used + size > limit or len(windows[-1]) == MAX_WINDOW_MESSAGES:
+            message_place = (message.session_id, message.domain)
+            if message_place != place or used + size > limit or len(windows[-1]) == MAX_WINDOW_MESSAGES:
                 windows.append([])
-                used, session_id = 0, message.session_id
+                used, place = 0, message_place
             windows[-1].append(part)
             used += size
     return windows

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from graphmem.domain.job import Receipt
+from graphmem.llm.prompts import ChatMessage
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -31,10 +32,28 @@ class ToolCall:
     arguments: dict[str, Any]
 
 
+TOOL_DONE = "done"
+"""The result of a tool call that can be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExchange:
+    """One answer of a model that may call tools: its text, its calls, and the result of each."""
+
+    text: str
+    calls: list[ToolCall]
+    results: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCallCompletion:
-    """The tool calls of a model, in order, the text of its first answer, and the cost."""
+    """The different tool calls of a model, in order, the text of its first answer, and the cost.
+
+    `messages` are the prompt, and `exchange` are the answers that followed.
+    """
 
     calls: list[ToolCall]
     text: str
     receipt: Receipt
+    messages: list[ChatMessage] = field(default_factory=list)
+    exchange: list[ToolExchange] = field(default_factory=list)

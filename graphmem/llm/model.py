@@ -13,8 +13,8 @@ from graphmem.llm.prompts import ChatMessage, Prompt
 DEFAULT_MODEL = "gpt-4.1-mini"
 """Model where the settings name a key or an address and no model."""
 
-MAX_TOOL_ANSWERS = 2
-"""Answers of a model that calls tools: one, and one more after calls that cannot be used."""
+MAX_TOOL_ANSWERS = 6
+"""Answers of a model that calls tools, at most; it gets the results of the calls of each."""
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -51,6 +51,7 @@ class LanguageModel(Protocol):
     ) -> ToolCallCompletion:
         """Return the calls of tools that the model makes, if any; `tools` as in the chat completions API.
 
-        Where `check` refuses a call, the model gets the reason once, and may call again.
+        The model gets the result of each call, the reason where `check` refuses it, and may call again until it calls
+        no tool, only repeats itself, or has answered `MAX_TOOL_ANSWERS` times.
         """
         ...

@@ -11,7 +11,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.tools import ToolDefinition
 
-from graphmem.llm.completion import Completion, ToolCall, ToolCallCompletion
+from graphmem.llm.completion import TOOL_DONE, Completion, ToolCall, ToolCallCompletion, ToolExchange
 from graphmem.llm.model import DEFAULT_MODEL, MAX_TOOL_ANSWERS, CheckToolCall, ModelUse
 from graphmem.llm.model_call import ModelCall, OpenModel
 from graphmem.llm.output_modes import OutputMode, ServerRefusals, preferred_mode
@@ -122,30 +122,32 @@ class ProviderModel:
     ) -> ToolCallCompletion:
         """Return the calls of tools that the model makes, if any; `tools` as in the chat completions API.
 
-        `check` returns why a call cannot be used. The model gets the reason once, and may call again; all calls
-        are returned, those that cannot be used included. Raises ModelUnavailable when the server fails after bounded
-        retries, and ModelAnswerUnusable when arguments are no JSON object.
+        `check` returns why a call cannot be used. The model gets the result of each call, and may call again until it
+        calls no tool, only repeats itself, or has answered six times; all calls are returned, those that cannot be used
+        included. Raises ModelUnavailable when the server fails after bounded retries, and ModelAnswerUnusable when
+        arguments are no JSON object.
         """
         call, messages = self._start_call(use), _messages(prompt)
         history, parameters = to_model_messages(messages), _tool_parameters(tools)
         calls: list[ToolCall] = []
-        text: str | None = None
+        exchange: list[ToolExchange] = []
         with call.span():
-            for left in reversed(range(MAX_TOOL_ANSWERS)):
+            while len(exchange) < MAX_TOOL_ANSWERS:
                 response = await call.ask(history, parameters, messages)
-                text = text_of(response) if text is None else text
                 parts = tool_call_parts(response)
                 made = [parse_tool_call(part, call.name) for part in parts]
-                refusals = [check(tool_call) for tool_call in made]
-                calls += made
-                if not any(refusals) or not left:
+                results = [check(tool_call) or TOOL_DONE for tool_call in made]
+                exchange.append(ToolExchange(text_of(response), made, results))
+                is_repetition = all(tool_call in calls for tool_call in made)
+                calls += [tool_call for tool_call in made if tool_call not in calls]
+                if is_repetition:
                     break
-                results = [
-                    ToolReturnPart(part.tool_name, refusal or "done", part.tool_call_id)
-                    for part, refusal in zip(parts, refusals, strict=True)
+                returned = [
+                    ToolReturnPart(part.tool_name, result, part.tool_call_id)
+                    for part, result in zip(parts, results, strict=True)
                 ]
-                history = [*history, response, ModelRequest(parts=results)]
-        return ToolCallCompletion(calls, text or "", call.receipt)
+                history = [*history, response, ModelRequest(parts=returned)]
+        return ToolCallCompletion(calls, exchange[0].text, call.receipt, messages, exchange)
 
     def _start_call(self, use: ModelUse) -> ModelCall:
         opened = self._models[self.gate_model if use == "gate" else self.main_model]

@@ -9,7 +9,15 @@ from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.job import Job
 from graphmem.domain.listing import TIME_CURSOR, Cursor, Page, StoredInteger
 from graphmem.domain.requests import PageQuery, SessionListQuery
-from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, MessagesIn, Session, SessionIn
+from graphmem.domain.session import (
+    ExtractionTriggered,
+    Message,
+    MessagesAccepted,
+    MessagesIn,
+    Session,
+    SessionIn,
+    SessionKind,
+)
 from graphmem.ingestion.inbox import Inbox
 from graphmem.jobs import JobRunner
 from graphmem.store.episodes import EpisodeStore
@@ -24,7 +32,7 @@ _MESSAGE_CURSOR: Cursor[tuple[int]] = Cursor(tuple[StoredInteger])
 class MessageService:
     """The operations on messages and sessions.
 
-    With manual extraction, only `trigger_extraction` extracts memories.
+    With manual extraction, only `trigger_extraction` extracts memories, and only `summarize` sums up a session.
     """
 
     def __init__(
@@ -37,7 +45,7 @@ class MessageService:
         self._inbox = inbox
         self._episodes = episodes
         self._jobs = jobs
-        self._extraction = extraction
+        self._is_automatic = extraction == "auto"
 
     async def add(
         self, owner: Owner, batch: MessagesIn, *, request: IdempotentRequest | None = None
@@ -46,8 +54,8 @@ class MessageService:
 
         A repetition with the same `request` stores nothing and returns the same.
         """
-        extract = batch.extract and self._extraction == "auto"
-        accepted = await self._inbox.add(owner, batch, extract=extract, request=request)
+        extract = batch.extract and self._is_automatic
+        accepted = await self._inbox.add(owner, batch, extract=extract, summarize=self._is_automatic, request=request)
         if batch.wait and accepted.job_id:
             return await self._jobs.wait(accepted.job_id, WAIT_SECONDS)
         return accepted
@@ -61,8 +69,10 @@ class MessageService:
         return Page(items=sessions, next_cursor=TIME_CURSOR.encode((sessions[-1].updated_at, sessions[-1].session_id)))
 
     async def get_session(self, owner: Owner, session_id: str) -> Session:
-        """Return one session."""
-        return await self._episodes.get_session(owner, session_id)
+        """Return one session, that of an extraction with the status of its job."""
+        session = await self._episodes.get_session(owner, session_id)
+        job = await self._jobs.find(session.job_id) if session.job_id else None
+        return session.model_copy(update={"job_status": job.status}) if job else session
 
     async def open_session(
         self, owner: Owner, session_in: SessionIn, *, request: IdempotentRequest | None = None
@@ -74,10 +84,14 @@ class MessageService:
         return await self._inbox.open_session(owner, session_in, request=request)
 
     async def list_messages(self, owner: Owner, session_id: str, query: PageQuery) -> Page[Message]:
-        """List the messages of a session, oldest first."""
-        await self._episodes.get_session(owner, session_id)
+        """List the messages of a session, oldest first; those of an extraction are between graphmem and the model."""
+        session = await self._episodes.get_session(owner, session_id)
         after = _MESSAGE_CURSOR.decode(query.cursor)[0] if query.cursor else 0
-        messages = await self._episodes.list_session_messages(owner, session_id, after=after, limit=query.limit)
+        if session.kind is SessionKind.EXTRACTION:
+            messages = await self._episodes.list_run_messages(owner, session_id)
+            messages = [message for message in messages if message.position > after][: query.limit]
+        else:
+            messages = await self._episodes.list_session_messages(owner, session_id, after=after, limit=query.limit)
         if len(messages) < query.limit:
             return Page(items=messages)
         return Page(items=messages, next_cursor=_MESSAGE_CURSOR.encode((messages[-1].position,)))
@@ -85,9 +99,9 @@ class MessageService:
     async def close(self, owner: Owner, session_id: str) -> Session:
         """Close a session, and queue the extraction of its unread messages, its promotions and its summary."""
         session = await self._episodes.close_session(owner, session_id)
-        if self._extraction == "auto":
+        if self._is_automatic:
             await self._inbox.extract_unread(owner, session_id)
-        await self._inbox.enqueue_closing(owner, session)
+        await self._inbox.enqueue_closing(owner, session, summarize=self._is_automatic)
         return session
 
     async def summarize(self, owner: Owner, session_id: str, *, wait: bool = False) -> Job:

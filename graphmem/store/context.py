@@ -367,7 +367,7 @@ class ContextStore:
         return int(rows[0]["deleted"])
 
     async def upsert_patterns(self, owner: Owner, patterns: Sequence[DetectedPattern]) -> None:
-        """Write the detected patterns, count the detection, and deactivate the patterns that were not detected."""
+        """Write the detected patterns, and deactivate the patterns that were not detected."""
         await self._write_rows(
             owner,
             "context.upsert_patterns",

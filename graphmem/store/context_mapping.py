@@ -182,6 +182,7 @@ def pattern_to_row(pattern: DetectedPattern) -> Row:
             "pattern_description": pattern.description,
             "pattern_data": to_json(pattern.data),
             "confidence_score": pattern.confidence,
+            "occurrence_count": len(pattern.evidence),
         },
     }
 

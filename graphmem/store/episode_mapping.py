@@ -10,16 +10,19 @@ from typing import Any
 
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
-from graphmem.domain.session import Message, MessageRole, Session, SessionIn, SessionKind
+from graphmem.domain.session import Message, MessageRole, RunMessage, Session, SessionIn, SessionKind
 from graphmem.domain.times import parse_times
 from graphmem.store.json_text import to_json
 
 _SESSION_FIELDS = (
     "session_id", "source_session_id", "title", "summary", "sentiment_score", "created_at", "updated_at", "ended_at",
+    "domain", "job_id",
 )  # fmt: skip
 """Fields of a session that are stored as they are, and that may be absent."""
 
-_MESSAGE_FIELDS = ("intent", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text")
+_MESSAGE_FIELDS = (
+    "intent", "domain", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text",
+)  # fmt: skip
 """Fields of a message that are stored as they are, and that may be absent."""
 
 _MESSAGE_TIME_FIELDS = ("valid_at", "created_at", "extracted_at")
@@ -54,8 +57,40 @@ def message_from_node(stored: Mapping[str, Any]) -> Message:
     )
 
 
+def run_messages_from_session(stored: Mapping[str, Any]) -> list[Message]:
+    """Return the messages of an extraction session from the properties of its node."""
+    session = session_from_node(stored)
+    empty = dict.fromkeys(Message.model_fields)
+    turns = [RunMessage.model_validate_json(text) for text in stored.get("transcript") or ()]
+    return [
+        Message.model_validate(
+            {
+                **empty,
+                "id": f"{session.session_id} {position}",
+                "session_id": session.session_id,
+                "user_id": session.user_id,
+                "role": turn.role,
+                "content": turn.content,
+                "timestamp": session.updated_at,
+                "created_at": session.updated_at,
+                "entities": {},
+                "metadata": {"tool_calls": turn.tool_calls} if turn.tool_calls else {},
+                "position": position,
+                "utc_offset_minutes": 0,
+            }
+        )
+        for position, turn in enumerate(turns, 1)
+    ]
+
+
 def message_to_properties(
-    owner: Owner, session_id: str, message_id: str, prepared: PreparedMessage, position: int, now: datetime
+    owner: Owner,
+    session_id: str,
+    message_id: str,
+    prepared: PreparedMessage,
+    position: int,
+    domain: str | None,
+    now: datetime,
 ) -> dict[str, Any]:
     """Return the properties of the episode node of a new message."""
     message = prepared.message
@@ -80,6 +115,7 @@ def message_to_properties(
         "utc_offset_minutes": int((at.utcoffset() or timedelta()).total_seconds() // 60),
         "created_at": now,
         "intent": message.intent,
+        "domain": domain,
         "entities": to_json(message.entities),
         "metadata": to_json(message.metadata),
         "rich_content": to_json(message.rich_content) if message.rich_content is not None else None,
@@ -110,6 +146,7 @@ def new_session_properties(
     session_in: SessionIn | None = None,
     kind: SessionKind = SessionKind.CONVERSATION,
     source_session_id: str | None = None,
+    job_id: str | None = None,
 ) -> dict[str, Any]:
     """Return the properties of a new session node but its session id and its times."""
     session = session_in or SessionIn()
@@ -118,10 +155,12 @@ def new_session_properties(
         "kind": kind.value,
         "title": session.title,
         "source_session_id": source_session_id,
+        "job_id": job_id,
         "message_count": 0,
         "summarized_through": 0,
         "intent_sequence": [],
         "topic_tags": session.topic_tags,
+        "domain": session.domain,
         "metadata": to_json(session.metadata),
         "is_active": True,
     }

@@ -23,6 +23,7 @@ from graphmem.store.episode_mapping import (
     message_from_row,
     message_to_properties,
     new_session_properties,
+    run_messages_from_session,
     session_from_node,
 )
 from graphmem.store.idempotency import write_once
@@ -51,13 +52,15 @@ class EpisodeStore:
         *,
         job_id: str | None,
         timezone: str | None = None,
+        domain: str | None = None,
         request: IdempotentRequest | None = None,
     ) -> AppendResult:
-        """Store the new messages of a batch, in order, at the end of their session.
+        """Store the new messages of a batch, which may have a domain, in order, at the end of their session.
 
         A message whose id is known stays unchanged. Within the repeat window, so does a batch without ids that repeats
         the latest turns of its session, or that opened a session and comes again without one. With `job_id`, the
-        messages that no job has read or will read are assigned to that job. `timezone` becomes the user's time zone. With `request`, they are stored once for it.
+        messages that no job has read or will read are assigned to that job. `timezone` becomes the user's time zone. With
+        `request`, they are stored once for it.
         """
         # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
         ids = [prepared.message.id or str(uuid.uuid4()) for prepared in messages]
@@ -71,7 +74,7 @@ class EpisodeStore:
             if is_anonymous and self._repeat_window:
                 target, message_ids = await self._recognise(transaction, owner, session_id, messages, ids, now)
             batch = list(zip(message_ids, messages, strict=True))
-            return await self._append_messages(transaction, owner, target, batch, job_id, now)
+            return await self._append_messages(transaction, owner, target, batch, job_id, domain, now)
 
         async def work(transaction: Transaction) -> AppendResult:
             return await write_once(transaction, request, _APPEND_RESULT, lambda: append(transaction))
@@ -85,6 +88,7 @@ class EpisodeStore:
         session_id: str | None,
         messages: Sequence[tuple[str, PreparedMessage]],
         job_id: str | None,
+        domain: str | None,
         now: datetime,
     ) -> AppendResult:
         ids = [message_id for message_id, _ in messages]
@@ -93,7 +97,7 @@ class EpisodeStore:
         new_messages = {message_id: prepared for message_id, prepared in messages if message_id not in stored}
         target_session_id = session_id or (stored[ids[0]]["session_id"] if not new_messages else str(uuid.uuid4()))
         if new_messages:
-            await self._create_episodes(transaction, owner, target_session_id, new_messages, now)
+            await self._create_episodes(transaction, owner, target_session_id, new_messages, domain, now)
         unextracted = [
             message_id
             for message_id in deduplicate(ids)
@@ -157,11 +161,12 @@ class EpisodeStore:
         owner: Owner,
         session_id: str,
         new_messages: Mapping[str, PreparedMessage],
+        domain: str | None,
         now: datetime,
     ) -> None:
         session, _ = await self._get_or_create_session(transaction, owner, session_id, new_session_properties(), now)
         rows = [
-            message_to_properties(owner, session_id, message_id, prepared, position, now)
+            message_to_properties(owner, session_id, message_id, prepared, position, domain, now)
             for position, (message_id, prepared) in enumerate(new_messages.items(), session["message_count"] + 1)
         ]
         chain = [session.get("last_episode"), *(row["uuid"] for row in rows)]
@@ -197,11 +202,15 @@ class EpisodeStore:
         *,
         kind: SessionKind = SessionKind.CONVERSATION,
         source_session_id: str | None = None,
+        job_id: str | None = None,
         request: IdempotentRequest | None = None,
     ) -> Session:
-        """Create a session; raise Conflict when its id is taken. With `request`, it is created once for it."""
+        """Create a session, that of an extraction with its job; raise Conflict when its id is taken.
+
+        With `request`, it is created once for it.
+        """
         session_id = session_in.session_id or str(uuid.uuid4())
-        properties = new_session_properties(session_in, kind, source_session_id)
+        properties = new_session_properties(session_in, kind, source_session_id, job_id)
 
         async def create(transaction: Transaction) -> Session:
             now = await lock_or_create_user(transaction, owner, self._clock())
@@ -293,6 +302,7 @@ class EpisodeStore:
             messages=[message_from_row(columns) for columns in context["messages"]],
             preceding=[message_from_row(columns) for columns in context["preceding"]],
             timezone=context["timezone"],
+            domain=context["domain"],
         )
 
     async def list_session_messages(
@@ -304,9 +314,8 @@ class EpisodeStore:
         )
         return [message_from_row(row["message"]) for row in rows]
 
-    async def iter_session_messages(self, owner: Owner, session_id: str) -> AsyncIterator[Message]:
-        """Yield every message of a session, oldest first."""
-        after = 0
+    async def iter_session_messages(self, owner: Owner, session_id: str, *, after: int = 0) -> AsyncIterator[Message]:
+        """Yield every message of a session after a position, oldest first."""
         while page := await self.list_session_messages(owner, session_id, after=after):
             for message in page:
                 yield message
@@ -332,6 +341,13 @@ class EpisodeStore:
         return _single_session(
             await self._graph.fetch("episodes.get_session", group_id=owner.group_id, session_id=session_id)
         )
+
+    async def list_run_messages(self, owner: Owner, session_id: str) -> list[Message]:
+        """Return what an extraction and its model said to one another; raise NotFound for a session that is unknown."""
+        rows = await self._graph.fetch("episodes.get_session", group_id=owner.group_id, session_id=session_id)
+        if not rows:
+            raise NotFound("There is no such session.")
+        return run_messages_from_session(rows[0]["session"])
 
     async def list_sessions(
         self, owner: Owner, *, active: bool | None, after: tuple[datetime, str] | None, limit: int

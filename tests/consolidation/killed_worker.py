@@ -28,6 +28,7 @@ from graphmem.store import driver
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
+from graphmem.store.instructions import InstructionStore
 from graphmem.store.runs import RunStore
 
 DATA, QUERY, TIMES = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -75,7 +76,13 @@ async def main() -> None:
 
     async with await JobRunner.open(settings) as jobs:
         consolidation_job = ConsolidationJob(
-            graph, runs, discovery, ProposalAnalyser(graph, None, load_prompts()), executor, lambda: NOON, jobs
+            graph,
+            runs,
+            discovery,
+            ProposalAnalyser(graph, InstructionStore(graph), None, load_prompts()),
+            executor,
+            lambda: NOON,
+            jobs,
         )
         await jobs.start_worker([JobHandler(CONSOLIDATION_JOB, consolidation_job.handle)])
         await asyncio.Event().wait()

@@ -38,6 +38,7 @@ from graphmem.llm.provider_model import ProviderModel
 from graphmem.retries import RetryPolicy
 from graphmem.service.consolidations import ConsolidationService
 from graphmem.settings import Settings
+from graphmem.store.instructions import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import action
 from tests.consolidation.test_execution import DIET, current, merge
@@ -79,7 +80,7 @@ async def open_run_client(
     harness: ConsolidationHarness, settings: Settings, model: ProviderModel | None = None
 ) -> AsyncIterator[RunClient]:
     discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
-    analyser = ProposalAnalyser(harness.graph, model, load_prompts())
+    analyser = ProposalAnalyser(harness.graph, InstructionStore(harness.graph), model, load_prompts())
     async with await JobRunner.open(settings) as jobs:
         consolidation_job = ConsolidationJob(
             harness.graph, harness.runs, discovery, analyser, harness.executor, harness.clock, jobs

@@ -260,7 +260,6 @@ async def run_maintenance_jobs(
         facts=harness.facts,
         memory_writer=MemoryWriter(harness.facts, harness.embedder, policy, profiles),
         policy=policy,
-        profiles=profiles,
         model=model,
     )
     async with await JobRunner.open(Settings(data_dir=folder)) as jobs:

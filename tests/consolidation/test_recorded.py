@@ -18,6 +18,7 @@ from graphmem.llm.prompts import load_prompts
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.llm.replay import ReplayServer
 from graphmem.retries import RetryPolicy
+from graphmem.store.instructions import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import batch_of
 from tests.consolidation.test_execution import current, entity_id
@@ -67,11 +68,11 @@ async def reading(harness: ConsolidationHarness) -> AsyncIterator[ProposalAnalys
     """The model as recorded, or the one that GRAPHMEM_RECORD_FROM names."""
     if live := os.environ.get("GRAPHMEM_RECORD_FROM"):
         async with ProviderModel(base_url=live, retries=RetryPolicy(timeout=900)) as model:
-            yield ProposalAnalyser(harness.graph, model, load_prompts())
+            yield ProposalAnalyser(harness.graph, InstructionStore(harness.graph), model, load_prompts())
         return
     with ReplayServer(RECORDINGS) as replay:
         async with ProviderModel(base_url=replay.base_url, retries=RetryPolicy(attempts=1)) as model:
-            yield ProposalAnalyser(harness.graph, model, load_prompts())
+            yield ProposalAnalyser(harness.graph, InstructionStore(harness.graph), model, load_prompts())
 
 
 async def consolidate(

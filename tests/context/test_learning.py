@@ -29,18 +29,20 @@ async def test_query_frequency_is_stored_from_seven_active_days_on(
     assert [pattern.confidence_score for pattern in found] == ([pytest.approx(confidence)] if confidence else [])
     if found:
         assert found[0].pattern_description == "User typically asks 1 question per day"
-        assert (found[0].user_id, found[0].is_active, found[0].occurrence_count) == ("mara", True, 1)
+        assert (found[0].user_id, found[0].is_active, found[0].occurrence_count) == ("mara", True, 7)
         assert found[0].first_detected == found[0].last_detected == harness.clock()
 
 
 @pytest.mark.req("TRUE-06")
-async def test_a_repeated_pattern_is_counted_and_a_vanished_one_deactivated(harness: ContextHarness) -> None:
+async def test_a_pattern_counts_its_messages_not_its_detections_and_a_vanished_one_is_deactivated(
+    harness: ContextHarness,
+) -> None:
     await harness.add_daily_messages(7)
     first = await harness.contexts.list_patterns(harness.owner)
     harness.clock.advance(timedelta(days=1))
     again = {pattern.pattern_type: pattern for pattern in await harness.learner.detect_patterns(harness.owner)}
     frequency = again[PatternType.QUERY_FREQUENCY]
-    assert (frequency.occurrence_count, frequency.id) == (2, first[0].id)
+    assert (frequency.occurrence_count, frequency.id) == (7, first[0].id)
     assert frequency.first_detected < frequency.last_detected == harness.clock()
     harness.clock.advance(timedelta(days=60))
     assert await harness.learner.detect_patterns(harness.owner) == []
@@ -70,6 +72,29 @@ async def test_three_questions_about_a_category_are_a_spending_concern(
             "RETURN p.name AS name, count(m) AS evidence",
         )
         assert rows == [{"name": "Frequently asks about food spending", "evidence": 3}]
+
+
+@pytest.mark.req("TRUE-04", "TRUE-15")
+async def test_what_extraction_found_messages_to_be_about_is_learned_like_what_callers_send(
+    finance_harness: ContextHarness,
+) -> None:
+    harness = finance_harness
+    turns = [MessageIn(role="user", content=f"And food? {number}") for number in range(3)]
+    messages = await harness.add_messages("s", *turns, learn=True)
+    assert await harness.contexts.list_patterns(harness.owner) == []
+    derived = {"intent": "spending_analysis", "entities": '{"category": ["food"]}'}
+    await harness.graph.execute(
+        "extraction.set_turns",
+        group_id=harness.owner.group_id,
+        session_id="s",
+        turns=[{"message_id": message.id, **derived} for message in messages],
+    )
+    found = await harness.episodes.load_messages(harness.owner, [message.id for message in messages])
+    await harness.learner.learn_from_turns(harness.owner, found)
+    (concern,) = await harness.contexts.list_patterns(harness.owner)
+    assert (concern.pattern_type, concern.occurrence_count) == ("spending_concern", 3)
+    items = await harness.store.list_active_items(harness.owner, "s")
+    assert ("entity_category", "food") in {(item.context_type, item.context_value) for item in items}
 
 
 async def test_the_general_profile_detects_no_spending_concern(harness: ContextHarness) -> None:

@@ -17,6 +17,7 @@ from graphmem.ingestion.job_kinds import EXTRACTION_JOB, ExtractionPayload
 from graphmem.jobs import JobHandler, JobRunner, Steps
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.settings import Settings
+from graphmem.store.instructions import InstructionStore
 
 T = TypeVar("T")
 
@@ -53,6 +54,7 @@ async def main(data_dir: Path, step: str) -> None:
     async with open_components(settings) as parts, ProviderModel(base_url=os.environ["MODEL_ADDRESS"]) as model:
         extraction = ExtractionJob(
             graph=parts.graph,
+            instructions=InstructionStore(parts.graph),
             episodes=parts.episodes,
             facts=parts.facts,
             entities=parts.entities,

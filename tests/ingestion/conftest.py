@@ -40,6 +40,7 @@ from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
+from graphmem.store.instructions import InstructionStore
 from tests.conftest import FakeClock
 from tests.llm.scripted_server import ScriptedServer, Step, replies
 
@@ -174,8 +175,10 @@ def harness(
     policy = SecretPolicy()
     memory_writer = MemoryWriter(facts, embedder, policy, profiles)
     model = ProviderModel(base_url=server.base_url, retries=RetryPolicy(timeout=1, attempts=2, backoff=0.01))
+    inbox = Inbox(episodes, embedder, policy, jobs)
     job = ExtractionJob(
         graph=graph,
+        instructions=InstructionStore(graph),
         episodes=episodes,
         facts=facts,
         entities=entities,
@@ -184,6 +187,7 @@ def harness(
         profiles=profiles,
         embedder=embedder,
         model=model,
+        queue_summary=inbox.summarize_session,
     )
     summaries = SummaryJob(
         graph=graph,
@@ -191,7 +195,6 @@ def harness(
         facts=facts,
         memory_writer=memory_writer,
         policy=policy,
-        profiles=profiles,
         model=model,
     )
     job_dispatcher.use(
@@ -200,7 +203,6 @@ def harness(
         JobHandler(SUMMARY_JOB, summaries.run),
         JobHandler(CLOSING_JOB, summaries.close),
     )
-    inbox = Inbox(episodes, embedder, policy, jobs)
     return IngestionHarness(
         owner=owner,
         server=server,
@@ -241,7 +243,13 @@ def candidate(content: str, **fields: Any) -> Json:
     }
 
 
-def extraction(*candidates: Json, names: Sequence[Json] = (), keywords: Sequence[str] = ()) -> Json:
+def extraction(
+    *candidates: Json,
+    names: Sequence[Json] = (),
+    keywords: Sequence[str] = (),
+    turns: Sequence[Json] = (),
+    **fields: Any,
+) -> Json:
     """The answer of the first call."""
     return {
         "skip": not candidates,
@@ -249,7 +257,16 @@ def extraction(*candidates: Json, names: Sequence[Json] = (), keywords: Sequence
         "keywords": list(keywords),
         "names": list(names),
         "candidates": list(candidates),
+        "summarize": False,
+        "turns": list(turns),
+        **fields,
     }
+
+
+def turn(message: int, intent: str | None, **entities: str) -> Json:
+    """What a message is about, as a model writes it."""
+    named = [{"type": kind, "value": value} for kind, value in entities.items()]
+    return {"message": message, "intent": intent, "entities": named}
 
 
 def decision(new: int, action: str, *known: int, **fields: Any) -> Json:

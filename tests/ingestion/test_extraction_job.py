@@ -18,6 +18,7 @@ from graphmem.jobs import JobHandler
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.store.driver import Graph
 from graphmem.store.facts import FactStore
+from graphmem.store.instructions import InstructionStore
 from tests.ingestion.conftest import (
     IngestionHarness,
     candidate,
@@ -146,6 +147,26 @@ async def test_the_two_calls_may_go_to_two_models(harness: IngestionHarness, gra
     first, second = harness.server.requests
     assert (first["model"], first.get("reasoning_effort")) == ("quick", None)
     assert (second["model"], second.get("reasoning_effort")) == ("thorough", "high")
+
+
+@pytest.mark.req("QUINN-41", "QUINN-44", "CASH-11")
+async def test_a_class_of_secrets_that_is_allowed_reaches_the_model_and_is_remembered(
+    harness: IngestionHarness, graph: Graph, embedder: Embedder
+) -> None:
+    async with ProviderModel(base_url=harness.server.base_url) as model:
+        job = replaced_model(harness, graph, embedder, model, SecretPolicy([f"{harness.owner.tenant}:birth_date"]))
+        harness.job_dispatcher.use(JobHandler(EXTRACTION_JOB, job.run))
+        born = "User's birthday is 4 May 1990"
+        harness.model_answers(extraction(candidate(born), candidate("User's account number is 12345")))
+        await harness.send_and_extract("My birthday is 4 May 1990 and my account number is 12345")
+    (request,) = harness.server.requests
+    rule = next(line for line in request["messages"][0]["content"].splitlines() if line.startswith("- secrets: "))
+    refused, allowed = rule.split(" (but ")
+    assert "account numbers" in refused
+    assert "dates of birth" not in refused
+    assert allowed.startswith("dates of birth are allowed here")
+    assert "My birthday is 4 May 1990 and my account number is [account_number]" in harness.prompts[0]
+    assert await harness.current_contents() == [born]
 
 
 @pytest.mark.req("GO-10")
@@ -357,12 +378,17 @@ async def test_system_and_tool_messages_are_stored_and_never_extracted(harness: 
 
 
 def replaced_model(
-    harness: IngestionHarness, graph: Graph, embedder: Embedder, model: ProviderModel | None
+    harness: IngestionHarness,
+    graph: Graph,
+    embedder: Embedder,
+    model: ProviderModel | None,
+    policy: SecretPolicy | None = None,
 ) -> ExtractionJob:
-    policy, profiles = SecretPolicy(), TenantProfiles()
+    policy, profiles = policy or SecretPolicy(), TenantProfiles()
     facts = FactStore(graph, harness.entities, harness.clock)
     return ExtractionJob(
         graph=graph,
+        instructions=InstructionStore(graph),
         episodes=harness.episodes,
         facts=facts,
         entities=harness.entities,

@@ -30,8 +30,9 @@ async def test_summarizing_a_session_saves_a_memory_tagged_summary(harness: Inge
     harness.model_answers(summary("Mara looked for a boat; card 4242 4242 4242 4242"))
     job = await harness.conversations.summarize(harness.owner, "s1", wait=True)
     assert job.status is JobStatus.SUCCEEDED, job.error
-    (memory,) = await harness.current_memories()
+    memory, topic = await harness.current_memories()
     assert memory.content == "Mara looked for a boat; card [card]"
+    assert (topic.content, topic.type.value, topic.scope.value) == ("Boats: boats", "conversation_topic", "episodic")
     assert memory.tags == ["summary", "boats"]
     assert memory.metadata["ticket_id"] == "T-7"
     session = await harness.conversations.get_session(harness.owner, "s1")
@@ -52,9 +53,23 @@ async def test_a_later_summary_starts_from_the_earlier_one_and_replaces_it(harne
     assert "Mara looked for a boat" in harness.prompts[1].split("<earlier_summary>")[1].split("</earlier_summary>")[0]
     assert "which boat" not in harness.prompts[1]
     harness.clock.advance(timedelta(minutes=1))
-    assert await harness.current_contents() == ["Mara bought a Folkboat"]
+    assert sorted(await harness.current_contents()) == ["Boats: boats", "Mara bought a Folkboat"]
     again = await harness.conversations.summarize(harness.owner, "s1", wait=True)
     assert (again.status, again.reason) == (JobStatus.SKIPPED, "nothing new to sum up")
+
+
+@pytest.mark.req("CASH-01")
+async def test_with_manual_extraction_a_long_and_closed_session_calls_no_model(
+    harness: IngestionHarness, embedder: Embedder
+) -> None:
+    inbox = Inbox(harness.episodes, embedder, SecretPolicy(), harness.jobs, summaries=True)
+    harness.conversations = MessageService(inbox, harness.episodes, harness.jobs, "manual")
+    await harness.send(*(message_at("2026-05-01", f"line {n}") for n in range(51)))
+    await harness.conversations.close(harness.owner, "s1")
+    (closing,) = await harness.jobs.list(harness.owner.group_id)
+    assert (await harness.wait_for_job(closing.id)).status is JobStatus.SUCCEEDED
+    assert harness.server.requests == []
+    assert await harness.current_memories() == []
 
 
 @pytest.mark.req("QUINN-08")

@@ -58,7 +58,9 @@ async def test_each_trigger_runs_in_a_session_of_its_own_and_saves_every_call(ha
     await chat(harness)
     before = await harness.conversations.list_messages(harness.owner, "s1", PageQuery())
     harness.model_answers(
-        calls(call("User prefers weekly spending summaries"), call("User runs a small bakery", "FACTUAL_INFO", 0.95))
+        calls(call("User prefers weekly spending summaries")),
+        calls(call("User runs a small bakery", "FACTUAL_INFO", 0.95)),
+        replies("That is all."),
     )
     answer = await harness.conversations.trigger_extraction(harness.owner.tenant, "s1")
     assert answer.triggered is True
@@ -67,7 +69,18 @@ async def test_each_trigger_runs_in_a_session_of_its_own_and_saves_every_call(ha
     assert (run.kind, run.source_session_id) == (SessionKind.EXTRACTION, "s1")
     assert run_id != "s1"
     job = await harness.wait_for_job(answer.job_id)
-    assert (job.status, job.receipt.llm_calls) == (JobStatus.SUCCEEDED, 1)
+    assert (job.status, job.receipt.llm_calls) == (JobStatus.SUCCEEDED, 3)
+    assert [message["content"] for message in harness.server.requests[2]["messages"] if message["role"] == "tool"] == [
+        "done",
+        "done",
+    ], "the results of its calls go back to the model until it makes no more"
+    run = await harness.conversations.get_session(harness.owner, run_id)
+    assert (run.job_id, run.job_status, run.message_count) == (answer.job_id, JobStatus.SUCCEEDED, 7)
+    told = (await harness.conversations.list_messages(harness.owner, run_id, PageQuery())).items
+    assert [message.role.value for message in told] == ["system", "user", *("assistant", "tool") * 2, "assistant"]
+    assert "<conversation_history>" in told[1].content
+    assert told[2].metadata["tool_calls"][0]["arguments"]["content"] == "User prefers weekly spending summaries"
+    assert [message.content for message in told[3:]] == ["done", "", "done", "That is all."]
     saved = {memory.content: memory for memory in await harness.current_memories()}
     assert saved["User prefers weekly spending summaries"].type == "preference"
     assert saved["User prefers weekly spending summaries"].source.message_ids == ["m1"]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn, MemoryPatch
-from graphmem.domain.session import MessageIn, MessagesIn
+from graphmem.domain.session import MessageIn, MessageRole, MessagesIn, RunMessage, SessionIn, SessionKind
 from graphmem.store.driver import Transaction
 
 TRIP = "Please answer briefly in German. My goal is a trip to Lund on 12 May for $500."
@@ -36,13 +36,21 @@ async def fill_user(memory: Services, owner: Owner) -> None:
         for index in range(6)
     ]
     await memory.messages.add(
-        owner, MessagesIn(session_id="talk", messages=talk, extract=False, timezone="Europe/Berlin")
+        owner, MessagesIn(session_id="talk", messages=talk, extract=False, timezone="Europe/Berlin", domain="travel")
     )
     episodes = memory.components.episodes
     await memory.learner.learn_from_messages(
         owner, await episodes.load_messages(owner, [turn.id for turn in talk if turn.id])
     )
     await memory.learner.learn_from_feedback(owner, "m1", 5, "great")
+    extraction = SessionIn(session_id="extraction", domain="travel")
+    await episodes.open_session(
+        owner, extraction, kind=SessionKind.EXTRACTION, source_session_id="talk", job_id="job of extraction"
+    )
+    entry = RunMessage(role=MessageRole.TOOL, content="done").model_dump_json()
+    await memory.components.graph.execute(
+        "extraction.append_transcript", group_id=owner.group_id, session_id="extraction", entries=[entry], now=now
+    )
     plan = {"content": "Mara plans a trip to Lund", "type": "plan", "object": {"name": "Lund"}}
     await memory.memories.save(owner, [MemoryIn(**plan, source={"session_id": "talk", "message_ids": ["m0", "m2"]})])
     old = [

@@ -30,7 +30,14 @@ from graphmem.domain.export.fields import (
 from graphmem.domain.labels import RecordLabel
 from graphmem.domain.learned_preferences import PreferenceSource, PreferenceType
 from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryStatus, MemoryType, Predicate
-from graphmem.domain.session import MAX_MESSAGE_LENGTH, MessageEntities, MessageRole, SessionKind, TimeZoneName
+from graphmem.domain.session import (
+    MAX_MESSAGE_LENGTH,
+    MessageEntities,
+    MessageRole,
+    RunMessage,
+    SessionKind,
+    TimeZoneName,
+)
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.types import MAX_NAME_LENGTH, EntityName, Id, UnitInterval
 
@@ -182,6 +189,7 @@ class EpisodicProperties(NodeProperties):
     created_at: MarkedTime
     extracted_at: MarkedTime | None = None
     intent: StorableText | None = None
+    domain: StorableText | None = None
     entities: Annotated[JsonText, json_text(MessageEntities)]
     metadata: JsonObject
     rich_content: JsonObject | None = None
@@ -226,6 +234,7 @@ class SessionProperties(NodeProperties):
     last_episode: Id | None = Field(None, description="The `uuid` of its last message.")
     intent_sequence: list[StorableText]
     topic_tags: list[StorableText]
+    domain: StorableText | None = None
     sentiment_score: FiniteNumber | None = None
     metadata: JsonObject
     is_active: bool
@@ -233,6 +242,10 @@ class SessionProperties(NodeProperties):
     updated_at: MarkedTime
     ended_at: MarkedTime | None = None
     archived_at: MarkedTime | None = None
+    job_id: Id | None = Field(None, description="The job of an extraction.")
+    transcript: list[Annotated[JsonText, json_text(RunMessage)]] | None = Field(
+        None, description="What an extraction and its model said to one another."
+    )
 
     @property
     def export_key(self) -> str:

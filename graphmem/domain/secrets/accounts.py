@@ -11,7 +11,7 @@ from graphmem.domain.secrets.vocabulary import load_vocabulary
 _WORDS = load_vocabulary("id_numbers")
 _ACCOUNT = _WORDS.any_of("account_words")
 _CJK_ACCOUNT = _WORDS.any_of("cjk_account_words")
-_DIGITS = r"(?<![A-Za-z0-9_.,$€£¥+\-/])\d(?:[ \t.\-]?\d){5,16}+(?![A-Za-z0-9_%]|[.,\-/]\d)"
+_DIGITS = r"(?<![A-Za-z0-9_.,$€£¥+\-/])\d(?:[ \t.\-]?\d){4,16}+(?![A-Za-z0-9_%]|[.,\-/]\d)"
 _GAP = (
     r"(?:[ ](?:hat|has)(?:[ ](?:the|die))?(?=[ ](?:konto|account )?num))?"
     rf"(?:[ ]+(?!{_WORDS.any_of('account_breaks')}\b)[^\s\d.!?;]{{1,20}}){{0,5}}?"
@@ -42,6 +42,13 @@ _AMOUNT_AFTER = re.compile(rf"\s?(?:[$€£¥₹%]|{_WORDS.any_of('money', 'coun
 _DATE = re.compile(r"(?:19|20)\d\d[.\- ]?(?:0[1-9]|1[0-2])[.\- ]?(?:0[1-9]|[12]\d|3[01])")
 _COPULA_GAP = re.compile(rf"(?:[ ]{_WORDS.any_of('copulas')})?", re.IGNORECASE)
 
+_NUMBER_GAP = re.compile(
+    rf"(?:[ ]{_WORDS.any_of('number_words')}\.?)?(?:[ ]{_WORDS.any_of('copulas')})?", re.IGNORECASE
+)
+
+_FEWEST_DIGITS = 6
+"""Digits from which a number is an account's where the text does not say outright that it is the number of one."""
+
 _FEWEST_UNLABELLED_DIGITS = 8
 """Digits from which a number is an account's where a word in between stands for anything."""
 
@@ -49,7 +56,8 @@ _FEWEST_UNLABELLED_DIGITS = 8
 def find_accounts(text: str) -> Iterator[Span]:
     """Yield complete account numbers, which a nearby word calls an account, and routing numbers.
 
-    They have 8 to 17 digits, or 6 and 7 where the text says that they are a number, or says nothing in between.
+    They have 8 to 17 digits, or 6 and 7 where the text says that they are a number, or says nothing in between; or 5
+    where it does both.
     """
     if not _ANY_LABEL.search(text):
         return
@@ -67,8 +75,9 @@ def _is_account(text: str, match: re.Match[str]) -> bool:
         _EXPLICIT_NUMBER.search(match.group()) is not None
         or _NUMBER_WORD_BEFORE.search(text, max(0, match.start() - 20), match.start()) is not None
     )
-    if sum(char.isdigit() for char in value) < _FEWEST_UNLABELLED_DIGITS and not (
-        is_explicit or _COPULA_GAP.fullmatch(match["gap"] or "")
-    ):
+    digits, gap = sum(char.isdigit() for char in value), match["gap"] or ""
+    if digits < _FEWEST_DIGITS and not (is_explicit and _NUMBER_GAP.fullmatch(gap)):
+        return False
+    if digits < _FEWEST_UNLABELLED_DIGITS and not (is_explicit or _COPULA_GAP.fullmatch(gap)):
         return False
     return (is_explicit or not _DATE.fullmatch(value)) and not _AMOUNT_AFTER.match(text, match.end("value"))
