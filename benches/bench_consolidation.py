@@ -35,6 +35,7 @@ from graphmem.llm.prompts import load_prompts
 from graphmem.settings import Settings
 from graphmem.store.facts import FactStore
 from graphmem.store.forget import ForgetStore
+from graphmem.store.instructions import InstructionStore
 from graphmem.store.runs import RunStore
 
 TEXTS = ["User keeps a note about thing {}", "User filed paper {} upstairs"]
@@ -94,7 +95,7 @@ async def measure(components: Components, owner: Owner, size: int) -> None:
         started = time.perf_counter()
         batches = (await Discovery(graph, batch_size=25, max_batches=400).find_batches(owner, utc_now())).batches
         record("discovery_s", started)
-        analyser, step = ProposalAnalyser(graph, None, load_prompts()), time.perf_counter()
+        analyser, step = ProposalAnalyser(graph, InstructionStore(graph), None, load_prompts()), time.perf_counter()
         proposals = [proposal for batch in batches for proposal in (await analyser.analyse(owner, batch)).proposals]
         proposals += await executor.attach_versions(owner, parse_proposals(make_merge_proposals(ids)))
         record("analysis_s", step)

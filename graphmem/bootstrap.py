@@ -237,6 +237,7 @@ def _build_job_handlers(
     extraction = ExtractionJob(
         graph=components.graph,
         instructions=instructions,
+        declared_types=DeclaredTypeStore(components.graph),
         episodes=components.episodes,
         facts=components.facts,
         entities=components.entities,

@@ -113,7 +113,6 @@ class MemoryChanges(TypedDict, total=False):
     expires_at: TimeInput | None
     associations: Sequence[str]
     metadata: Mapping[str, Any]
-    associations: Sequence[str]
     domain: str | None
     scope: Scope | str
 

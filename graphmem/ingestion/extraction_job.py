@@ -19,6 +19,7 @@ from graphmem.ingestion.window_transaction import WindowWriter
 from graphmem.jobs import Steps
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import load_prompts
+from graphmem.store.declared_types import DeclaredTypeStore
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
@@ -44,6 +45,7 @@ class ExtractionJob:
         *,
         graph: Graph,
         instructions: InstructionStore,
+        declared_types: DeclaredTypeStore,
         episodes: EpisodeStore,
         facts: FactStore,
         entities: EntityStore,
@@ -67,7 +69,7 @@ class ExtractionJob:
         self._prompts = load_prompts()
         self._queue_summary = queue_summary
         self._queue_learning = queue_learning
-        self._extractor = Extractor(graph, episodes, policy, instructions, self._prompts, zone)
+        self._extractor = Extractor(graph, episodes, policy, instructions, declared_types, self._prompts, zone)
 
     async def run(self, payload: ExtractionPayload, steps: Steps) -> JobOutcome:
         """Handle a job of kind `extraction`."""

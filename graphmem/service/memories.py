@@ -56,8 +56,8 @@ class MemoryService:
     ) -> list[SaveResult]:
         """Save statements: all of them or none.
 
-        Raises InvalidInput for an empty list, for one that is too long, and for a type that is not declared, NotFound for
-        an unknown association.
+        Raises InvalidInput for an empty list, for one that is too long, and for a type that is not declared, NotFound
+        for an unknown association.
         """
         if not memories:
             raise InvalidInput("The list of memories is empty.")

@@ -59,8 +59,8 @@ class EpisodeStore:
 
         A message whose id is known stays unchanged. Within the repeat window, so does a batch without ids that repeats
         the latest turns of its session, or that opened a session and comes again without one. With `job_id`, the
-        messages that no job has read or will read are assigned to that job. `timezone` becomes the user's time zone. With
-        `request`, they are stored once for it.
+        messages that no job has read or will read are assigned to that job. `timezone` becomes the user's time zone.
+        With `request`, they are stored once for it.
         """
         # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
         ids = [prepared.message.id or str(uuid.uuid4()) for prepared in messages]

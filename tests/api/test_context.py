@@ -237,7 +237,7 @@ async def test_the_profile_is_read_by_key_and_every_write_changes_it(agent: http
 
     name = {"content": "Mara is called Mimi", "importance": 0.9}
     taste = {"content": "Mara likes tea", "type": "preference"}
-    cooking = {"content": "Mara cooks without garlic", "domain": "cooking", "importance": 0.9}
+    cooking: dict[str, Any] = {"content": "Mara cooks without garlic", "domain": "cooking", "importance": 0.9}
     await agent.post(f"{USER}/memories", json={"memories": [name, taste, cooking]})
     first, again = await read(), await read()
     assert (first["cache"], again["cache"]) == ("miss", "hit")

@@ -384,7 +384,7 @@ async def test_a_job_store_that_refuses_jobs_makes_no_copies_of_messages(
     assert (await agent.get(f"/v1/jobs/{taken.json()['job_id']}")).status_code == 200
 
 
-MOVE = {
+MOVE: dict[str, Any] = {
     "userId": "user_12345",
     "messages": [
         {

@@ -283,7 +283,7 @@ async def test_invalid_input_is_422_with_location_and_saves_nothing(
 async def test_associations_and_a_quote_of_the_source_are_saved_and_changed(agent: httpx.AsyncClient) -> None:
     [first] = (await agent.post(MEMORIES, json={"memories": [{"content": "Mara has a boat"}]})).json()["results"]
     boat = first["memory"]["id"]
-    sailing = {
+    sailing: dict[str, Any] = {
         "content": "Mara sails in summer",
         "associations": [boat],
         "source": {"quote": "I go sailing whenever it is warm."},

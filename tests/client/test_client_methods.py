@@ -11,7 +11,7 @@ import pytest
 from graphmem.bootstrap import Services
 from graphmem.client import AsyncClient, Client
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
-from graphmem.domain.consolidation_models import ConsolidationRun
+from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
 from graphmem.domain.job import Job, JobStatus
 from graphmem.domain.memory import Memory, MemoryIn, MemoryStatus, SaveAction
 from graphmem.domain.session import MessagesAccepted
@@ -182,6 +182,8 @@ async def test_a_consolidation_is_run_read_and_rolled_back(admin: AsyncClient) -
     assert run.id in {listed.id for listed in (await admin.runs(user_id="mara")).items}
     current = (await admin.memories("mara")).items
     assert [memory.content for memory in current] == ["Mara likes and enjoys oolong tea"]
-    assert (await admin.rollback(run.id)).restored
+    undone = await admin.rollback(run.id)
+    assert isinstance(undone, RollbackResult)
+    assert undone.restored
     assert {memory.id for memory in (await admin.memories("mara")).items} == set(ids)
     assert isinstance(await admin.consolidate("mara", dry_run=True), str)

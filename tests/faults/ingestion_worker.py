@@ -17,6 +17,7 @@ from graphmem.ingestion.job_kinds import EXTRACTION_JOB, ExtractionPayload
 from graphmem.jobs import JobHandler, JobRunner, Steps
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.settings import Settings
+from graphmem.store.declared_types import DeclaredTypeStore
 from graphmem.store.instructions import InstructionStore
 
 T = TypeVar("T")
@@ -55,6 +56,7 @@ async def main(data_dir: Path, step: str) -> None:
         extraction = ExtractionJob(
             graph=parts.graph,
             instructions=InstructionStore(parts.graph),
+            declared_types=DeclaredTypeStore(parts.graph),
             episodes=parts.episodes,
             facts=parts.facts,
             entities=parts.entities,

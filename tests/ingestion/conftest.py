@@ -179,6 +179,7 @@ def harness(
     job = ExtractionJob(
         graph=graph,
         instructions=InstructionStore(graph),
+        declared_types=DeclaredTypeStore(graph),
         episodes=episodes,
         facts=facts,
         entities=entities,

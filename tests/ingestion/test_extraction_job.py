@@ -16,6 +16,7 @@ from graphmem.ingestion.job_kinds import EXTRACTION_JOB
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.jobs import JobHandler
 from graphmem.llm.provider_model import ProviderModel
+from graphmem.store.declared_types import DeclaredTypeStore
 from graphmem.store.driver import Graph
 from graphmem.store.facts import FactStore
 from graphmem.store.instructions import InstructionStore
@@ -389,6 +390,7 @@ def replaced_model(
     return ExtractionJob(
         graph=graph,
         instructions=InstructionStore(graph),
+        declared_types=DeclaredTypeStore(graph),
         episodes=harness.episodes,
         facts=facts,
         entities=harness.entities,
