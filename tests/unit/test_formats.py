@@ -80,7 +80,7 @@ def test_mem0_export_of_several_users_yields_only_the_requested_one() -> None:
 
 def test_graphiti_fact_keeps_entities_both_times_and_episodes() -> None:
     edge = {**EDGE, "valid_at": "2020-01-01T00:00:00Z", "episodes": ["ep1"], "attributes": {"via": "post"}}
-    [statement] = parse_graphiti({"nodes": [MARA, LUND], "edges": [edge]}).accepted
+    [statement] = parse_graphiti({"nodes": [MARA, LUND], "edges": [edge]}).statements.accepted
     memory = statement.memory
     assert memory.subject
     assert memory.object
@@ -102,7 +102,7 @@ INVALID_EDGES: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("change", "word"), INVALID_EDGES)
 def test_invalid_entries_are_rejected_with_location_and_the_rest_accepted(change: dict[str, Any], word: str) -> None:
     edges = [{**EDGE, **change}, {**EDGE, "uuid": "e2"}, {**EDGE, "uuid": "e2"}]
-    statements = parse_graphiti({"nodes": [MARA, LUND], "edges": edges})
+    statements = parse_graphiti({"nodes": [MARA, LUND], "edges": edges}).statements
     assert [statement.id for statement in statements.accepted] == ["e2"]
     first, duplicate = statements.rejected
     assert (first.loc, first.id) == (["edges", 0], "e1")
