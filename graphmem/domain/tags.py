@@ -20,6 +20,9 @@ TEMPORARY_TAG = "temporary"
 FEEDBACK_TAG = "feedback"
 """Tag of memories that maintenance offers to consolidation again and again."""
 
+MAINTENANCE_TAGS = frozenset({TEMPORARY_TAG, FEEDBACK_TAG})
+"""Tags that say what maintenance does with a memory, and nothing of its topic."""
+
 _TAG_PATTERN = re.compile(r"^\w[\w:./-]*$", re.UNICODE)
 
 

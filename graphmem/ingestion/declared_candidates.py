@@ -13,7 +13,7 @@ from graphmem.domain.type_checks import find_attribute_problem
 from graphmem.ingestion.llm_schemas import Candidate, Extraction
 
 
-class Attribute(BaseModel):
+class NamedAttribute(BaseModel):
     """One attribute of a candidate."""
 
     name: str
@@ -24,7 +24,7 @@ class DeclaredCandidate(Candidate):
     """A candidate that may be of a declared type."""
 
     declared_type: str | None = Field(None, description="name of the declared memory type that fits, else null")
-    attributes: list[Attribute] = Field(
+    attributes: list[NamedAttribute] = Field(
         default_factory=list, description="with declared_type: those of its attributes that the messages tell"
     )
 
@@ -81,7 +81,7 @@ def read_labels(answer: Extraction, types: DeclaredTypes) -> tuple[Extraction, d
     return Extraction.model_construct(**{**fields, "candidates": candidates}), labels
 
 
-def _read_attributes(declared: DeclaredMemoryType, attributes: Iterable[Attribute]) -> dict[str, Any]:
+def _read_attributes(declared: DeclaredMemoryType, attributes: Iterable[NamedAttribute]) -> dict[str, Any]:
     """Return the attributes that the type lists, each as a value of its JSON type."""
     kinds = declared.attribute_types
     return {

@@ -13,6 +13,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MAX_SOURCE_MESSAGES, MemoryType, SaveAction, SaveResult
 from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.profile import TenantProfiles
+from graphmem.domain.tags import MAINTENANCE_TAGS
 from graphmem.domain.text import content_hash, name_key
 from graphmem.domain.types import Vector
 from graphmem.domain.versioning import Ledger
@@ -68,7 +69,7 @@ class WindowWriter:
     def _session_tags(self, owner: Owner, window: ExtractedWindow) -> list[str]:
         """Return the tags of the candidates that label their session, in alphabetical order."""
         tags = {tag for candidate in window.candidates for tag in candidate.memory.tags}
-        return self._profiles.for_tenant(owner.tenant).session_tags(sorted(tags))
+        return self._profiles.for_tenant(owner.tenant).session_tags(sorted(tags - MAINTENANCE_TAGS))
 
     async def load_current_facts(self, owner: Owner, window: ExtractedWindow) -> CurrentFacts:
         """Return the facts that a window's plan depends on, outside a write."""

@@ -21,7 +21,7 @@ from graphmem.domain.export.import_plan import ExistingData, ExistingNode, Impor
 from graphmem.domain.export.properties import record_identity
 from graphmem.domain.export.self_entity import find_self_entity
 from graphmem.domain.fact import Fact
-from graphmem.domain.formats.graphiti import EntityDetails
+from graphmem.domain.formats.graphiti import NodeDetails
 from graphmem.domain.identity import Owner
 from graphmem.domain.import_result import ImportResult
 from graphmem.domain.labels import LinkType, RecordLabel
@@ -91,7 +91,7 @@ class ImportStore:
         except ClientError as error:
             raise InvalidInput("The import has a property that Neo4j cannot store.") from error
 
-    async def set_entity_details(self, owner: Owner, details: Sequence[EntityDetails]) -> None:
+    async def set_entity_details(self, owner: Owner, details: Sequence[NodeDetails]) -> None:
         """Set the summaries and the attributes of entities that have none; unknown entities are left out."""
         rows = [
             {

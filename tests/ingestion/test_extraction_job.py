@@ -272,6 +272,8 @@ async def test_feelings_and_wishes_about_answers_get_the_tags_that_maintenance_l
     assert feeling.expires_at == midnight("2026-06-08").replace(hour=12)
     assert "temporary" in feeling.tags
     assert memories["User wants short answers"].tags == ["COMMUNICATION_PREFERENCES", "feedback"]
+    session = await harness.conversations.get_session(harness.owner, "s1")
+    assert not {"temporary", "feedback"} & {*session.topic_tags}
 
 
 @pytest.mark.req("QUINN-27")

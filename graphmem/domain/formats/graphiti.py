@@ -65,7 +65,7 @@ class _GraphitiGraph(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class EntityDetails:
+class NodeDetails:
     """The summary and the attributes of an entity; `path` is its place in the document."""
 
     path: tuple[str | int, ...]
@@ -80,7 +80,7 @@ class ParsedGraph:
     """The facts of a Graphiti graph, the details of its entities, and its episodes in batches of messages."""
 
     statements: ParsedStatements
-    details: list[EntityDetails]
+    details: list[NodeDetails]
     batches: list[MessagesIn]
 
 
@@ -107,7 +107,7 @@ def parse_graphiti(document: Any) -> ParsedGraph:
         statements.add(path, edge.uuid, provenance, _to_memory_fields(edge, nodes))
     named = {key for edge in graph.edges for key in (edge.source_node_uuid, edge.target_node_uuid)}
     details = [
-        EntityDetails(("nodes", index), node.uuid, node.name, node.summary, node.attributes)
+        NodeDetails(("nodes", index), node.uuid, node.name, node.summary, node.attributes)
         for index, node in enumerate(graph.nodes)
         if node.uuid in named and (node.summary.strip() or node.attributes)
     ]
