@@ -30,6 +30,7 @@ from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.job_kinds import (
     CLOSING_JOB,
+    EMBEDDING_JOB,
     EXTRACTION_JOB,
     SUMMARY_JOB,
     TOOL_EXTRACTION_JOB,
@@ -256,6 +257,7 @@ def _build_job_handlers(
     return [
         JobHandler(EXTRACTION_JOB, extraction.run),
         JobHandler(TOOL_EXTRACTION_JOB, extraction.run_tools),
+        JobHandler(EMBEDDING_JOB, services.inbox.handle_embedding_job),
         JobHandler(SUMMARY_JOB, summaries.run),
         JobHandler(CLOSING_JOB, summaries.close),
         JobHandler(OBSERVATION_JOB, services.learner.handle_observation_job),

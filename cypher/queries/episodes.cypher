@@ -45,6 +45,12 @@ CALL () {
 }
 RETURN stored, linked
 
+// name: set_vectors(group_id, rows)
+// Store the vectors of messages.
+UNWIND $rows AS row
+MATCH (m:Episodic {group_id: $group_id, message_id: row.message_id})
+SET m.content_embedding = row.vector
+
 // name: load_messages(group_id, message_ids)
 // Fetch messages by id, in the order of their session.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids

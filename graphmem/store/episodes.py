@@ -16,7 +16,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.repeated_batches import BatchFingerprint
 from graphmem.domain.session import Message, Session, SessionIn, SessionKind
 from graphmem.domain.times import Clock
-from graphmem.domain.types import deduplicate
+from graphmem.domain.types import Vector, deduplicate
 from graphmem.errors import Conflict, NotFound
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.episode_mapping import (
@@ -57,7 +57,8 @@ class EpisodeStore:
 
         A message whose id is known stays unchanged. Within the repeat window, so does a batch without ids that repeats
         the latest turns of its session, or that opened a session and comes again without one. With `job_id`, the
-        messages that no job has read or will read are assigned to that job. `timezone` becomes the user's time zone. With `request`, they are stored once for it.
+        messages that no job has read or will read are assigned to that job. `timezone` becomes the user's time zone.
+        With `request`, they are stored once for it.
         """
         # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
         ids = [prepared.message.id or str(uuid.uuid4()) for prepared in messages]
@@ -243,6 +244,11 @@ class EpisodeStore:
             through=through,
             now=self._clock(),
         )
+
+    async def set_vectors(self, owner: Owner, vectors: Mapping[str, Vector]) -> None:
+        """Store the vectors of messages, by message id."""
+        rows = [{"message_id": message_id, "vector": vector} for message_id, vector in vectors.items()]
+        await self._run_locked(owner, "episodes.set_vectors", rows=rows)
 
     async def _run_locked(self, owner: Owner, query: str, **parameters: Any) -> list[Row]:
         """Run a query under the user's lock, which also invalidates every cache of their data."""
