@@ -208,6 +208,9 @@ class GraphMemory:
         operations.session_messages,
         lambda call: call.services.messages.list_messages(call.owner, call.resource_id, call.parameters),
     )
+    session_archives = Method(
+        operations.session_archives, lambda call: call.services.messages.list_archives(call.owner, call.resource_id)
+    )
     close_session = Method(
         operations.close_session, lambda call: call.services.messages.close(call.owner, call.resource_id)
     )

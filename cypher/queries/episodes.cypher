@@ -116,6 +116,12 @@ RETURN m.group_id AS group_id, m.pending_job AS job_id, m.session_id AS session_
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 RETURN s {.*} AS session
 
+// name: list_archives(group_id, session_id)
+// List the archives of a session, the oldest first.
+MATCH (a:SessionArchive {group_id: $group_id, session_id: $session_id})
+RETURN a {.session_id, .summary, .message_count, .started_at, .ended_at, archived_at: a.created_at} AS archive
+ORDER BY a.started_at, a.created_at
+
 // name: find_session_owners(tenant_prefix, session_id)
 // Find the users of a tenant that have a session of an id, up to two.
 MATCH (s:Session {session_id: $session_id}) WHERE s.group_id STARTS WITH $tenant_prefix

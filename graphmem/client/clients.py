@@ -81,6 +81,7 @@ class ClientMethods:
     create_session = ClientMethod(lambda endpoints: endpoints.create_session)
     session = ClientMethod(lambda endpoints: endpoints.session)
     session_messages = ClientMethod(lambda endpoints: endpoints.session_messages)
+    session_archives = ClientMethod(lambda endpoints: endpoints.session_archives)
     close_session = ClientMethod(lambda endpoints: endpoints.close_session)
     summarize_session = ClientMethod(lambda endpoints: endpoints.summarize_session)
     feedback = ClientMethod(lambda endpoints: endpoints.feedback)

@@ -42,7 +42,7 @@ from graphmem.domain.search_models import (
     SearchResponse,
     UserProfile,
 )
-from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, Session
+from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, Session, SessionArchive
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -224,6 +224,7 @@ class Endpoints:
     create_session = Endpoint(operations.create_session, post(SESSIONS, parse_model(Session)))
     session = Endpoint(operations.session, get(SESSION, parse_model(Session)))
     session_messages = Endpoint(operations.session_messages, get(f"{SESSION}/messages", parse_model(Page[Message])))
+    session_archives = Endpoint(operations.session_archives, get(f"{SESSION}/archives", parse_items(SessionArchive)))
     close_session = Endpoint(operations.close_session, post(f"{SESSION}/close", parse_model(Session)))
     summarize_session = Endpoint(operations.summarize_session, post(f"{SESSION}/summarize", _parse_job))
     feedback = Endpoint(operations.feedback, post(f"{MESSAGES}/{{resource_id}}/feedback", parse_model(FeedbackResult)))

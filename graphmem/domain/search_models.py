@@ -125,10 +125,11 @@ class SearchHit(BaseModel):
 
 
 class MessageHit(BaseModel):
-    """A message found and its score."""
+    """A message found and its score; `similarity_score` is `1 / (1 + distance)` of the vectors of query and message."""
 
     message: Message
     score: float
+    similarity_score: float
 
 
 class Evidence(BaseModel):
