@@ -63,6 +63,7 @@ from graphmem.store.forget import ForgetStore
 from graphmem.store.importing import ImportStore
 from graphmem.store.instructions import InstructionStore
 from graphmem.store.keys import KeyStore
+from graphmem.store.personas import PersonaStore
 from graphmem.store.runs import RunStore
 
 
@@ -134,7 +135,9 @@ class Services:
             settings.max_memories_per_save,
         )
         self.entities = EntityService(entities, facts, retrieval.store, clock)
-        self.retrieval = RetrievalService(retrieval.search, retrieval.lookup, retrieval.reinforcement)
+        self.retrieval = RetrievalService(
+            retrieval.search, retrieval.lookup, retrieval.reinforcement, PersonaStore(graph, clock)
+        )
         self.storage = StorageMeter(graph)
         self.messages = MessageService(self.inbox, episodes, jobs, settings.extraction)
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)

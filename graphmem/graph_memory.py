@@ -191,6 +191,10 @@ class GraphMemory:
     profile = Method(
         operations.profile, lambda call: call.services.retrieval.load_profile(call.owner, call.parameters.domain)
     )
+    persona = Method(operations.persona, lambda call: call.services.retrieval.get_persona(call.owner))
+    set_persona = Method(
+        operations.set_persona, lambda call: call.services.retrieval.set_persona(call.owner, call.parameters)
+    )
     contradictions = Method(
         operations.contradictions, lambda call: call.services.consolidations.list_contradictions(call.owner)
     )

@@ -73,6 +73,8 @@ class ClientMethods:
     delete_context = ClientMethod(lambda endpoints: endpoints.delete_context)
     enhance = ClientMethod(lambda endpoints: endpoints.enhance)
     profile = ClientMethod(lambda endpoints: endpoints.profile)
+    persona = ClientMethod(lambda endpoints: endpoints.persona)
+    set_persona = ClientMethod(lambda endpoints: endpoints.set_persona)
     contradictions = ClientMethod(lambda endpoints: endpoints.contradictions)
     intents = ClientMethod(lambda endpoints: endpoints.intents)
 

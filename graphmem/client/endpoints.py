@@ -39,6 +39,7 @@ from graphmem.domain.search_models import (
     LookupResponse,
     MessageHit,
     MessageSearchResponse,
+    Persona,
     SearchResponse,
     UserProfile,
 )
@@ -216,6 +217,8 @@ class Endpoints:
     delete_context = Endpoint(operations.delete_context, delete(f"{CONTEXTS}/{{resource_id}}", _parse_nothing))
     enhance = Endpoint(operations.enhance, ask(f"{SESSION}/enhance", parse_model(EnhancedReply)))
     profile = Endpoint(operations.profile, get(f"{USER}/profile", parse_model(UserProfile)))
+    persona = Endpoint(operations.persona, get(f"{USER}/persona", parse_model(Persona)))
+    set_persona = Endpoint(operations.set_persona, post(f"{USER}/persona", parse_model(Persona)))
     contradictions = Endpoint(operations.contradictions, get(f"{USER}/contradictions", parse_items(UserContradiction)))
     intents = Endpoint(operations.intents, get(f"{USER}/intents", parse_items(LearnedIntent)))
 

@@ -51,8 +51,9 @@ from graphmem.text_thread import read_text
 
 log = logging.getLogger(__name__)
 
-EMBEDDING_SECONDS = 2.0
-"""Seconds that storing messages waits for their vectors; after them a job computes them."""
+EMBEDDING_SECONDS = 5.0
+EMBEDDING_SECONDS_PER_MESSAGE = 0.1
+"""Time that storing messages waits for their vectors; after it a job computes them."""
 
 QueueObservation = Callable[[Owner, Sequence[str]], Awaitable[None]]
 """Queue the job that learns from new messages, by their ids."""
@@ -92,11 +93,10 @@ class Inbox:
             lambda: [redact(message.content) for message in batch.messages],
         )
         vectors = await self._embed_in_time(batch.messages)
+        vector_of_each: Sequence[Vector | None] = vectors or [None] * len(redacted)
         messages = [
             PreparedMessage(message, vector, text if text != message.content else None)
-            for message, vector, text in zip(
-                _with_ids(batch.messages, request), vectors or [None] * len(redacted), redacted, strict=True
-            )
+            for message, vector, text in zip(_with_ids(batch.messages, request), vector_of_each, redacted, strict=True)
         ]
         # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
         job_id = str(uuid.uuid4()) if extract else None
@@ -126,7 +126,7 @@ class Inbox:
     async def _embed_in_time(self, messages: Sequence[MessageIn]) -> list[Vector] | None:
         """Return the vectors of messages; None when the embedder is unavailable or takes too long."""
         try:
-            async with asyncio.timeout(EMBEDDING_SECONDS):
+            async with asyncio.timeout(EMBEDDING_SECONDS + EMBEDDING_SECONDS_PER_MESSAGE * len(messages)):
                 return await self._embedder.embed(
                     [embedding_text(message.name, message.content) for message in messages]
                 )

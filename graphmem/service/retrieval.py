@@ -10,6 +10,7 @@ from graphmem.domain.search_models import (
     LookupResponse,
     MessageSearchQuery,
     MessageSearchResponse,
+    Persona,
     SearchQuery,
     SearchResponse,
     UserProfile,
@@ -19,12 +20,16 @@ from graphmem.metrics import SEMANTIC_SEARCH_LATENCY
 from graphmem.retrieval.hybrid_search import HybridSearch
 from graphmem.retrieval.lookup import EntityLookup
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
+from graphmem.store.personas import PersonaStore
 
 
 class RetrievalService:
     """Validates and measures what callers ask of search and lookup, and closes both."""
 
-    def __init__(self, search: HybridSearch, lookup: EntityLookup, reinforcement: ReinforcementBuffer) -> None:
+    def __init__(
+        self, search: HybridSearch, lookup: EntityLookup, reinforcement: ReinforcementBuffer, personas: PersonaStore
+    ) -> None:
+        self._personas = personas
         self._search = search
         self._lookup = lookup
         self._reinforcement = reinforcement
@@ -32,14 +37,26 @@ class RetrievalService:
     async def search(self, owner: Owner, query: SearchQuery) -> SearchResponse:
         """Return the memories that answer a query, best first.
 
-        Raises InvalidInput for an empty query, for one without any channel, and for `rerank` without a cross-encoder.
+        A query without a persona uses that of the user. Raises InvalidInput for an empty query, for one without any
+        channel, and for `rerank` without a cross-encoder.
         """
         if not (query.semantic or query.keyword or query.graph):
             raise InvalidInput("Every channel is switched off: leave semantic, keyword or graph on.")
         if query.rerank and not self._search.can_rerank:
             raise InvalidInput("No cross-encoder is configured: set GRAPHMEM_RERANK_MODEL, or leave rerank off.")
         with SEMANTIC_SEARCH_LATENCY.time():
+            if "persona" not in query.model_fields_set:
+                query = query.model_copy(update={"persona": await self._personas.get(owner)})
             return await self._search.search(owner, query)
+
+    async def get_persona(self, owner: Owner) -> Persona:
+        """Return the persona of a user."""
+        return Persona(weights=await self._personas.get(owner))
+
+    async def set_persona(self, owner: Owner, persona: Persona) -> Persona:
+        """Set the persona of a user; empty weights remove it."""
+        await self._personas.replace(owner, persona.weights)
+        return persona
 
     async def search_messages(self, owner: Owner, query: MessageSearchQuery) -> MessageSearchResponse:
         """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""

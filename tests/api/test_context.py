@@ -240,7 +240,7 @@ async def test_the_profile_is_read_by_key_and_every_write_changes_it(agent: http
 
     name = {"content": "Mara is called Mimi", "importance": 0.9}
     taste = {"content": "Mara likes tea", "type": "preference"}
-    cooking = {"content": "Mara cooks without garlic", "domain": "cooking", "importance": 0.9}
+    cooking: dict[str, Any] = {"content": "Mara cooks without garlic", "domain": "cooking", "importance": 0.9}
     await agent.post(f"{USER}/memories", json={"memories": [name, taste, cooking]})
     first, again = await read(), await read()
     assert (first["cache"], again["cache"]) == ("miss", "hit")
@@ -321,3 +321,23 @@ async def test_found_messages_have_a_similarity_that_falls_with_the_distance(age
     similarity = {hit["message"]["content"]: hit["similarity_score"] for hit in results}
     assert similarity["I pay rent on the first"] > 0.6
     assert similarity.get("The cat sleeps", 0) < similarity["I pay rent on the first"]
+
+
+@pytest.mark.req("UMB-07")
+async def test_the_persona_of_a_user_weighs_searches_that_give_none(agent: httpx.AsyncClient) -> None:
+    plan = {"content": "Mara will drink tea in Kyoto", "type": "plan"}
+    taste = {"content": "Mara likes to drink tea", "type": "preference"}
+    await agent.post(f"{USER}/memories", json={"memories": [plan, taste]})
+
+    async def best(**options: Any) -> str:
+        found = await agent.post(f"{USER}/search", json={"query": "drink tea", "reinforce": False, **options})
+        content: str = found.json()["results"][0]["memory"]["content"]
+        return content
+
+    for favourite, other in ((plan, taste), (taste, plan)):
+        weights = {favourite["type"]: 5.0, other["type"]: 0.1}
+        stored = await agent.post(f"{USER}/persona", json={"weights": weights})
+        assert stored.json() == (await agent.get(f"{USER}/persona")).json() == {"weights": weights}
+        assert await best() == favourite["content"]
+        assert await best(persona={other["type"]: 5.0, favourite["type"]: 0.1}) == other["content"]
+    assert (await agent.post(f"{USER}/persona", json={"weights": {"plan": -1}})).status_code == 422

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -384,7 +385,7 @@ async def test_a_job_store_that_refuses_jobs_makes_no_copies_of_messages(
     assert (await agent.get(f"/v1/jobs/{taken.json()['job_id']}")).status_code == 200
 
 
-MOVE = {
+MOVE: dict[str, Any] = {
     "userId": "user_12345",
     "messages": [
         {

@@ -75,7 +75,7 @@ async def test_saved_memory_is_returned_with_every_field(agent: httpx.AsyncClien
     assert (read["domain"], read["scope"], read["version"], read["status"]) == ("sport", "domain", 1, "active")
     assert read["valid_at"] == "2026-01-03T23:00:00Z"
     assert [entity["name"] for entity in read["entities"]] == ["mara", "Sunday", "Elin"]
-    assert read["source"] == {"kind": "api", "session_id": "s1", "message_ids": ["m1", "m2"]}
+    assert read["source"] == {"kind": "api", "session_id": "s1", "message_ids": ["m1", "m2"], "quote": None}
     assert (read["schema_version"], read["user_id"], read["decay_rate"]) == ("1.0", "mara", 0.02)
     assert len(read["content_hash"]) == 64
 
@@ -283,7 +283,7 @@ async def test_invalid_input_is_422_with_location_and_saves_nothing(
 async def test_associations_and_a_quote_of_the_source_are_saved_and_changed(agent: httpx.AsyncClient) -> None:
     [first] = (await agent.post(MEMORIES, json={"memories": [{"content": "Mara has a boat"}]})).json()["results"]
     boat = first["memory"]["id"]
-    sailing = {
+    sailing: dict[str, Any] = {
         "content": "Mara sails in summer",
         "associations": [boat],
         "source": {"quote": "I go sailing whenever it is warm."},

@@ -25,6 +25,7 @@ ROUTERS = (
     memories.write_router,
     entities.router,
     search.router,
+    search.write_router,
     messages.read_router,
     messages.write_router,
     messages.admin_router,

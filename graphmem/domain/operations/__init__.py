@@ -55,10 +55,12 @@ from graphmem.domain.operations.retrieval import (
     intents,
     lookup,
     patterns,
+    persona,
     preferences,
     profile,
     search,
     search_messages,
+    set_persona,
 )
 from graphmem.domain.operations.user_data import export, export_schema, forget, import_
 
@@ -97,6 +99,7 @@ __all__ = [
     "memories",
     "memory",
     "patterns",
+    "persona",
     "preferences",
     "profile",
     "retry_job",
@@ -112,6 +115,7 @@ __all__ = [
     "session_messages",
     "sessions",
     "set_instructions",
+    "set_persona",
     "summarize_session",
     "trigger_extraction",
     "update_memory",
