@@ -42,9 +42,6 @@ TOOL_EXTRACTION_JOB = JobKind("tool_extraction", ExtractionPayload)
 EMBEDDING_JOB = JobKind("message_embedding", EmbeddingPayload)
 """Computes the vectors of messages that were stored while the embedder was unavailable or slow."""
 
-EMBEDDING_JOB = JobKind("message_embedding", EmbeddingPayload)
-"""Computes the vectors of messages that were stored while the embedder was unavailable or slow."""
-
 SUMMARY_JOB = JobKind("summary", SummaryPayload)
 """Summarizes a session."""
 
