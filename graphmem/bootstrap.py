@@ -30,6 +30,7 @@ from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.job_kinds import (
     CLOSING_JOB,
+    EMBEDDING_JOB,
     EXTRACTION_JOB,
     SUMMARY_JOB,
     TOOL_EXTRACTION_JOB,
@@ -67,6 +68,7 @@ from graphmem.store.forget import ForgetStore
 from graphmem.store.importing import ImportStore
 from graphmem.store.instructions import InstructionStore
 from graphmem.store.keys import KeyStore
+from graphmem.store.personas import PersonaStore
 from graphmem.store.runs import RunStore
 
 
@@ -142,7 +144,11 @@ class Services:
         )
         self.entities = EntityService(entities, facts, retrieval.store, clock)
         self.retrieval = RetrievalService(
-            retrieval.search, retrieval.lookup, retrieval.reinforcement, self.declared_types
+            retrieval.search,
+            retrieval.lookup,
+            retrieval.reinforcement,
+            self.declared_types,
+            PersonaStore(graph, clock),
         )
         self.storage = StorageMeter(graph)
         self.messages = MessageService(self.inbox, episodes, jobs, settings.extraction)
@@ -274,6 +280,7 @@ def _build_job_handlers(
     return [
         JobHandler(EXTRACTION_JOB, extraction.run),
         JobHandler(TOOL_EXTRACTION_JOB, extraction.run_tools),
+        JobHandler(EMBEDDING_JOB, services.inbox.handle_embedding_job),
         JobHandler(SUMMARY_JOB, summaries.run),
         JobHandler(CLOSING_JOB, summaries.close),
         JobHandler(OBSERVATION_JOB, services.learner.handle_observation_job),

@@ -197,6 +197,10 @@ class GraphMemory:
     profile = Method(
         operations.profile, lambda call: call.services.retrieval.load_profile(call.owner, call.parameters.domain)
     )
+    persona = Method(operations.persona, lambda call: call.services.retrieval.get_persona(call.owner))
+    set_persona = Method(
+        operations.set_persona, lambda call: call.services.retrieval.set_persona(call.owner, call.parameters)
+    )
     contradictions = Method(
         operations.contradictions, lambda call: call.services.consolidations.list_contradictions(call.owner)
     )
@@ -213,6 +217,9 @@ class GraphMemory:
     session_messages = Method(
         operations.session_messages,
         lambda call: call.services.messages.list_messages(call.owner, call.resource_id, call.parameters),
+    )
+    session_archives = Method(
+        operations.session_archives, lambda call: call.services.messages.list_archives(call.owner, call.resource_id)
     )
     close_session = Method(
         operations.close_session, lambda call: call.services.messages.close(call.owner, call.resource_id)

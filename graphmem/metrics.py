@@ -17,8 +17,22 @@ SEMANTIC_SEARCH_LATENCY = Histogram(
 )
 PATTERN_DETECTION_COUNT = Counter("graphmem_pattern_detection_count", "Behaviour patterns detected.", ["pattern_type"])
 PREFERENCE_UPDATES = Counter("graphmem_preference_updates", "Learned preferences written.")
-CACHE_HIT_RATE = Gauge("graphmem_cache_hit_rate", "Share of contexts whose snapshot was cached.")
+CACHE_HIT_RATE = Gauge("graphmem_cache_hit_rate", "Share of reads of a cache that it answered.", ["cache"])
 MEMORY_SIZE_BYTES = Gauge("graphmem_memory_size_bytes", "Estimated size of stored messages and memories.")
 COMPRESSION_RATIO = Gauge(
     "graphmem_compression_ratio", "Characters of the last summary per character of the messages it summarizes."
 )
+
+
+class HitRate:
+    """The hit rate of one cache since the start of the process."""
+
+    def __init__(self, cache: str) -> None:
+        self._gauge = CACHE_HIT_RATE.labels(cache)
+        self._reads = self._hits = 0
+
+    def count(self, *, is_hit: bool) -> None:
+        """Count a read, and whether the cache answered it."""
+        self._reads += 1
+        self._hits += is_hit
+        self._gauge.set(self._hits / self._reads)

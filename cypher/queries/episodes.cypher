@@ -45,6 +45,12 @@ CALL () {
 }
 RETURN stored, linked
 
+// name: set_vectors(group_id, rows)
+// Store the vectors of messages.
+UNWIND $rows AS row
+MATCH (m:Episodic {group_id: $group_id, message_id: row.message_id})
+SET m.content_embedding = row.vector
+
 // name: load_messages(group_id, message_ids)
 // Fetch messages by id, in the order of their session.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
@@ -112,6 +118,12 @@ RETURN m.group_id AS group_id, m.pending_job AS job_id, m.session_id AS session_
 // Fetch one session.
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 RETURN s {.*} AS session
+
+// name: list_archives(group_id, session_id)
+// List the archives of a session, the oldest first.
+MATCH (a:SessionArchive {group_id: $group_id, session_id: $session_id})
+RETURN a {.session_id, .summary, .message_count, .started_at, .ended_at, archived_at: a.created_at} AS archive
+ORDER BY a.started_at, a.created_at
 
 // name: find_session_owners(tenant_prefix, session_id)
 // Find the users of a tenant that have a session of an id, up to two.

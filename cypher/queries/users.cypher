@@ -28,6 +28,16 @@ RETURN EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
 MATCH (u:User {group_id: $group_id})
 RETURN coalesce(u.life, u.group_id) AS life
 
+// name: get_persona(group_id)
+// Return the persona of a user as JSON.
+MATCH (u:User {group_id: $group_id})
+RETURN u.persona AS persona
+
+// name: set_persona(group_id, persona)
+// Set the persona of a user, as JSON; null removes it.
+MATCH (u:User {group_id: $group_id})
+SET u.persona = $persona
+
 // name: get_write_version(group_ids)
 // Return the write version of users; caches include it in their keys.
 {{write_version}}

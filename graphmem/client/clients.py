@@ -74,6 +74,8 @@ class ClientMethods:
     delete_context = ClientMethod(lambda endpoints: endpoints.delete_context)
     enhance = ClientMethod(lambda endpoints: endpoints.enhance)
     profile = ClientMethod(lambda endpoints: endpoints.profile)
+    persona = ClientMethod(lambda endpoints: endpoints.persona)
+    set_persona = ClientMethod(lambda endpoints: endpoints.set_persona)
     contradictions = ClientMethod(lambda endpoints: endpoints.contradictions)
     intents = ClientMethod(lambda endpoints: endpoints.intents)
 
@@ -82,6 +84,7 @@ class ClientMethods:
     create_session = ClientMethod(lambda endpoints: endpoints.create_session)
     session = ClientMethod(lambda endpoints: endpoints.session)
     session_messages = ClientMethod(lambda endpoints: endpoints.session_messages)
+    session_archives = ClientMethod(lambda endpoints: endpoints.session_archives)
     close_session = ClientMethod(lambda endpoints: endpoints.close_session)
     summarize_session = ClientMethod(lambda endpoints: endpoints.summarize_session)
     feedback = ClientMethod(lambda endpoints: endpoints.feedback)

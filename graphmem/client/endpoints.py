@@ -41,10 +41,11 @@ from graphmem.domain.search_models import (
     LookupResponse,
     MessageHit,
     MessageSearchResponse,
+    Persona,
     SearchResponse,
     UserProfile,
 )
-from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, Session
+from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, Session, SessionArchive
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -220,6 +221,8 @@ class Endpoints:
     delete_context = Endpoint(operations.delete_context, delete(f"{CONTEXTS}/{{resource_id}}", _parse_nothing))
     enhance = Endpoint(operations.enhance, ask(f"{SESSION}/enhance", parse_model(EnhancedReply)))
     profile = Endpoint(operations.profile, get(f"{USER}/profile", parse_model(UserProfile)))
+    persona = Endpoint(operations.persona, get(f"{USER}/persona", parse_model(Persona)))
+    set_persona = Endpoint(operations.set_persona, post(f"{USER}/persona", parse_model(Persona)))
     contradictions = Endpoint(operations.contradictions, get(f"{USER}/contradictions", parse_items(UserContradiction)))
     intents = Endpoint(operations.intents, get(f"{USER}/intents", parse_items(LearnedIntent)))
 
@@ -228,6 +231,7 @@ class Endpoints:
     create_session = Endpoint(operations.create_session, post(SESSIONS, parse_model(Session)))
     session = Endpoint(operations.session, get(SESSION, parse_model(Session)))
     session_messages = Endpoint(operations.session_messages, get(f"{SESSION}/messages", parse_model(Page[Message])))
+    session_archives = Endpoint(operations.session_archives, get(f"{SESSION}/archives", parse_items(SessionArchive)))
     close_session = Endpoint(operations.close_session, post(f"{SESSION}/close", parse_model(Session)))
     summarize_session = Endpoint(operations.summarize_session, post(f"{SESSION}/summarize", _parse_job))
     feedback = Endpoint(operations.feedback, post(f"{MESSAGES}/{{resource_id}}/feedback", parse_model(FeedbackResult)))

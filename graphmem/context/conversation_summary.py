@@ -41,7 +41,7 @@ def build_conversation_summary(
         has_history=True,
         message_count=count,
         duration_minutes=round(duration, 2),
-        topics_discussed=list(statistics.intents),
+        topics_discussed=list(dict.fromkeys([*statistics.intents, *(session.intent_sequence if session else ())])),
         avg_confidence=round(statistics.avg_confidence or 0.0, 4),
         satisfaction=round(statistics.avg_feedback or 0.0, 4),
         sentiment_trend=compute_sentiment_trend(messages),

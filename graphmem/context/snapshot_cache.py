@@ -9,7 +9,7 @@ from cachetools import TTLCache
 from graphmem.domain.context_models import ContextSnapshot
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import Clock
-from graphmem.metrics import CACHE_HIT_RATE
+from graphmem.metrics import HitRate
 from graphmem.store.context import ContextStore
 
 CACHE_SECONDS = 3600
@@ -31,7 +31,7 @@ class SnapshotCache:
         self._entries: TTLCache[SnapshotKey, ContextSnapshot] = TTLCache(
             CACHE_ENTRIES, CACHE_SECONDS, timer=lambda: clock().timestamp()
         )
-        self._load_count = self._hit_count = 0
+        self._hit_rate = HitRate("context")
 
     async def load(self, owner: Owner, session_id: str | None, message_limit: int) -> ContextSnapshot:
         """Return the current snapshot of a user and session, with that many of its latest messages at most."""
@@ -48,7 +48,7 @@ class SnapshotCache:
         )
         if newer is not None:
             self._entries[key] = newer
-        self._count_load(is_hit=newer is None)
+        self._hit_rate.count(is_hit=newer is None)
         snapshot = newer or reusable
         assert snapshot is not None, "without a cached version the store returns a snapshot"
         return snapshot.as_of(self._clock())
@@ -61,8 +61,3 @@ class SnapshotCache:
     async def count_user(self, owner: Owner) -> int:
         """Return how many snapshots of a user there are."""
         return sum(key[0] == owner.group_id for key in self._entries)
-
-    def _count_load(self, *, is_hit: bool) -> None:
-        self._load_count += 1
-        self._hit_count += is_hit
-        CACHE_HIT_RATE.set(self._hit_count / self._load_count)

@@ -10,10 +10,13 @@ from graphmem.domain.types import Vector
 
 @dataclass(frozen=True, slots=True)
 class PreparedMessage:
-    """A message ready to be stored; `redacted` is its text without secrets, None when it holds none."""
+    """A message ready to be stored; `redacted` is its text without secrets, None when it holds none.
+
+    Without a `vector` it is found by its words only, until a job has computed one.
+    """
 
     message: MessageIn
-    vector: Vector
+    vector: Vector | None
     redacted: str | None = None
 
 

@@ -69,6 +69,14 @@ class SearchQuery(MemoryFilters):
     explain: bool = False
 
 
+class Persona(BaseModel):
+    """The weights by memory type or tag that a user's searches use when they give none; empty: none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    weights: PersonaWeights = Field(default_factory=dict)
+
+
 class MessageSearchQuery(BaseModel):
     """A search in messages: in those that were said by `valid_as_of` and stored by `known_as_of`."""
 
@@ -125,10 +133,11 @@ class SearchHit(BaseModel):
 
 
 class MessageHit(BaseModel):
-    """A message found and its score."""
+    """A message found and its score; `similarity_score` is `1 / (1 + distance)` of the vectors of query and message."""
 
     message: Message
     score: float
+    similarity_score: float
 
 
 class Evidence(BaseModel):

@@ -222,6 +222,17 @@ class Session(BaseModel):
     job_status: JobStatus | None = None
 
 
+class SessionArchive(BaseModel):
+    """What is left of old messages of a session: their summary, their number and their time."""
+
+    session_id: str
+    summary: str
+    message_count: int
+    started_at: datetime
+    ended_at: datetime
+    archived_at: datetime
+
+
 class FeedbackIn(BaseModel):
     """A user's rating of a message."""
 

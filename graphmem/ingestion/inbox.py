@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from graphmem.domain.conversation import PendingMessages, PreparedMessage
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
+from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import (
     Message,
@@ -21,14 +23,17 @@ from graphmem.domain.session import (
     embedding_text,
 )
 from graphmem.domain.stored_values import stored_values, text_length
+from graphmem.domain.types import Vector
 from graphmem.embedding import Embedder
-from graphmem.errors import InvalidInput, Unavailable
+from graphmem.errors import InvalidInput, ModelUnavailable, Unavailable
 from graphmem.ingestion.job_kinds import (
     CLOSING_JOB,
+    EMBEDDING_JOB,
     EXTRACTION_JOB,
     SUMMARY_JOB,
     TOOL_EXTRACTION_JOB,
     ClosingPayload,
+    EmbeddingPayload,
     ExtractionPayload,
     SummaryPayload,
 )
@@ -39,12 +44,16 @@ from graphmem.ingestion.session_summary import (
     needs_summary,
 )
 from graphmem.ingestion.transcript import is_dialogue, split_into_windows
-from graphmem.jobs import JobRunner
+from graphmem.jobs import JobRunner, Steps
 from graphmem.metrics import MESSAGE_STORAGE_TIME
 from graphmem.store.episodes import EpisodeStore
 from graphmem.text_thread import read_text
 
 log = logging.getLogger(__name__)
+
+EMBEDDING_SECONDS = 5.0
+EMBEDDING_SECONDS_PER_MESSAGE = 0.1
+"""Time that storing messages waits for their vectors; after it a job computes them."""
 
 QueueObservation = Callable[[Owner, Sequence[str]], Awaitable[None]]
 """Queue the job that learns from new messages, by their ids."""
@@ -89,12 +98,11 @@ class Inbox:
             sum(len(message.content) for message in batch.messages),
             lambda: [redact(message.content) for message in batch.messages],
         )
-        vectors = await self._embedder.embed(
-            [embedding_text(message.name, message.content) for message in batch.messages]
-        )
+        vectors = await self._embed_in_time(batch.messages)
+        vector_of_each: Sequence[Vector | None] = vectors or [None] * len(redacted)
         messages = [
             PreparedMessage(message, vector, text if text != message.content else None)
-            for message, vector, text in zip(_with_ids(batch.messages, request), vectors, redacted, strict=True)
+            for message, vector, text in zip(_with_ids(batch.messages, request), vector_of_each, redacted, strict=True)
         ]
         # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
         job_id = str(uuid.uuid4()) if extract else None
@@ -108,6 +116,8 @@ class Inbox:
                 domain=batch.domain,
                 request=request,
             )
+        if stored.new_ids and vectors is None:
+            await self._enqueue_embedding(owner, stored.new_ids)
         if stored.new_ids and self._queue_observation:
             # Before extraction, so that mentions are known while a slow model is still working.
             await self._queue_observation(owner, stored.new_ids)
@@ -124,6 +134,36 @@ class Inbox:
             message_ids=stored.message_ids,
             new_ids=stored.new_ids,
         )
+
+    async def _embed_in_time(self, messages: Sequence[MessageIn]) -> list[Vector] | None:
+        """Return the vectors of messages; None when the embedder is unavailable or takes too long."""
+        try:
+            async with asyncio.timeout(EMBEDDING_SECONDS + EMBEDDING_SECONDS_PER_MESSAGE * len(messages)):
+                return await self._embedder.embed(
+                    [embedding_text(message.name, message.content) for message in messages]
+                )
+        except (ModelUnavailable, TimeoutError) as error:
+            log.warning("messages are stored without vectors for now: %s", str(error) or "the embedder is slow")
+            return None
+
+    async def _enqueue_embedding(self, owner: Owner, message_ids: Sequence[str]) -> None:
+        payload = EmbeddingPayload(tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids))
+        await self._jobs.enqueue(EMBEDDING_JOB, payload, str(uuid.uuid4()))
+
+    async def handle_embedding_job(self, payload: EmbeddingPayload, steps: Steps) -> JobOutcome:
+        """Handle a job that computes the vectors of stored messages."""
+        owner = payload.owner
+
+        async def embed() -> None:
+            messages = await self._episodes.load_messages(owner, payload.message_ids)
+            vectors = await self._embedder.embed(
+                [embedding_text(message.name, message.content) for message in messages]
+            )
+            ids = [message.id for message in messages]
+            await self._episodes.set_vectors(owner, dict(zip(ids, vectors, strict=True)))
+
+        await steps.run("embed", embed)
+        return JobOutcome(status=JobStatus.SUCCEEDED)
 
     async def open_session(
         self, owner: Owner, session: SessionIn, *, request: IdempotentRequest | None = None

@@ -27,11 +27,20 @@ class ClosingPayload(SummaryPayload):
     summarize: bool
 
 
+class EmbeddingPayload(UserJobPayload):
+    """Messages that were stored without a vector."""
+
+    message_ids: list[str]
+
+
 EXTRACTION_JOB = JobKind("extraction", ExtractionPayload)
 """Extracts memories from a batch of messages."""
 
 TOOL_EXTRACTION_JOB = JobKind("tool_extraction", ExtractionPayload)
 """Extracts memories by letting the model call the tool `upsert_memories`."""
+
+EMBEDDING_JOB = JobKind("message_embedding", EmbeddingPayload)
+"""Computes the vectors of messages that were stored while the embedder was unavailable or slow."""
 
 SUMMARY_JOB = JobKind("summary", SummaryPayload)
 """Summarizes a session."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -310,8 +311,22 @@ class HybridSearch:
         best = rank_messages(search.text, [], found_messages, self._languages)[:limit]
         stored = await self._episodes.load_messages(search.owner, [hit.message_id for hit in best])
         by_id = {message.id: message for message in stored}
-        hits = [MessageHit(message=by_id[hit.message_id], score=hit.score) for hit in best if hit.message_id in by_id]
+        cosines = {content.message_id: content.similarity for content in contents}
+        hits = [
+            MessageHit(
+                message=by_id[hit.message_id],
+                score=hit.score,
+                similarity_score=similarity_score(cosines[hit.message_id]),
+            )
+            for hit in best
+            if hit.message_id in by_id
+        ]
         return hits, rank_messages(search.text, facts, messages, self._languages)
+
+
+def similarity_score(cosine: float) -> float:
+    """Return `1 / (1 + distance)` for the Euclidean distance of two unit vectors, from 1/3 (opposite) to 1 (equal)."""
+    return round(1 / (1 + math.sqrt(max(0.0, 2 - 2 * cosine))), 4)
 
 
 async def _find_nothing() -> MessagesByChannel:

@@ -13,6 +13,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import CORE_IMPORTANCE, Memory, MemoryType, Scope
 from graphmem.domain.search_models import EntityMemories, LookupResponse, UserProfile, normalise_query
 from graphmem.domain.times import MAX_TIME, MIN_TIME, Clock, interval_contains
+from graphmem.metrics import HitRate
 from graphmem.retrieval.cache import LOOKUP_TTL_SECONDS, PROFILE_TTL_SECONDS, Cache, open_cache
 from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
@@ -46,6 +47,8 @@ class EntityLookup:
         self._profiles: Cache[list[Memory]] = open_cache(
             cache_url, "profile", TypeAdapter(list[Memory]), clock, PROFILE_TTL_SECONDS
         )
+
+        self._lookup_hits, self._profile_hits = HitRate("lookup"), HitRate("profile")
 
     async def lookup(
         self,
@@ -95,6 +98,7 @@ class EntityLookup:
             until = now + timedelta(seconds=LOOKUP_TTL_SECONDS)
             found = await self._store.load_entities_with_facts(owner, entity_ids, now, until, limit)
             await self._answers.set(key, found)
+        self._lookup_hits.count(is_hit=cached is not None)
         entities = [
             EntityMemories(entity=known.entity, memories=_current(known.memories, now)[:limit]) for known in found
         ]
@@ -114,6 +118,7 @@ class EntityLookup:
             until = now + timedelta(seconds=PROFILE_TTL_SECONDS)
             found = await self._store.list_profile_facts(owner, domain, now, until, MAX_PROFILE_MEMORIES)
             await self._profiles.set(key, found)
+        self._profile_hits.count(is_hit=cached is not None)
         memories = _current(found, now)
         by_type: dict[MemoryType, list[Memory]] = {}
         for memory in memories:

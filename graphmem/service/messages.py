@@ -15,6 +15,7 @@ from graphmem.domain.session import (
     MessagesAccepted,
     MessagesIn,
     Session,
+    SessionArchive,
     SessionIn,
     SessionKind,
 )
@@ -95,6 +96,11 @@ class MessageService:
         if len(messages) < query.limit:
             return Page(items=messages)
         return Page(items=messages, next_cursor=_MESSAGE_CURSOR.encode((messages[-1].position,)))
+
+    async def list_archives(self, owner: Owner, session_id: str) -> list[SessionArchive]:
+        """Return what is left of the archived messages of a session; raise NotFound for an unknown session."""
+        await self._episodes.get_session(owner, session_id)
+        return await self._episodes.list_archives(owner, session_id)
 
     async def close(self, owner: Owner, session_id: str) -> Session:
         """Close a session, and queue the extraction of its unread messages, its promotions and its summary."""

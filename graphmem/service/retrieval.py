@@ -10,6 +10,7 @@ from graphmem.domain.search_models import (
     LookupResponse,
     MessageSearchQuery,
     MessageSearchResponse,
+    Persona,
     SearchQuery,
     SearchResponse,
     UserProfile,
@@ -20,6 +21,7 @@ from graphmem.retrieval.hybrid_search import HybridSearch
 from graphmem.retrieval.lookup import EntityLookup
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.service.declared_types import DeclaredTypeService
+from graphmem.store.personas import PersonaStore
 
 
 class RetrievalService:
@@ -31,17 +33,20 @@ class RetrievalService:
         lookup: EntityLookup,
         reinforcement: ReinforcementBuffer,
         declared_types: DeclaredTypeService,
+        personas: PersonaStore,
     ) -> None:
         self._search = search
         self._lookup = lookup
         self._reinforcement = reinforcement
         self._declared_types = declared_types
+        self._personas = personas
+        self._declared_types = declared_types
 
     async def search(self, owner: Owner, query: SearchQuery) -> SearchResponse:
         """Return the memories that answer a query, best first.
 
-        Raises InvalidInput for an empty query, for one without any channel, for `rerank` without a cross-encoder, and
-        for types that are not declared.
+        A query without a persona uses that of the user. Raises InvalidInput for an empty query, for one without any
+        channel, for `rerank` without a cross-encoder, and for types that are not declared.
         """
         if not (query.semantic or query.keyword or query.graph):
             raise InvalidInput("Every channel is switched off: leave semantic, keyword or graph on.")
@@ -49,7 +54,18 @@ class RetrievalService:
             raise InvalidInput("No cross-encoder is configured: set GRAPHMEM_RERANK_MODEL, or leave rerank off.")
         await self._declared_types.check_filter(owner, query.types)
         with SEMANTIC_SEARCH_LATENCY.time():
+            if "persona" not in query.model_fields_set:
+                query = query.model_copy(update={"persona": await self._personas.get(owner)})
             return await self._search.search(owner, query)
+
+    async def get_persona(self, owner: Owner) -> Persona:
+        """Return the persona of a user."""
+        return Persona(weights=await self._personas.get(owner))
+
+    async def set_persona(self, owner: Owner, persona: Persona) -> Persona:
+        """Set the persona of a user; empty weights remove it."""
+        await self._personas.replace(owner, persona.weights)
+        return persona
 
     async def search_messages(self, owner: Owner, query: MessageSearchQuery) -> MessageSearchResponse:
         """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""

@@ -22,7 +22,7 @@ from graphmem.domain.learned_preferences import (
     RatedInteraction,
 )
 from graphmem.domain.memory import CORE_IMPORTANCE, Memory
-from graphmem.domain.session import MessageRole
+from graphmem.domain.session import MessageRole, Session
 from graphmem.domain.times import MAX_TIME, Clock
 from graphmem.errors import NotFound
 from graphmem.store.context_mapping import (
@@ -207,7 +207,7 @@ class ContextStore:
         return replace(
             snapshot,
             profile=profile,
-            session=snapshot.session if snapshot.statistics.stored else None,
+            session=_past_session(snapshot),
             items=[item for item in snapshot.items if item.created_at <= moment],
             preferences=[preference for preference in snapshot.preferences if preference.created_at <= moment],
             patterns=[pattern for pattern in snapshot.patterns if pattern.first_detected <= moment],
@@ -388,6 +388,15 @@ class ContextStore:
 
     async def _lock_user(self, transaction: Transaction, owner: Owner) -> datetime:
         return await lock_user(transaction, owner, self._clock())
+
+
+def _past_session(snapshot: ContextSnapshot) -> Session | None:
+    """Return the session with nothing that later messages brought; None when it had no message yet."""
+    statistics = snapshot.statistics
+    if snapshot.session is None or not statistics.stored:
+        return None
+    known = {"summary": None, "message_count": statistics.stored, "intent_sequence": list(statistics.intents)}
+    return snapshot.session.model_copy(update=known)
 
 
 def _local_time(row: Row, zone: str | None) -> datetime:

@@ -14,9 +14,9 @@ from graphmem.domain.conversation import AppendResult, ConversationContext, Pend
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.repeated_batches import BatchFingerprint
-from graphmem.domain.session import Message, Session, SessionIn, SessionKind
+from graphmem.domain.session import Message, Session, SessionArchive, SessionIn, SessionKind
 from graphmem.domain.times import Clock
-from graphmem.domain.types import deduplicate
+from graphmem.domain.types import Vector, deduplicate
 from graphmem.errors import Conflict, NotFound
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.episode_mapping import (
@@ -252,6 +252,16 @@ class EpisodeStore:
             through=through,
             now=self._clock(),
         )
+
+    async def list_archives(self, owner: Owner, session_id: str) -> list[SessionArchive]:
+        """Return the archives of a session, the oldest first."""
+        rows = await self._graph.fetch("episodes.list_archives", group_id=owner.group_id, session_id=session_id)
+        return [SessionArchive.model_validate(row["archive"]) for row in rows]
+
+    async def set_vectors(self, owner: Owner, vectors: Mapping[str, Vector]) -> None:
+        """Store the vectors of messages, by message id."""
+        rows = [{"message_id": message_id, "vector": vector} for message_id, vector in vectors.items()]
+        await self._run_locked(owner, "episodes.set_vectors", rows=rows)
 
     async def _run_locked(self, owner: Owner, query: str, **parameters: Any) -> list[Row]:
         """Run a query under the user's lock, which also invalidates every cache of their data."""

@@ -147,7 +147,10 @@ async def test_memory_metrics_count_what_happens(agent: httpx.AsyncClient, admin
     for name in ("context_extraction_time_seconds_count", "preference_updates_total"):
         assert after[name] >= before[name] + 1, name
     assert after["memory_size_bytes"] > 0
-    assert 0 <= after["cache_hit_rate"] <= 1
+    text = (await admin.get("/metrics")).text
+    rates = dict(re.findall(r'graphmem_cache_hit_rate\{cache="(\w+)"\} (\S+)', text))
+    assert rates.keys() == {"context", "lookup", "profile"}
+    assert all(0 <= float(rate) <= 1 for rate in rates.values())
 
 
 @pytest.mark.req("CASH-17", "CASH-18")
@@ -292,7 +295,7 @@ async def test_learned_intents_come_back_with_the_queries_that_answered_them(age
 
 @pytest.mark.req("TRUE-20", "QUINN-37", "QUINN-39")
 async def test_a_draft_reply_names_its_sources_and_the_session_it_continues(agent: httpx.AsyncClient) -> None:
-    await agent.post(f"{USER}/sessions", json={"session_id": "vpn", "title": "VPN trouble"})
+    await agent.post(f"{USER}/sessions", json={"session_id": "printer", "title": "printer trouble"})
     turns = [{"role": "user", "content": "What about my spending?", "intent": "spending_analysis"}]
     stored = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
     path = f"{USER}/sessions/s/enhance"
@@ -303,7 +306,38 @@ async def test_a_draft_reply_names_its_sources_and_the_session_it_continues(agen
         "text": (f"Your spending fell.\n\nThis rests on what you told me on {today}. Sources: KB article 42."),
         "applied": ["sources"],
     }
-    asked = {"reply": "Reset the profile.", "question": "Last time we talked about the VPN, what was the fix?"}
+    asked = {"reply": "Reset the fuser.", "question": "Last time we talked about the printer, what was the fix?"}
     opened = (await agent.post(path, json=asked)).json()
-    assert opened["text"] == f"As we discussed on {today} (VPN trouble):\n\nReset the profile."
+    assert opened["text"] == f"As we discussed on {today} (printer trouble):\n\nReset the fuser."
     assert (await agent.post(f"{USER}/sessions/unknown/enhance", json={"reply": "x"})).status_code == 404
+
+
+@pytest.mark.req("TRUE-19")
+async def test_found_messages_have_a_similarity_that_falls_with_the_distance(agent: httpx.AsyncClient) -> None:
+    turns = [{"role": "user", "content": content} for content in ("I pay rent on the first", "The cat sleeps")]
+    await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": turns, "extract": False})
+    query = {"query": "I pay rent on the first"}
+    results = (await agent.post(f"{USER}/messages/search", json=query)).json()["results"]
+    similarity = {hit["message"]["content"]: hit["similarity_score"] for hit in results}
+    assert similarity["I pay rent on the first"] > 0.6
+    assert similarity.get("The cat sleeps", 0) < similarity["I pay rent on the first"]
+
+
+@pytest.mark.req("UMB-07")
+async def test_the_persona_of_a_user_weighs_searches_that_give_none(agent: httpx.AsyncClient) -> None:
+    plan = {"content": "Mara will drink tea in Kyoto", "type": "plan"}
+    taste = {"content": "Mara likes to drink tea", "type": "preference"}
+    await agent.post(f"{USER}/memories", json={"memories": [plan, taste]})
+
+    async def best(**options: Any) -> str:
+        found = await agent.post(f"{USER}/search", json={"query": "drink tea", "reinforce": False, **options})
+        content: str = found.json()["results"][0]["memory"]["content"]
+        return content
+
+    for favourite, other in ((plan, taste), (taste, plan)):
+        weights = {favourite["type"]: 5.0, other["type"]: 0.1}
+        stored = await agent.post(f"{USER}/persona", json={"weights": weights})
+        assert stored.json() == (await agent.get(f"{USER}/persona")).json() == {"weights": weights}
+        assert await best() == favourite["content"]
+        assert await best(persona={other["type"]: 5.0, favourite["type"]: 0.1}) == other["content"]
+    assert (await agent.post(f"{USER}/persona", json={"weights": {"plan": -1}})).status_code == 422

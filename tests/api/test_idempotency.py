@@ -8,6 +8,8 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import timedelta
+from typing import Any
+from typing import Any
 
 import httpx
 import pytest

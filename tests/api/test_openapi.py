@@ -51,7 +51,9 @@ def test_every_operation_documents_responses_and_errors() -> None:
 
 
 def test_every_write_takes_an_idempotency_key() -> None:
-    reads = {"/v1/users/{user_id}/search", "/v1/users/{user_id}/messages/search", "/v1/users/{user_id}/context"}
+    user = "/v1/users/{user_id}"
+    tails = ("/search", "/messages/search", "/context", "/sessions/{session_id}/enhance")
+    reads = {user + tail for tail in tails}
     for path, method in OPERATIONS:
         names = {parameter["name"] for parameter in OPENAPI["paths"][path][method].get("parameters", [])}
         assert ("Idempotency-Key" in names) == (method != "get" and path not in reads), (method, path)
@@ -62,7 +64,13 @@ def test_every_route_of_the_contract_is_there() -> None:
     promised = {
         *(("post", user + tail) for tail in ("/memories", "/search", "/messages", "/messages/search", "/context")),
         *(("get", user + tail) for tail in ("/memories", "/entities", "/entities/lookup", "/sessions", "/export")),
-        *(("get", user + tail) for tail in ("/preferences", "/patterns", "/contexts")),
+        *(
+            ("get", user + tail)
+            for tail in ("/preferences", "/patterns", "/contexts", "/intents", "/profile", "/persona")
+        ),
+        ("post", user + "/sessions/{session_id}/enhance"),
+        ("post", user + "/contexts"),
+        ("delete", user + "/contexts/{item_id}"),
         *((method, user + "/memories/{memory_id}") for method in ("get", "patch", "delete")),
         ("get", user + "/memories/{memory_id}/history"),
         ("post", user + "/memories/{memory_id}/revert"),

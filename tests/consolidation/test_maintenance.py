@@ -177,6 +177,10 @@ async def test_inactive_sessions_are_archived_after_ninety_days(
     assert not (await episodes.get_session(harness.owner, "s")).is_active
     assert (await episodes.get_session(harness.owner, "young")).is_active
     assert len(await episodes.list_session_messages(harness.owner, "s", after=0)) == 2, "archived is not erased"
+    await add_messages(harness, 1)
+    assert (await episodes.get_session(harness.owner, "s")).is_active
+    harness.clock.advance(91 * DAY)
+    assert await maintenance_tasks.prune(harness.owner) == {"sessions_archived": 2}, "a reopened one is archived again"
 
 
 @pytest.mark.req("TRUE-24")
@@ -218,14 +222,9 @@ async def test_old_messages_are_archived_only_after_their_summary_is_stored(
     assert await maintenance_tasks.list_old_sessions(harness.owner) == []
     everything = (await harness.graph_state()).values()
     assert not [found for found in everything if "Turn 7 " in repr(found)]
-    archives = await harness.graph.read(
-        lambda inside: inside.run_text(
-            "MATCH (a:SessionArchive {group_id: $g}) RETURN properties(a) AS archive", {"g": harness.owner.group_id}
-        )
-    )
-    (archive,) = [row["archive"] for row in archives]
-    assert (archive["session_id"], archive["summary"], archive["message_count"]) == ("s", "They spoke of maps.", 12)
-    assert archive["started_at"] <= archive["ended_at"] < harness.clock() - 30 * DAY
+    (archive,) = await episodes.list_archives(harness.owner, "s")
+    assert (archive.session_id, archive.summary, archive.message_count) == ("s", "They spoke of maps.", 12)
+    assert archive.started_at <= archive.ended_at < harness.clock() - 30 * DAY
 
 
 @pytest.mark.req("TRUE-24")

@@ -156,4 +156,4 @@ async def test_the_hit_rate_is_measured(harness: ContextHarness) -> None:
     await harness.save_memories("Mara is vegetarian")
     for expected in (0.0, 1 / 2, 2 / 3):
         await harness.build_context("And me?", session_id="s")
-        assert CACHE_HIT_RATE._value.get() == pytest.approx(expected)
+        assert CACHE_HIT_RATE.labels("context")._value.get() == pytest.approx(expected)

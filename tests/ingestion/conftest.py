@@ -22,6 +22,7 @@ from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.job_kinds import (
     CLOSING_JOB,
+    EMBEDDING_JOB,
     EXTRACTION_JOB,
     SUMMARY_JOB,
     TOOL_EXTRACTION_JOB,
@@ -73,7 +74,7 @@ def job_dispatcher() -> JobDispatcher:
 @pytest.fixture(scope="package")
 async def jobs(job_dispatcher: JobDispatcher, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JobRunner]:
     settings = Settings(data_dir=tmp_path_factory.mktemp("jobs"))
-    kinds: list[JobKind[Any]] = [EXTRACTION_JOB, TOOL_EXTRACTION_JOB, SUMMARY_JOB, CLOSING_JOB]
+    kinds: list[JobKind[Any]] = [EMBEDDING_JOB, EXTRACTION_JOB, TOOL_EXTRACTION_JOB, SUMMARY_JOB, CLOSING_JOB]
     async with await JobRunner.open(settings) as runner:
         await runner.start_worker(
             map(job_dispatcher.handler_for, kinds), retry_delays=(0.05,), model_pauses=(600.0,) * 9

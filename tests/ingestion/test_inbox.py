@@ -6,7 +6,8 @@ import asyncio
 import base64
 import json
 import uuid
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
@@ -14,11 +15,16 @@ from pydantic import ValidationError
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobStatus
+from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.requests import PageQuery, SessionListQuery
 from graphmem.domain.session import MessageIn, MessagesIn, SessionIn
-from graphmem.errors import Conflict, InvalidInput, NotFound
+from graphmem.embedding import Embedder
+from graphmem.errors import Conflict, InvalidInput, ModelUnavailable, NotFound
+from graphmem.ingestion.inbox import Inbox
+from graphmem.ingestion.job_kinds import EMBEDDING_JOB
+from graphmem.jobs import JobHandler
 from graphmem.service.messages import MessageService
-from tests.ingestion.conftest import IngestionHarness, candidate, extraction, message_at
+from tests.ingestion.conftest import IngestionHarness, JobDispatcher, candidate, extraction, message_at
 
 
 @pytest.mark.req("GO-01")
@@ -257,3 +263,46 @@ async def test_another_users_session_is_not_found(harness: IngestionHarness) -> 
         await harness.conversations.get_session(other, "s1")
     with pytest.raises(NotFound):
         await harness.conversations.list_messages(other, "s1", PageQuery())
+
+
+class EmbedderThatComesBack:
+    """An embedder that is unavailable at the first call."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._is_away = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._embedder, name)
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
+        """Return the vectors of the texts."""
+        if self._is_away:
+            self._is_away = False
+            raise ModelUnavailable("The embedding server does not answer.", retry_after=1)
+        return await self._embedder.embed(texts, query=query)
+
+
+@pytest.mark.req("TRUE-07")
+async def test_messages_are_stored_while_the_embedder_is_away_and_embedded_later(
+    harness: IngestionHarness, embedder: Embedder, job_dispatcher: JobDispatcher
+) -> None:
+    away = cast(Embedder, EmbedderThatComesBack(embedder))
+    inbox = Inbox(harness.episodes, away, SecretPolicy(), harness.jobs)
+    job_dispatcher.use(JobHandler(EMBEDDING_JOB, inbox.handle_embedding_job))
+    batch = MessagesIn.model_validate({"session_id": "s", "messages": [{"role": "user", "content": "I like tea"}]})
+    accepted = await inbox.add(harness.owner, batch, extract=False)
+    [stored] = await harness.episodes.load_messages(harness.owner, accepted.message_ids)
+    assert stored.content == "I like tea"
+
+    async def has_vector() -> bool:
+        query = "MATCH (m:Episodic {group_id: $g}) RETURN m.content_embedding IS NOT NULL AS has_vector"
+        parameters = {"g": harness.owner.group_id}
+        [row] = await harness.graph.read(lambda transaction: transaction.run_text(query, parameters))
+        return bool(row["has_vector"])
+
+    for _ in range(100):
+        if await has_vector():
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("the message has no vector yet")

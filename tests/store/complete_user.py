@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn, MemoryPatch
+from graphmem.domain.search_models import Persona
 from graphmem.domain.session import MessageIn, MessageRole, MessagesIn, RunMessage, SessionIn, SessionKind
 from graphmem.store.driver import Transaction
 
@@ -38,6 +39,7 @@ async def fill_user(memory: Services, owner: Owner) -> None:
     await memory.messages.add(
         owner, MessagesIn(session_id="talk", messages=talk, extract=False, timezone="Europe/Berlin", domain="travel")
     )
+    await memory.retrieval.set_persona(owner, Persona(weights={"plan": 2.0}))
     episodes = memory.components.episodes
     await memory.learner.learn_from_messages(
         owner, await episodes.load_messages(owner, [turn.id for turn in talk if turn.id])

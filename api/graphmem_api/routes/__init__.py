@@ -28,6 +28,7 @@ ROUTERS = (
     changes.router,
     entities.router,
     search.router,
+    search.write_router,
     messages.read_router,
     messages.write_router,
     messages.admin_router,

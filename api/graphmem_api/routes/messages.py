@@ -19,6 +19,7 @@ from graphmem.domain.session import (
     MessagesAccepted,
     MessagesIn,
     Session,
+    SessionArchive,
     SessionIn,
 )
 from graphmem_api import route_classes, schemas
@@ -99,6 +100,12 @@ async def session_messages(
 ) -> Page[Message]:
     """List the messages of a session, oldest first."""
     return await services.messages.list_messages(owner, session_id, query)
+
+
+@read_router.get(SESSION_PATH + "/archives", summary="List the archives of a session")
+async def session_archives(owner: OwnerInPath, session_id: str, services: ServicesDep) -> Page[SessionArchive]:
+    """List the summaries that replaced old messages of a session, the oldest first."""
+    return Page(items=await services.messages.list_archives(owner, session_id))
 
 
 @write_router.post(SESSION_PATH + "/close", summary="Close a session")

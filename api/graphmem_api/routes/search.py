@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from graphmem.domain.search_models import MessageSearchQuery, MessageSearchResponse, SearchQuery, SearchResponse
+from graphmem.domain.search_models import (
+    MessageSearchQuery,
+    MessageSearchResponse,
+    Persona,
+    SearchQuery,
+    SearchResponse,
+)
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep
 
 router = APIRouter(route_class=route_classes.ReadRoute, tags=["search"])
+write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["search"])
 
 
 @router.post(USER_PATH + "/search", summary="Search memories by meaning, keywords and graph")
@@ -23,3 +30,15 @@ async def search(owner: OwnerInPath, caller: Caller, services: ServicesDep, body
 async def search_messages(owner: OwnerInPath, services: ServicesDep, body: MessageSearchQuery) -> MessageSearchResponse:
     """Search the user's messages by keywords and meaning."""
     return await services.retrieval.search_messages(owner, body)
+
+
+@router.get(USER_PATH + "/persona", summary="Read the persona")
+async def persona(owner: OwnerInPath, services: ServicesDep) -> Persona:
+    """Read the weights by memory type or tag that the user's searches use when they give none."""
+    return await services.retrieval.get_persona(owner)
+
+
+@write_router.post(USER_PATH + "/persona", summary="Set the persona")
+async def set_persona(owner: OwnerInPath, services: ServicesDep, body: Persona) -> Persona:
+    """Set the weights by memory type or tag that the user's searches use when they give none; empty ones remove it."""
+    return await services.retrieval.set_persona(owner, body)

@@ -56,6 +56,9 @@ class UserProperties(Properties):
 
     created_at: MarkedTime | None = None
     timezone: TimeZoneName | None = None
+    persona: Annotated[JsonText, json_text(dict[str, float])] | None = Field(
+        None, description="Weights by memory type or tag, which searches use."
+    )
 
 
 def _check_key_length(key: str) -> str:

@@ -18,6 +18,7 @@ from graphmem.domain.session import (
     MessagesAccepted,
     MessagesIn,
     Session,
+    SessionArchive,
     SessionIn,
 )
 from graphmem.domain.validation import validate_input
@@ -67,6 +68,11 @@ def session_messages(
 ) -> Request[PageQuery, Page[Message]]:
     """List the messages of a session, oldest first."""
     return Request(validate_input(PageQuery, without_none(limit=limit, cursor=cursor)), user_id, session_id)
+
+
+def session_archives(user_id: str, session_id: str) -> Request[None, list[SessionArchive]]:
+    """List the summaries that replaced old messages of a session, the oldest first."""
+    return Request(None, user_id, session_id)
 
 
 def close_session(user_id: str, session_id: str) -> Request[None, Session]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from graphmem.domain.behavior_patterns import BehaviorPattern
@@ -41,6 +41,7 @@ from graphmem.domain.search_models import (
     LookupResponse,
     MessageHit,
     MessageSearchQuery,
+    Persona,
     SearchQuery,
     SearchResponse,
     UserProfile,
@@ -147,6 +148,16 @@ def profile(user_id: str, *, domain: str | None = None) -> Request[ProfileQuery,
 def contradictions(user_id: str) -> Request[None, list[UserContradiction]]:
     """List the memories that cannot all be true, as consolidation runs reported them, the latest first."""
     return Request(None, user_id)
+
+
+def persona(user_id: str) -> Request[None, Persona]:
+    """Read the weights by memory type or tag that the user's searches use when they give none."""
+    return Request(None, user_id)
+
+
+def set_persona(user_id: str, weights: Mapping[str, float] | None = None) -> Request[Persona, Persona]:
+    """Set the weights by memory type or tag that the user's searches use when they give none; none remove it."""
+    return Request(validate_input(Persona, {"weights": dict(weights or {})}), user_id)
 
 
 def intents(user_id: str) -> Request[None, list[LearnedIntent]]:
