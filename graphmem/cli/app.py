@@ -8,6 +8,7 @@ import typer
 
 from graphmem.cli import (
     admin,
+    backup,
     db,
     doctor,
     export,
@@ -52,7 +53,7 @@ def common(
     context.obj = Flags(json, debug)
 
 
-for family in (quickstart, memories, ingest, serve, admin, export, importing, forget, doctor):
+for family in (quickstart, memories, ingest, serve, admin, export, importing, backup, forget, doctor):
     app.add_typer(family.app)
 app.add_typer(db.app, name="db", help="The embedded Neo4j.")
 app.add_typer(keys.app, name="keys", help="API keys.")

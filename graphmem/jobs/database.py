@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +17,16 @@ from graphmem.settings import Settings
 _FULL_DISK = ("disk is full", "no space left on device")
 """What SQLite and Postgres say when their disk is full, in lower case."""
 
+SQLITE_FILE = "jobs.sqlite"
+"""Name of the job store in the data folder."""
+
 log = logging.getLogger(__name__)
+
+
+def copy_sqlite(source: Path, target: Path) -> None:
+    """Copy a SQLite job store, which other processes may be using, as it is at one moment."""
+    with closing(sqlite3.connect(source)) as stored, closing(sqlite3.connect(target)) as copy:
+        stored.backup(copy)
 
 
 def database_url(settings: Settings) -> sa.URL:
@@ -25,7 +36,7 @@ def database_url(settings: Settings) -> sa.URL:
     written.
     """
     if settings.jobs_url is None:
-        path = settings.data_dir / "jobs.sqlite"
+        path = settings.data_dir / SQLITE_FILE
         try:
             settings.data_dir.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)
