@@ -7,15 +7,28 @@ from typing import Annotated, Literal
 
 from platformdirs import user_cache_dir, user_data_dir
 from pydantic import AliasChoices, Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from graphmem.model_names import is_of_other_provider
+from graphmem.secret_files import SecretFileSource
 
 
 class Settings(BaseSettings):
     """The configuration of one graphmem process; each field's description is its documentation."""
 
     model_config = SettingsConfigDict(env_prefix="GRAPHMEM_", env_file=".env", extra="ignore", populate_by_name=True)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read secrets from the files of `NAME_FILE` variables as well."""
+        return init_settings, env_settings, SecretFileSource(settings_cls), dotenv_settings, file_secret_settings
 
     # Neo4j
     neo4j_uri: str | None = Field(
@@ -94,9 +107,10 @@ class Settings(BaseSettings):
     # Jobs, surfaces
     jobs_url: str | None = Field(
         None,
+        repr=False,
         description="Postgres address of the job store; absent: SQLite in the data folder.",
     )
-    cache_url: str | None = Field(None, description="Redis address of the shared cache; absent: in memory.")
+    cache_url: str | None = Field(None, repr=False, description="Redis address of the shared cache; absent: in memory.")
     extraction: Literal["auto", "manual"] = Field(
         "auto",
         description="auto: memories are extracted from messages as they arrive; manual: on the trigger only.",

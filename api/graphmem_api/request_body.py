@@ -13,13 +13,10 @@ from typing import Any
 from fastapi import Request
 from starlette.types import Receive, Scope
 
+from graphmem.domain.json_values import MAX_INTEGER, MAX_JSON_DEPTH
 from graphmem.errors import InvalidInput, TooLarge
 from graphmem.text.storable import is_storable
 
-MAX_JSON_DEPTH = 64
-"""Most levels of nesting in a JSON body."""
-
-_MAX_INTEGER = 2**63 - 1
 _MAX_INTEGER_DIGITS = 20
 
 _DRAIN_FACTOR = 8
@@ -145,7 +142,7 @@ def _has_unstorable_text(value: Any) -> bool:
 
 
 def _parse_integer(digits: str) -> int:
-    if len(digits) > _MAX_INTEGER_DIGITS or abs(number := int(digits)) > _MAX_INTEGER:
+    if len(digits) > _MAX_INTEGER_DIGITS or abs(number := int(digits)) > MAX_INTEGER:
         raise _invalid_body("A number is too large.", "integers have up to 64 bits")
     return number
 

@@ -8,6 +8,7 @@ import typer
 
 from graphmem.cli import (
     admin,
+    backup,
     changes,
     contexts,
     db,
@@ -56,7 +57,7 @@ def common(
 
 
 for family in (
-    quickstart, memories, changes, contexts, ingest, serve, admin, export, importing, forget, doctor,
+    quickstart, memories, changes, contexts, ingest, serve, admin, export, importing, backup, forget, doctor,
 ):  # fmt: skip
     app.add_typer(family.app)
 app.add_typer(db.app, name="db", help="The embedded Neo4j.")

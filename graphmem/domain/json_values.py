@@ -10,9 +10,10 @@ from typing import Any
 from graphmem.text.storable import is_storable
 
 MAX_JSON_DEPTH = 64
-"""Nesting depth at which a value is refused; the same limit as for request bodies."""
+"""Most levels of nesting in a stored value and in the body of a request."""
 
-_MAX_INTEGER = 2**63 - 1
+MAX_INTEGER = 2**63 - 1
+"""Largest integer, without its sign, that is stored."""
 
 JSON = dict[str, "JSON"] | list["JSON"] | str | int | float | bool | None
 """A JSON value."""
@@ -79,7 +80,7 @@ def _describe_problem(value: object) -> str | None:
     if isinstance(value, float):
         return None if math.isfinite(value) else "is not a finite number"
     if isinstance(value, int):
-        return None if abs(value) <= _MAX_INTEGER else "is an integer of more than 64 bits"
+        return None if abs(value) <= MAX_INTEGER else "is an integer of more than 64 bits"
     if isinstance(value, str):
         return None if is_storable(value) else "contains a NUL character or a lone surrogate, which is not text"
     return f"has the type {type(value).__name__}, which JSON does not have"

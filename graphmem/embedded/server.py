@@ -12,8 +12,8 @@ import logging
 import os
 import sys
 from asyncio.subprocess import DEVNULL
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -173,6 +173,32 @@ async def stop_server(data_dir: Path) -> bool:
     async with FileLock(home.run_files.gate_lock):
         await _stop_server(home)
     return True
+
+
+@asynccontextmanager
+async def paused_server(data_dir: Path, cache_dir: Path, mirror: str | None = None) -> AsyncIterator[Neo4jHome]:
+    """Keep the server of `data_dir` stopped, so that its files are complete.
+
+    One that ran is started again on the same ports. No process can start or join it meanwhile. Those that use it start
+    it again if this process is killed.
+    """
+    home = Neo4jHome.in_data_dir(data_dir)
+    home.create_folders()
+    files = home.run_files
+    async with FileLock(files.gate_lock):
+        is_running = files.server_process() is not None or files.supervisor_process() is not None
+        state, is_detached = files.read_state(), files.detached.exists()
+        if state and is_running:
+            await _stop_server(home)
+            files.write_state(state)
+            if is_detached:
+                files.detached.touch()
+        try:
+            yield home
+        finally:
+            if state and is_running:
+                await _launch_supervisor(home, ServerOptions(cache_dir, state.bolt_port, state.http_port, mirror))
+                await _wait_until_ready(home)
 
 
 async def _launch_supervisor(home: Neo4jHome, options: ServerOptions) -> None:

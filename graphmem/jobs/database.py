@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +17,19 @@ from graphmem.settings import Settings
 _FULL_DISK = ("disk is full", "no space left on device")
 """What SQLite and Postgres say when their disk is full, in lower case."""
 
+_FULL_DISK_CODES = ("53100", "SQLITE_FULL")
+"""How they say it in codes, whatever the language of their messages."""
+
+SQLITE_FILE = "jobs.sqlite"
+"""Name of the job store in the data folder."""
+
 log = logging.getLogger(__name__)
+
+
+def copy_sqlite(source: Path, target: Path) -> None:
+    """Copy a SQLite job store, which other processes may be using, as it is at one moment."""
+    with closing(sqlite3.connect(source)) as stored, closing(sqlite3.connect(target)) as copy:
+        stored.backup(copy)
 
 
 def database_url(settings: Settings) -> sa.URL:
@@ -25,7 +39,7 @@ def database_url(settings: Settings) -> sa.URL:
     written.
     """
     if settings.jobs_url is None:
-        path = settings.data_dir / "jobs.sqlite"
+        path = settings.data_dir / SQLITE_FILE
         try:
             settings.data_dir.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)
@@ -48,8 +62,16 @@ def create_engine(url: sa.URL) -> sa.Engine:
         engine = sa.create_engine(url, **pool)
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
-    # A worker that freezes inside a transaction must not hold its locks for longer than this.
-    options = {"connect_timeout": 5, "options": "-c idle_in_transaction_session_timeout=60000"}
+    # A worker that freezes inside a transaction must not hold its locks for longer than this. A connection whose other
+    # end is gone is noticed within half a minute.
+    options = {
+        "connect_timeout": 5,
+        "options": "-c idle_in_transaction_session_timeout=60000",
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+    }
     return sa.create_engine(url, **pool, pool_pre_ping=True, connect_args=options)
 
 
@@ -70,11 +92,17 @@ def translate_database_errors(engine: sa.Engine, *, name_address: bool = False) 
                 f"The job store at {address} cannot be used: {cause}. Check GRAPHMEM_JOBS_URL or the data folder."
             ) from error
         log.warning("The job store at %s cannot be used: %s", address, cause)
-        if any(words in cause.lower() for words in _FULL_DISK):
+        if _is_full_disk(error, cause):
             raise JobStoreUnavailable(
                 "The job store cannot write because its disk is full: free disk space, then try again."
             ) from error
         raise JobStoreUnavailable("The job store cannot be used: see the log of graphmem, then try again.") from error
+
+
+def _is_full_disk(error: sa.exc.SQLAlchemyError, cause: str) -> bool:
+    reported = getattr(error, "orig", None)
+    code = getattr(reported, "sqlstate", None) or getattr(reported, "sqlite_errorname", None)
+    return code in _FULL_DISK_CODES or any(words in cause.lower() for words in _FULL_DISK)
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:

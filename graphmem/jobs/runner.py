@@ -17,6 +17,7 @@ from graphmem.jobs.erasure import JobEraser
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, ScheduledPayload
 from graphmem.jobs.postponement import FIRST_PAUSE_SECONDS
 from graphmem.jobs.store import JobStore
+from graphmem.jobs.store_calls import StoreCalls
 from graphmem.jobs.worker import Worker
 from graphmem.jobs.worker_registry import WorkerRegistry
 from graphmem.settings import Settings
@@ -46,13 +47,14 @@ class JobRunner:
     """The job queue. Jobs of one partition run one at a time in the order they were queued, partitions side by side.
 
     A runner enqueues and reads jobs; `start_worker` makes it run them too. Every method raises JobStoreUnavailable when
-    the job store cannot be reached.
+    the job store cannot be reached or does not answer in time.
     """
 
     def __init__(self, store: JobStore, registry: WorkerRegistry) -> None:
         self._store = store
         self._registry = registry
         self._eraser = JobEraser(store)
+        self._calls = StoreCalls()
         self._worker: Worker | None = None
         self._closed = False
 
@@ -106,6 +108,7 @@ class JobRunner:
         if self._worker is not None:
             await asyncio.to_thread(self._worker.close)
         await asyncio.to_thread(self._store.close)
+        self._calls.close()
 
     async def __aenter__(self) -> JobRunner:
         return self
@@ -123,17 +126,17 @@ class JobRunner:
         if not partition.strip():
             raise InvalidInput("A job needs a partition.")
         job_id = job_id or str(uuid.uuid4())
-        await asyncio.to_thread(self._store.enqueue, job_id, kind.name, partition, payload.model_dump(mode="json"))
+        await self._calls.run(self._store.enqueue, job_id, kind.name, partition, payload.model_dump(mode="json"))
         log.info("job queued", extra={"kind": kind.name, "job_id": job_id})
         return job_id
 
     async def find(self, job_id: str) -> Job | None:
         """Return the job of that id, or None."""
-        return await asyncio.to_thread(self._store.get, job_id)
+        return await self._calls.run(self._store.get, job_id)
 
     async def find_missing(self, job_ids: Iterable[str]) -> set[str]:
         """Return those of the ids of which there is no job."""
-        return await asyncio.to_thread(self._store.find_missing, set(job_ids))
+        return await self._calls.run(self._store.find_missing, set(job_ids))
 
     async def get(self, job_id: str) -> Job:
         """Return the job of that id; raise NotFound when there is none."""
@@ -171,16 +174,16 @@ class JobRunner:
         """
         job = await self.get(job_id)
         if job.waits_until is not None:
-            await asyncio.to_thread(self._store.end_waits, job.partition)
+            await self._calls.run(self._store.end_waits, job.partition)
             return await self.get(job_id)
         if job.status is not JobStatus.FAILED:
             raise Conflict(f"Job {job_id} is {job.status.value}; only a failed or waiting job can be retried.")
-        await asyncio.to_thread(self._store.retry, job)
+        await self._calls.run(self._store.retry, job)
         return await self.get(job_id)
 
     async def list(self, partition: str | None = None, kind: JobKind[Any] | None = None, limit: int = 50) -> list[Job]:
         """Return jobs, the newest first."""
-        return await asyncio.to_thread(self._store.list, partition, kind.name if kind else None, limit)
+        return await self._calls.run(self._store.list, partition, kind.name if kind else None, limit)
 
     async def forget(self, partition: str) -> int:
         """Erase every job of a partition with its text, and return how many there were.
@@ -192,12 +195,12 @@ class JobRunner:
         deadline = time.monotonic() + FORGET_TIMEOUT_SECONDS
         total = 0
         while True:
-            ids = await asyncio.to_thread(self._eraser.cancel, partition)
-            while await asyncio.to_thread(self._abort_and_check_running, ids):
+            ids = await self._calls.erase(self._eraser.cancel, partition)
+            while await self._calls.run(self._abort_and_check_running, ids):
                 if time.monotonic() > deadline:
                     raise JobStoreUnavailable("A job of this user does not stop; forget the user again in a minute.")
                 await asyncio.sleep(0.1)
-            erased, is_done = await asyncio.to_thread(self._eraser.erase, partition)
+            erased, is_done = await self._calls.erase(self._eraser.erase, partition)
             total += erased
             if is_done:
                 return total
@@ -215,15 +218,15 @@ class JobRunner:
 
         `partition_prefix` is how the partitions of the jobs begin. The jobs and their results stay.
         """
-        await asyncio.to_thread(self._eraser.erase_step_results, partition_prefix, texts)
+        await self._calls.erase(self._eraser.erase_step_results, partition_prefix, texts)
 
     async def is_busy(self, partition: str) -> bool:
         """Return whether a job of a partition is queued or running."""
-        return await asyncio.to_thread(self._store.is_busy, partition)
+        return await self._calls.run(self._store.is_busy, partition)
 
     async def prune(self, before: datetime) -> int:
         """Erase the jobs that finished before that time, and return how many there were."""
-        return await asyncio.to_thread(self._eraser.prune, before)
+        return await self._calls.erase(self._eraser.prune, before)
 
     async def schedule(self, name: str, cron: str, timezone: str, kind: JobKind[S], payload: S) -> None:
         """Queue a job at every tick of `cron` in the IANA zone, once however many workers there are.
@@ -233,8 +236,8 @@ class JobRunner:
         InvalidInput for a cron or zone that cannot be read.
         """
         stored = payload.model_dump(mode="json", exclude={"scheduled_at"})
-        await asyncio.to_thread(self._store.schedule, name, cron, timezone, kind.name, stored)
+        await self._calls.run(self._store.schedule, name, cron, timezone, kind.name, stored)
 
     async def unschedule(self, name: str) -> None:
         """Remove a schedule; the jobs it has queued stay. Do nothing when there is none of that name."""
-        await asyncio.to_thread(self._store.unschedule, name)
+        await self._calls.run(self._store.unschedule, name)

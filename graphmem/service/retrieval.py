@@ -40,7 +40,6 @@ class RetrievalService:
         self._reinforcement = reinforcement
         self._declared_types = declared_types
         self._personas = personas
-        self._declared_types = declared_types
 
     async def search(self, owner: Owner, query: SearchQuery) -> SearchResponse:
         """Return the memories that answer a query, best first.

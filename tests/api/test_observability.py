@@ -20,7 +20,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from graphmem.errors import ConfigurationError
 from graphmem.logs import configure_logs
+from graphmem.settings import Settings
 from graphmem.tracing import export_spans
+from tests.api.conftest import FIRST_KEY
 
 DASHBOARD = Path(__file__).parents[2] / "deploy/grafana/graphmem.json"
 USER_WORD = "Xylophanes"
@@ -161,6 +163,32 @@ async def test_log_lines_have_request_and_job_ids_but_no_user_text(
     [done] = [line for line in written if line["event"] == "job" and line["job_id"] == job_id]
     assert (done["kind"], done["status"]) == ("extraction", "skipped")
     assert USER_WORD.lower() not in log_stream.getvalue().lower()
+
+
+async def test_no_secret_is_in_logs_errors_metrics_or_traces(
+    settings: Settings,
+    agent: httpx.AsyncClient,
+    admin: httpx.AsyncClient,
+    collector: TraceCollector,
+    log_stream: io.StringIO,
+) -> None:
+    assert settings.neo4j_password
+    wrong = f"gm_{uuid.uuid4().hex}"
+    created = (await admin.post("/v1/admin/keys", json={"name": "one more", "role": "agent"})).json()["key"]
+    keys = [client.headers["Authorization"].removeprefix("Bearer ") for client in (agent, admin)]
+    secrets = [FIRST_KEY, settings.neo4j_password.get_secret_value(), *keys, created, wrong]
+    shown = [repr(settings)]
+    with export_spans():
+        await exercise_routes(agent)
+        for key in (created, wrong, f"{keys[0]}x"):
+            for path in ("/v1/users/mara/memories", f"/v1/users/{key}/memories?cursor={key}", f"/v1/{key}"):
+                answer = await agent.get(path, headers={"Authorization": f"Bearer {key}"})
+                shown.append(answer.text if path.endswith("mara/memories") else "")
+    shown += [(await admin.get(path)).text for path in ("/metrics", "/readyz", "/healthz", "/v1/admin/keys")]
+    shown += [b"".join(collector.bodies).decode("utf-8", "replace"), log_stream.getvalue()]
+    found = [(at, key[:6]) for at, text in enumerate(shown) for key in secrets if key in text]
+    assert found == []
+    assert len(shown[-1]) > 1000, "there were lines to look through"
 
 
 def _dashboard_expressions(value: Any) -> Iterator[str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
+import sqlite3
 import stat
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -19,15 +21,36 @@ from neo4j import AsyncGraphDatabase
 import graphmem
 from graphmem.embedded.home import Neo4jHome, ServerInfo
 from graphmem.embedded.server import EmbeddedNeo4j, find_server, stop_server
-from graphmem.errors import ConfigurationError, DatabaseUnavailable
+from graphmem.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
 from graphmem.file_lock import wait_until
+from graphmem.resources import cypher_root
+from graphmem.service.backup import create_backup, restore_backup
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
+from graphmem.store.invariants import check_invariants
+from graphmem.store.migrations import load_migrations, migrate
 from tests.embedded import use_server
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(240)]
 CACHE = Settings().cache_dir
 ROOT = Path(graphmem.__file__).parents[1]
+
+DATA_OF_FIRST_RELEASE = """
+CREATE (:User {group_id: 'acme:mara', tenant: 'acme', user_id: 'mara', write_version: 1})
+CREATE (s:Session {group_id: 'acme:mara', session_id: 's', message_count: 1})
+CREATE (m:Episodic {group_id: 'acme:mara', uuid: 'e1', message_id: 'm1', session_id: 's', position: 1,
+  content: 'Bob and I sailed', content_embedding: [0.1, 0.2, 0.3], entity_edges: ['f1']})
+CREATE (s)-[:HAS_EPISODE {group_id: 'acme:mara'}]->(m)
+CREATE (a:Entity {group_id: 'acme:mara', uuid: 'n1', name: 'mara', name_key: 'mara', alias_keys: []})
+CREATE (b:Entity {group_id: 'acme:mara', uuid: 'n2', name: 'Bob', name_key: 'bob', aliases: ['Bobby'],
+  alias_keys: ['bobby'], mentioned_in: ['memory']})
+CREATE (o:Entity {group_id: 'acme:mara', uuid: 'n3', name: 'Oslo', name_key: 'oslo', alias_keys: []})
+CREATE (a)-[:RELATES_TO {group_id: 'acme:mara', uuid: 'f1', memory_id: 'memory', version: 1, fact: 'sailed to Oslo',
+  name: 'SAILED_TO', entity_ids: ['n1', 'n2', 'n3'], message_ids: ['m1'], episodes: ['e1'], content_hash: 'h',
+  active_hash: 'h:n1', fact_embedding: [0.1, 0.2, 0.3], retired: false, created_at: datetime('2026-01-01T00:00Z'),
+  valid_from: datetime('0001-01-01T00:00Z'), valid_to: datetime('9999-12-31T00:00Z'),
+  known_from: datetime('2026-01-01T00:00Z'), known_to: datetime('9999-12-31T00:00Z')}]->(o)
+"""
 
 
 async def start_user_process(data_dir: Path) -> Process:
@@ -79,7 +102,9 @@ async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path) -> 
     assert await find_server(tmp_path) is None, "it stops after its last user, even a killed one"
 
     await check_restart_after_kill(tmp_path)
-    await check_detached_restart_and_password(tmp_path)
+    restored = tmp_path / "restored"
+    await check_backup_while_in_use(tmp_path, tmp_path / "backup", restored)
+    await check_detached_restart_and_password(restored)
 
 
 async def check_restart_after_kill(data_dir: Path) -> None:
@@ -133,6 +158,47 @@ async def wait_until_answering(graph: Graph) -> None:
             with suppress(DatabaseUnavailable):
                 return await graph.verify_connectivity()
             await asyncio.sleep(0.1)
+
+
+async def check_backup_while_in_use(data_dir: Path, file: Path, restored: Path) -> None:
+    """Back up a folder whose server is in use, and restore the backup; it is started by the next check."""
+    settings = Settings(data_dir=data_dir, cache_dir=CACHE)
+    with closing(sqlite3.connect(data_dir / "jobs.sqlite")) as jobs:
+        jobs.executescript("PRAGMA journal_mode=WAL; CREATE TABLE job (id); INSERT INTO job VALUES ('j1');")
+        async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE) as server:
+            await check_upgrade(server.info)
+            made = await create_backup(settings, file, "1")
+            assert await run(server.info, "MATCH (n:Item) RETURN n.word") == [["yes"]], "it runs again, where it ran"
+            with pytest.raises(InvalidInput, match="exists"):
+                await create_backup(settings, file, "1")
+    assert made.has_jobs
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+
+    with pytest.raises(InvalidInput, match="holds data"):
+        await restore_backup(settings, file)
+    await restore_backup(Settings(data_dir=restored, cache_dir=CACHE), file)
+    with closing(sqlite3.connect(restored / "jobs.sqlite")) as jobs:
+        assert jobs.execute("SELECT id FROM job").fetchall() == [("j1",)], "with what is still in SQLite's log"
+
+
+async def check_upgrade(info: ServerInfo) -> None:
+    """Migrate a database of the first release with its data."""
+    graph = Graph(info.uri, info.user, info.password)
+    first = info.home / "first release"
+    await asyncio.to_thread(copy_first_migration, first)
+    assert await migrate(graph, "model", 3, first) == [1]
+    await graph.write(lambda transaction: transaction.run_text(DATA_OF_FIRST_RELEASE))
+    assert await migrate(graph, "model", 3) == [migration.version for migration in load_migrations()[1:]]
+    assert [result async for result in check_invariants(graph) if result.count] == []
+    found = await graph.fetch("entities.find_by_keys", group_ids=["acme:mara"], keys=["bobby"])
+    assert [row["entity"]["name"] for row in found] == ["Bob"], "an entity is found by the alias that it had"
+    assert "mentioned_in" not in found[0]["entity"]
+    await graph.close()
+
+
+def copy_first_migration(folder: Path) -> None:
+    folder.mkdir()
+    shutil.copy(cypher_root() / "migrations" / "V0001__baseline.cypher", folder)
 
 
 async def check_detached_restart_and_password(data_dir: Path) -> None:

@@ -1,8 +1,9 @@
-"""A TCP proxy before a server, with which a test disconnects the server from its clients."""
+"""A TCP proxy before a server, with which a test disconnects the server from its clients, or gives it TLS."""
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
@@ -11,8 +12,9 @@ from urllib.parse import urlsplit
 class Proxy:
     """Forwards connections to a server until it is frozen: then it accepts connections and passes on nothing."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         self._target = (host, port)
+        self._tls = tls
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._server: asyncio.Server | None = None
@@ -24,7 +26,7 @@ class Proxy:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
 
     async def stop(self) -> None:
         assert self._server

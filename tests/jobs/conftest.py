@@ -12,10 +12,11 @@ import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 
@@ -70,6 +71,20 @@ class PostgresServer:
             self._process.send_signal(signal.SIGINT)  # Postgres's fast shutdown: connected clients are cut off
             self._process.wait(20)
             self._process = None
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop the server and its backends without ending them."""
+        assert self._process is not None
+        server = psutil.Process(self._process.pid)
+        processes = [server, *server.children(recursive=True)]
+        for process in processes:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in processes:
+                process.resume()
 
     def _answers(self) -> bool:
         try:

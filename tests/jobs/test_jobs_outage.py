@@ -1,0 +1,70 @@
+"""A job store that does not answer, or whose disk is full: calls fail in time and say what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from contextlib import suppress
+
+import psycopg
+import pytest
+from sqlalchemy import event
+
+from graphmem.errors import JobStoreUnavailable
+from graphmem.settings import Settings
+from tests.jobs.conftest import OpenRunner, PostgresServer
+from tests.jobs.kinds import JobInput, kind
+
+FULL_DISK = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full', MESSAGE = 'kein Platz'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON graphmem_jobs.workflow_status EXECUTE FUNCTION refuse();
+"""
+
+
+@pytest.mark.parametrize("settings", ["postgres"], indirect=True)
+async def test_a_frozen_postgres_is_reported_in_time(
+    open_runner: OpenRunner, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem.jobs.store_calls.CALL_SECONDS", 0.3)
+    runner = await open_runner()
+    started = time.monotonic()
+    with postgres_server.frozen():
+        for _ in range(20):
+            with pytest.raises(JobStoreUnavailable, match="does not answer"):
+                await runner.enqueue(kind("echo"), JobInput(text="Ada"), "job")
+    assert time.monotonic() - started < 5, "only the first call waits"
+    monkeypatch.undo()
+    async with asyncio.timeout(10):
+        while True:
+            with suppress(JobStoreUnavailable):  # until the call that hung has ended
+                await runner.list()
+                break
+            await asyncio.sleep(0.05)
+    assert await runner.enqueue(kind("echo"), JobInput(text="Ada"), "job") == "job"
+    assert [job.id for job in await runner.list()] == ["job"], "the call that hung and the repeated one are one job"
+
+
+@pytest.mark.parametrize("settings", ["postgres"], indirect=True)
+async def test_a_full_disk_of_postgres_is_named_in_any_language(open_runner: OpenRunner, settings: Settings) -> None:
+    runner = await open_runner()
+    assert settings.jobs_url
+    with psycopg.connect(settings.jobs_url, autocommit=True) as connection:
+        connection.execute(FULL_DISK)
+    with pytest.raises(JobStoreUnavailable, match="disk is full: free disk space"):
+        await runner.enqueue(kind("echo"), JobInput(text="Ada"))
+
+
+async def test_a_full_disk_of_sqlite_is_named(
+    open_runner: OpenRunner, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = await open_runner()
+
+    def limit_size(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA max_page_count = 1")  # SQLite answers as on a full disk
+
+    runner._store.engine.dispose()
+    event.listen(runner._store.engine, "connect", limit_size)
+    with pytest.raises(JobStoreUnavailable, match="disk is full: free disk space"):
+        await runner.enqueue(kind("echo"), JobInput(text="Ada" * 100_000))

@@ -1,0 +1,46 @@
+"""Settings: secrets come from the environment or from files, and are not shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphmem.errors import ConfigurationError
+from graphmem.secret_files import SECRET_VARIABLES
+from graphmem.settings import Settings
+
+
+@pytest.mark.parametrize(("setting", "variable"), SECRET_VARIABLES.items())
+def test_a_secret_is_read_from_a_file_and_not_shown(
+    setting: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_text("postgresql://graphmem:hunter2@jobs/graphmem\n")
+    monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv(f"{variable}_FILE", str(tmp_path / "secret"))
+    settings = Settings(_env_file=None)
+    value = getattr(settings, setting)
+    assert (value if isinstance(value, str) else value.get_secret_value()).endswith("hunter2@jobs/graphmem")
+    assert "hunter2" not in repr(settings) + str(settings)
+
+
+def test_the_environment_is_stronger_than_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").write_text("file")
+    monkeypatch.setenv("GRAPHMEM_API_KEY_FILE", str(tmp_path / "secret"))
+    monkeypatch.setenv("GRAPHMEM_API_KEY", "environment")
+    key = Settings().api_key
+    assert key
+    assert key.get_secret_value() == "environment"
+
+
+def test_a_file_that_cannot_be_read_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMEM_API_KEY_FILE", "/missing/file")
+    with pytest.raises(ConfigurationError, match="GRAPHMEM_API_KEY_FILE"):
+        Settings()
+
+
+def test_an_empty_file_is_like_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").touch()
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY_FILE", str(tmp_path / "secret"))
+    assert Settings(_env_file=None).openai_api_key is None
