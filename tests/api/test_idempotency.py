@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import timedelta
 from typing import Any
-from typing import Any
 
 import httpx
 import pytest
