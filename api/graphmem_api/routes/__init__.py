@@ -3,6 +3,7 @@
 from graphmem_api.routes import (
     admin,
     context,
+    docs,
     entities,
     export,
     forget,
@@ -21,6 +22,7 @@ ROUTERS = (
     health.public_router,
     health.metrics_router,
     ui.router,
+    docs.router,
     memories.read_router,
     memories.write_router,
     entities.router,
