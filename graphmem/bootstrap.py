@@ -55,6 +55,7 @@ from graphmem.service.readiness import ReadinessCheck
 from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
 from graphmem.service.sweep import Sweep, attempt
+from graphmem.service.users import UserService
 from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
 from graphmem.store.export import ExportStore
@@ -63,6 +64,7 @@ from graphmem.store.importing import ImportStore
 from graphmem.store.instructions import InstructionStore
 from graphmem.store.keys import KeyStore
 from graphmem.store.runs import RunStore
+from graphmem.store.users import UserStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,7 @@ class Services:
         self.keys = KeyService(
             KeyStore(graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
         )
+        self.users = UserService(UserStore(graph), clock)
         self.instructions = InstructionService(InstructionStore(graph), policy, clock)
         self.readiness = ReadinessCheck(graph, jobs, settings)
 

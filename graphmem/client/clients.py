@@ -96,6 +96,7 @@ class ClientMethods:
     export = ClientMethod(lambda endpoints: endpoints.export)
     export_schema = ClientMethod(lambda endpoints: endpoints.export_schema)
     import_ = ClientMethod(lambda endpoints: endpoints.import_)
+    users = ClientMethod(lambda endpoints: endpoints.users)
     forget = ClientMethod(lambda endpoints: endpoints.forget)
 
 

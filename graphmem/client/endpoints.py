@@ -42,6 +42,7 @@ from graphmem.domain.search_models import (
     SearchResponse,
 )
 from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, Session
+from graphmem.domain.user import UserSummary
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -234,4 +235,5 @@ class Endpoints:
     export = Endpoint(operations.export, get(f"{USER}/export", _parse_bytes, waits=True))
     export_schema = Endpoint(operations.export_schema, get("/v1/schema/export", _parse_schema))
     import_ = Endpoint(operations.import_, _encode_import)
+    users = Endpoint(operations.users, get("/v1/users", parse_model(Page[UserSummary])))
     forget = Endpoint(operations.forget, delete(USER, parse_model(ErasureResult), waits=True))

@@ -16,6 +16,7 @@ from graphmem_api.routes import (
     messages,
     search,
     ui,
+    users,
 )
 
 ROUTERS = (
@@ -36,6 +37,7 @@ ROUTERS = (
     export.router,
     importing.router,
     forget.router,
+    users.router,
     keys.read_router,
     keys.write_router,
     admin.read_router,

@@ -53,7 +53,7 @@ from graphmem.domain.operations.retrieval import (
     search,
     search_messages,
 )
-from graphmem.domain.operations.user_data import export, export_schema, forget, import_
+from graphmem.domain.operations.user_data import export, export_schema, forget, import_, users
 
 __all__ = [
     "Request",
@@ -101,4 +101,5 @@ __all__ = [
     "summarize_session",
     "trigger_extraction",
     "update_memory",
+    "users",
 ]
