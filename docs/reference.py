@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -42,13 +43,32 @@ def _format_default(default: object) -> str:
     return "" if default in (None, []) else f"`{default}`"
 
 
-def route_rows() -> Iterator[str]:
+def route_rows(document: dict[str, Any]) -> Iterator[str]:
     """Yield a row for each route."""
-    app = create_app(cast(Services, None), Settings())
-    yield "| route | description |\n|---|---|"
-    for path, methods in sorted(app.openapi()["paths"].items()):
+    yield "| route | operation | description |\n|---|---|---|"
+    for path, methods in sorted(document["paths"].items()):
         for method, operation in methods.items():
-            yield f"| `{method.upper()} {path}` | {operation['summary']} |"
+            yield f"| `{method.upper()} {path}` | `{operation['operationId']}` | {operation['summary']} |"
+
+
+def body_sections(document: dict[str, Any]) -> Iterator[str]:
+    """Yield a table of the fields of each request body, by its schema."""
+    schemas = document["components"]["schemas"]
+    for name in sorted({*_body_schemas(document)}):
+        rows = [_field_row(field, value, schemas[name]) for field, value in schemas[name]["properties"].items()]
+        yield "\n".join([f"#### {name}\n", "| field | default | description |\n|---|---|---|", *rows])
+
+
+def _body_schemas(document: dict[str, Any]) -> Iterator[str]:
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            yield from re.findall(r"#/components/schemas/(\w+)", json.dumps(schema))
+
+
+def _field_row(name: str, field: dict[str, Any], schema: dict[str, Any]) -> str:
+    default = "required" if name in schema.get("required", []) else _format_default(field.get("default"))
+    return f"| `{name}` | {default} | {field['description']} |"
 
 
 def command_rows() -> Iterator[str]:
@@ -82,6 +102,7 @@ async def tool_rows() -> list[str]:
 
 def render() -> str:
     """Return the whole reference."""
+    document = create_app(cast(Services, None), Settings()).openapi()
     parts = [
         "# Reference",
         "Generated from the code by `make reference`; `/docs` of a running server describes every field.",
@@ -89,7 +110,9 @@ def render() -> str:
         "Read from the environment or a `.env` file.",
         "\n".join(setting_rows()),
         "## HTTP",
-        "\n".join(route_rows()),
+        "\n".join(route_rows(document)),
+        "### Request bodies",
+        *body_sections(document),
         "## Command line",
         "\n".join(command_rows()),
         "## MCP tools",

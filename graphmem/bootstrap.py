@@ -59,6 +59,7 @@ from graphmem.service.record_import import RecordImporter
 from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
 from graphmem.service.sweep import Sweep, attempt
+from graphmem.service.users import UserService
 from graphmem.settings import Settings
 from graphmem.store.changes import ChangeStore
 from graphmem.store.context import ContextStore
@@ -70,6 +71,7 @@ from graphmem.store.instructions import InstructionStore
 from graphmem.store.keys import KeyStore
 from graphmem.store.personas import PersonaStore
 from graphmem.store.runs import RunStore
+from graphmem.store.users import UserStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,7 @@ class Services:
         self.keys = KeyService(
             KeyStore(graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
         )
+        self.users = UserService(UserStore(graph), clock)
         self.instructions = InstructionService(InstructionStore(graph), policy, clock)
         self.readiness = ReadinessCheck(graph, jobs, settings)
 

@@ -250,6 +250,7 @@ class GraphMemory:
     maintain = Method(
         operations.maintain, lambda call: call.services.maintenance.run(call.tenant, call.parameters.tasks)
     )
+    users = Method(operations.users, lambda call: call.services.users.page(call.tenant, call.parameters))
     create_key = Method(operations.create_key, lambda call: call.services.keys.create(call.tenant, call.parameters))
     keys = Method(operations.keys, lambda call: call.services.keys.list(call.tenant))
     revoke_key = Method(operations.revoke_key, lambda call: call.services.keys.revoke(call.tenant, call.resource_id))

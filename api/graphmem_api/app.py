@@ -12,6 +12,7 @@ from graphmem.bootstrap import Services
 from graphmem.settings import Settings
 from graphmem_api.middleware import RequestMiddleware
 from graphmem_api.openapi import install_openapi
+from graphmem_api.openapi_texts import SERVERS, TAGS, make_description, make_operation_id
 from graphmem_api.problems import add_exception_handlers
 from graphmem_api.rate_limit import RateLimiter
 from graphmem_api.routes import ROUTERS, health
@@ -35,8 +36,12 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     app = FastAPI(
         title="graphmem",
         summary="A memory service for agents.",
-        description="Bi-temporal memories in a graph: save, extract, search, look back in time, undo.",
+        description=make_description(),
         version=API_VERSION,
+        servers=SERVERS,
+        openapi_tags=TAGS,
+        generate_unique_id_function=make_operation_id,
+        docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
         telemetry=NO_TELEMETRY,

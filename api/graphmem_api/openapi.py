@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from graphmem.domain.problems import PROBLEM_MEDIA_TYPE, FieldProblem, Problem
 from graphmem_api import headers
+from graphmem_api.openapi_texts import add_texts
 
 Responses = dict[int | str, dict[str, Any]]
 """Responses of a route by status, as FastAPI takes them."""
@@ -87,6 +88,8 @@ def install_openapi(app: FastAPI) -> None:
                 summary=app.summary,
                 description=app.description,
                 routes=app.routes,
+                servers=app.servers,
+                tags=app.openapi_tags,
             )
             components = schema.setdefault("components", {})
             models = components.setdefault("schemas", {})
@@ -94,6 +97,7 @@ def install_openapi(app: FastAPI) -> None:
             models["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
             models["Problem"].pop("$defs", None)
             components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+            add_texts(schema)
             app.openapi_schema = schema
         return app.openapi_schema
 

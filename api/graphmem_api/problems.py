@@ -38,9 +38,14 @@ def make_problem_response(
 def respond_to_error(request: Request, error: Exception) -> Response:
     """Return the problem document of an expected error; raise any other error again."""
     if isinstance(error, RequestValidationError):
-        error = InvalidInput(
-            "The request cannot be used: see the list of errors.", errors=to_field_errors(error.errors())
-        )
+        errors = [
+            field_error
+            for detail in error.errors()
+            for field_error in to_field_errors(
+                [{**detail, "loc": detail["loc"][1:]}], detail["loc"][:1], _model_of(request, detail["loc"][:1])
+            )
+        ]
+        error = InvalidInput("The request cannot be used: see the list of errors.", errors=errors)
     if isinstance(error, GraphmemError):
         return make_problem_response(
             _path_of(request, hide_id=isinstance(error, NotFound)),
@@ -63,6 +68,14 @@ def add_exception_handlers(app: FastAPI) -> None:
     """Make an application answer expected errors with problem documents."""
     for kind in (GraphmemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, respond_to_error)
+
+
+def _model_of(request: Request, place: Sequence[str | int]) -> object:
+    """Return the model that a route reads from the body, or from another place such as the query string."""
+    dependant = getattr(request.scope.get("route"), "dependant", None)
+    parameters = {"body": "body_params", "query": "query_params"}.get("".join(map(str, place)))
+    fields = getattr(dependant, parameters, []) if parameters else []
+    return fields[0].field_info.annotation if len(fields) == 1 else None
 
 
 def _path_of(request: Request, *, hide_id: bool = False) -> str:

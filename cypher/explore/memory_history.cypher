@@ -1,6 +1,12 @@
-// Every version of one memory, the oldest first. Set `:params {group_id: "default:mara", memory_id: "…"}` first.
-MATCH (subject:Entity)-[version:RELATES_TO {group_id: $group_id, memory_id: $memory_id}]->(object:Entity)
+// Every version of one memory, the oldest first: of the memory with the id, or else of the one that changed last.
+WITH 'default:mara' AS group_id, '' AS memory_id
+CALL (group_id, memory_id) {
+  MATCH (:Entity)-[latest:RELATES_TO {group_id: group_id}]->(:Entity)
+  WHERE latest.memory_id = memory_id OR memory_id = '' AND latest.version > 1
+  RETURN latest.memory_id AS chosen ORDER BY latest.created_at DESC LIMIT 1
+}
+MATCH (subject:Entity)-[version:RELATES_TO {group_id: group_id, memory_id: chosen}]->(object:Entity)
 RETURN version.version AS version, version.fact AS statement, version.valid_at AS valid_at,
        version.invalid_at AS invalid_at, version.created_at AS known_from, version.expired_at AS known_to,
-       version.ended_reason AS ended_reason, subject, object
+       version.ended_reason AS ended_reason, subject.name AS subject, object.name AS object, chosen AS memory_id
 ORDER BY version

@@ -1,6 +1,10 @@
-// The messages that one memory was taken from, with their sessions. Set `:params {group_id: "default:mara", memory_id: "…"}` first.
-MATCH (:Entity)-[version:RELATES_TO {group_id: $group_id, memory_id: $memory_id}]->(:Entity)
+// The messages that memories were taken from, with their sessions: of the memory with the id, or else of all.
+WITH 'default:mara' AS group_id, '' AS memory_id
+MATCH (:Entity)-[version:RELATES_TO {group_id: group_id}]->(:Entity)
+WHERE memory_id IN ['', version.memory_id] AND version.known_to > datetime()
 UNWIND version.episodes AS episode
-MATCH (session:Session)-[link:HAS_EPISODE]->(message:Episodic {uuid: episode, group_id: $group_id})
+MATCH (session:Session)-[link:HAS_EPISODE]->(message:Episodic {uuid: episode, group_id: group_id})
 OPTIONAL MATCH (message)-[mention:MENTIONS]->(entity:Entity)
-RETURN DISTINCT session, link, message, mention, entity
+RETURN DISTINCT version.fact AS statement, coalesce(message.redacted, message.content) AS said, session, link, message,
+       mention, entity
+LIMIT 300

@@ -41,3 +41,19 @@ SET u.persona = $persona
 // name: get_write_version(group_ids)
 // Return the write version of users; caches include it in their keys.
 {{write_version}}
+
+// name: list_page(tenant, text, user_ids, after, now, limit)
+// List the users of a tenant by id whose id contains a text, with the numbers of their current memories and sessions.
+MATCH (u:User {tenant: $tenant})
+WHERE u.user_id > $after AND toLower(u.user_id) CONTAINS $text AND ($user_ids IS NULL OR u.user_id IN $user_ids)
+  AND NOT EXISTS { MATCH (:Erasure {group_id: u.group_id}) }
+WITH u ORDER BY u.user_id LIMIT $limit
+RETURN {
+  user_id: u.user_id, created_at: u.created_at, last_write_at: u.last_write_at,
+  memory_count: COUNT {
+    MATCH ()-[r:RELATES_TO {group_id: u.group_id}]->()
+    WHERE r.known_to > $now AND r.valid_from <= $now AND r.valid_to > $now
+  },
+  session_count: COUNT { MATCH (:Session {group_id: u.group_id}) }
+} AS user
+ORDER BY user.user_id

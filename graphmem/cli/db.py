@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphmem.cli.command import Output, command, read_settings
-from graphmem.cli.embedded_neo4j import browser_access, server_details, start_detached
+from graphmem.cli.command import Output, Tenant, command, read_settings
+from graphmem.cli.embedded_neo4j import server_details, start_detached
 from graphmem.cli.progress import download_progress
+from graphmem.embedded.neo4j_browser import DEFAULT_QUERY
 from graphmem.errors import ConfigurationError
-from graphmem.resources import cypher_root
 
 if TYPE_CHECKING:
     from graphmem.settings import Settings
@@ -78,17 +78,33 @@ async def migrate(output: Output) -> None:
 
 @command(app, "browser")
 async def browser(
-    output: Output, open: Annotated[bool, typer.Option(help="Open it in the web browser.")] = True
+    output: Output,
+    user: Annotated[str, typer.Option("--user", "-u", help="The user whose graph is shown.")] = "mara",
+    tenant: Tenant = "default",
+    query: Annotated[
+        str, typer.Option(help="The prepared query to open; an unknown name lists them all.")
+    ] = DEFAULT_QUERY,
+    address: Annotated[
+        str | None, typer.Option(help="Address of Neo4j Browser; absent: port 7474 of the Neo4j in use.")
+    ] = None,
+    open: Annotated[bool, typer.Option(help="Open it in the web browser.")] = True,
 ) -> None:
-    """Open Neo4j Browser on the embedded database, and show how to log in."""
+    """Open Neo4j Browser on the graph of a user with a query in its editor, and show how to log in."""
     from graphmem.cli import render
+    from graphmem.cli.embedded_neo4j import SEES_ALL_TENANTS, browser_login
+    from graphmem.domain.identity import make_owner
+    from graphmem.embedded.neo4j_browser import read_query
 
-    settings = _embedded_settings()
-    info = await start_detached(output, settings)
+    text = read_query(query, make_owner(tenant, user).group_id)
+    settings = read_settings()
+    info = None if settings.neo4j_uri else await start_detached(output, settings)
+    access = browser_login(settings, info, text, address)
     if open and not output.flags.json:
-        typer.launch(info.browser_url)
-    shown = {**browser_access(settings, info), "queries and style in": cypher_root() / "explore"}
-    output.show(server_details(info), render.name_value_pairs(shown))
+        typer.launch(str(access["open"]))
+    output.show({**(server_details(info) if info else {}), **access}, render.name_value_pairs(access), "", text)
+    if info and not output.flags.json:
+        output.note(f"Password to paste: {info.password}")
+    output.note(SEES_ALL_TENANTS)
 
 
 def _embedded_settings() -> Settings:

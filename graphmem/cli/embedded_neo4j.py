@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from graphmem.cli.command import Output
 from graphmem.cli.progress import download_progress
@@ -10,6 +11,9 @@ from graphmem.cli.progress import download_progress
 if TYPE_CHECKING:
     from graphmem.embedded.home import ServerInfo
     from graphmem.settings import Settings
+
+SEES_ALL_TENANTS = "This login reads and writes the data of every tenant: give it to administrators only."
+"""A warning: the Community edition of Neo4j has one role."""
 
 
 async def start_detached(output: Output, settings: Settings) -> ServerInfo:
@@ -44,8 +48,15 @@ def server_details(info: ServerInfo) -> dict[str, Any]:
     }
 
 
-def browser_access(settings: Settings, info: ServerInfo | None) -> dict[str, object]:
-    """Return how to open the graph in Neo4j Browser; without `info`, the address of the configured Neo4j."""
-    if info is None:
-        return {"bolt": settings.neo4j_uri, "user": settings.neo4j_user}
-    return {"open": info.browser_url, "user": info.user, "password in": str(info.password_file), "bolt": info.uri}
+def browser_login(
+    settings: Settings, info: ServerInfo | None, text: str, address: str | None = None
+) -> dict[str, object]:
+    """Return how to open Neo4j Browser with `text` in its editor; without `info`, that of the configured Neo4j."""
+    from graphmem.embedded.neo4j_browser import browser_link, setup_commands
+
+    if info is not None:
+        link = browser_link(address or info.browser_url, info.uri, info.user, text)
+        return {"open": link, "user": info.user, "password in": str(info.password_file)}
+    uri = settings.neo4j_uri or ""
+    link = browser_link(address or f"http://{urlsplit(uri).hostname}:7474/browser/", uri, settings.neo4j_user, text)
+    return {"open": link, "user": settings.neo4j_user, "paste first": f":{setup_commands()[0]}"}

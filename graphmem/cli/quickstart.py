@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from graphmem.cli.command import Output, Tenant, command, read_settings
-from graphmem.cli.embedded_neo4j import browser_access, start_detached
+from graphmem.cli.embedded_neo4j import browser_login, start_detached
 from graphmem.cli.startup import open_services
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ async def quickstart(output: Output, tenant: Tenant = "default") -> None:
     from graphmem.cli.progress import progress_bar
     from graphmem.cli.quickstart_demo import collect_report
     from graphmem.domain.identity import Owner
+    from graphmem.embedded.neo4j_browser import DEFAULT_QUERY, read_query
     from graphmem.sample import SAMPLE_FOLDER, USER_ID
 
     started = time.monotonic()
@@ -54,8 +55,8 @@ async def quickstart(output: Output, tenant: Tenant = "default") -> None:
             await _raise_for_failed_jobs(services, owner)
             report = await collect_report(services, owner)
             info = None if settings.neo4j_uri else await start_detached(output, settings)
-    access = browser_access(settings, info)
-    next_steps = quickstart_render.next_steps(access, owner, report, is_embedded=info is not None)
+    access = browser_login(settings, info, read_query(DEFAULT_QUERY, owner.group_id))
+    next_steps = quickstart_render.next_steps(access, owner, is_embedded=info is not None)
     output.show(QuickstartOutput(completions, report, access), *quickstart_render.render_report(report), *next_steps)
     output.note(f"Done in {time.monotonic() - started:.0f} s.")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -18,7 +17,7 @@ from rich.text import Text
 from graphmem.cli.quickstart_demo import DemoAnswer, KeptMemory, QuickstartReport, RejectedContent, RetiredMemory
 from graphmem.cli.render import add_row, format_entity, format_time, format_validity, make_table
 from graphmem.domain.identity import Owner
-from graphmem.resources import cypher_root
+from graphmem.embedded.neo4j_browser import read_query
 
 Block = Table | Text | Group | Padding
 
@@ -42,29 +41,20 @@ def render_report(report: QuickstartReport) -> list[Block]:
     return [*tables, _heading("Answers"), *map(_render_answer, report.answers)]
 
 
-def next_steps(
-    access: Mapping[str, object], owner: Owner, report: QuickstartReport, *, is_embedded: bool
-) -> list[Block]:
+def next_steps(access: Mapping[str, object], owner: Owner, *, is_embedded: bool) -> list[Block]:
     """Return how to open the graph in Neo4j Browser, with two queries to paste, and what to try next."""
-    params = {"group_id": owner.group_id, "memory_id": _example_memory_id(report)}
+    graphmem = _command_name()
     return [
         _heading("Look at the graph in Neo4j Browser"),
-        *[Text(f"  {name}: {value}") for name, value in access.items()],
-        Text("  Paste the first line, then a query:"),
-        _verbatim(f"\n:params {_cypher_map(params)}\n"),
-        _verbatim(read_explore_query("people")),
-        _verbatim(read_explore_query("memory_history")),
-        *([Text(f"  Neo4j runs until `{_command_name()} db stop`.")] if is_embedded else []),
+        _verbatim(f"{graphmem} db browser --user {owner.user_id}   # opens it with a query; paste the password\n"),
+        *[_verbatim(f"{name}: {value}") for name, value in access.items() if name != "open"],
+        Text("  Two queries to paste there:\n"),
+        _verbatim(read_query("people", owner.group_id)),
+        _verbatim(read_query("memory_history", owner.group_id)),
+        *([Text(f"  Neo4j runs until `{graphmem} db stop`.")] if is_embedded else []),
         _heading("Go on with your own data"),
-        _verbatim(_NEXT_STEPS.format(graphmem=_command_name())),
+        _verbatim(_NEXT_STEPS.format(graphmem=graphmem)),
     ]
-
-
-def read_explore_query(name: str) -> str:
-    """Return a query of `cypher/explore/` with only the first sentence of its leading comment."""
-    lines = (cypher_root() / "explore" / f"{name}.cypher").read_text("utf-8").splitlines()
-    comment = next(line for line in lines if line.startswith("//"))
-    return "\n".join([comment.split(". Set")[0] + ".", *(line for line in lines if not line.startswith("//")), ""])
 
 
 def _heading(text: str) -> Text:
@@ -117,12 +107,6 @@ def _render_answer(answer: DemoAnswer) -> Padding:
     return Padding(Group(*lines), (0, 0, 1, 0), expand=False)
 
 
-def _example_memory_id(report: QuickstartReport) -> str:
-    """Return the id of a memory with a history worth seeing."""
-    superseded = [entry.memory.id for entry in report.retired if entry.replaced_by]
-    return next(iter([*superseded, *(entry.memory.id for entry in report.kept)]), "")
-
-
 def _verbatim(text: str) -> Text:
     """Return text to copy: its lines are not broken."""
     return Text(textwrap.indent(text, "  "), no_wrap=True, overflow="ignore")
@@ -131,7 +115,3 @@ def _verbatim(text: str) -> Text:
 def _command_name() -> str:
     """Return how to call this command from the current folder."""
     return "graphmem" if shutil.which("graphmem") else os.path.relpath(sys.argv[0])
-
-
-def _cypher_map(values: dict[str, str]) -> str:
-    return "{" + ", ".join(f"{name}: {json.dumps(value)}" for name, value in values.items()) + "}"

@@ -42,7 +42,7 @@ async def serve(
         _log_to_standard_error()
         async with open_services(output, worker=worker, settings=settings) as services:
             listener.listen()
-            output.note(f"graphmem serves {_base_url(listener)} (documentation at /docs)")
+            output.note(f"graphmem serves {_base_url(listener)} (explorer at /ui, documentation at /docs)")
             if settings.api_key is None:
                 output.note("Create a key with `graphmem keys create NAME --role admin`, or set GRAPHMEM_API_KEY.")
             served = create_app(services, settings)

@@ -109,6 +109,7 @@ class ClientMethods:
     records_schema = ClientMethod(lambda endpoints: endpoints.records_schema)
     export_schema = ClientMethod(lambda endpoints: endpoints.export_schema)
     import_ = ClientMethod(lambda endpoints: endpoints.import_)
+    users = ClientMethod(lambda endpoints: endpoints.users)
     forget = ClientMethod(lambda endpoints: endpoints.forget)
 
 

@@ -46,6 +46,7 @@ from graphmem.domain.search_models import (
     UserProfile,
 )
 from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, Session, SessionArchive
+from graphmem.domain.user import UserSummary
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -259,4 +260,5 @@ class Endpoints:
     records_schema = Endpoint(operations.records_schema, get("/v1/schema/records", _parse_schema))
     export_schema = Endpoint(operations.export_schema, get("/v1/schema/export", _parse_schema))
     import_ = Endpoint(operations.import_, _encode_import)
+    users = Endpoint(operations.users, get("/v1/users", parse_model(Page[UserSummary])))
     forget = Endpoint(operations.forget, delete(USER, parse_model(ErasureResult), waits=True))

@@ -42,12 +42,17 @@ class Problem(BaseModel):
     errors: list[FieldProblem] | None = None
 
 
+def problem_type(title: str) -> str:
+    """Return the URN of the problems with a title."""
+    return "urn:graphmem:problem:" + re.sub(r"[^a-z]+", "-", title.lower()).strip("-")
+
+
 def problem_document(
     path: str, status: int, title: str, detail: str, errors: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
     """Return the problem document of a request to `path`; each of `errors` has at least `loc` and `msg`."""
     document: dict[str, Any] = {
-        "type": "urn:graphmem:problem:" + re.sub(r"[^a-z]+", "-", title.lower()).strip("-"),
+        "type": problem_type(title),
         "title": title,
         "status": status,
         "detail": detail,

@@ -111,6 +111,12 @@ class RunListQuery(PageQuery):
     user_id: str | None = Field(None, max_length=255)
 
 
+class UserListQuery(PageQuery):
+    """Which users to list."""
+
+    query: str | None = Field(None, max_length=255, description="Part of a user id, in any case.")
+
+
 class EntityListQuery(PageQuery):
     """Which entities to list."""
 

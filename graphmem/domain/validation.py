@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from graphmem.domain.field_suggestions import describe_unknown_field
 from graphmem.errors import InvalidInput
 
 M = TypeVar("M", bound=BaseModel)
@@ -18,14 +19,19 @@ MAX_DESCRIBED_ERRORS = 5
 """Most errors that one sentence names."""
 
 
-def field_errors(error: ValidationError, path: Sequence[str | int] = ()) -> list[FieldError]:
-    """Return the errors of a validation; `path` is the location of the input in the document."""
-    return to_field_errors(error.errors(include_url=False, include_input=False), path)
+def field_errors(error: ValidationError, path: Sequence[str | int] = (), model: object = None) -> list[FieldError]:
+    """Return the errors of a validation; `path` is the location of the input in the document.
+
+    With the `model` that was validated, the error of an unknown field says which field was probably meant.
+    """
+    return to_field_errors(error.errors(include_url=False, include_input=False), path, model)
 
 
-def to_field_errors(details: Iterable[Mapping[str, Any]], path: Sequence[str | int] = ()) -> list[FieldError]:
+def to_field_errors(
+    details: Iterable[Mapping[str, Any]], path: Sequence[str | int] = (), model: object = None
+) -> list[FieldError]:
     """Return error details of pydantic as field errors."""
-    return [{"loc": [*path, *detail["loc"]], "msg": _message(detail)} for detail in details]
+    return [{"loc": [*path, *detail["loc"]], "msg": _message(detail, model)} for detail in details]
 
 
 def describe_field_errors(errors: Sequence[Mapping[str, Any]]) -> str:
@@ -42,9 +48,10 @@ def invalid_input_from(
     *,
     path: Sequence[str | int] = (),
     max_errors: int | None = None,
+    model: object = None,
 ) -> InvalidInput:
     """Return a validation error as InvalidInput with at most `max_errors` errors; the default `detail` names them."""
-    errors = field_errors(error, path)[:max_errors]
+    errors = field_errors(error, path, model)[:max_errors]
     return InvalidInput(detail or f"The input cannot be used: {describe_field_errors(errors)}.", errors=errors)
 
 
@@ -53,11 +60,13 @@ def validate_input(model: type[M], data: object) -> M:
     try:
         return model.model_validate(dict(data) if isinstance(data, Mapping) else data)
     except ValidationError as error:
-        raise invalid_input_from(error) from None
+        raise invalid_input_from(error, model=model) from None
 
 
-def _message(detail: Mapping[str, Any]) -> str:
+def _message(detail: Mapping[str, Any], model: object) -> str:
     """Return what is wrong with a field; for an unknown tag pydantic's own message quotes the input."""
+    if detail["type"] == "extra_forbidden":
+        return describe_unknown_field(model, detail["loc"])
     if detail["type"] == "union_tag_invalid":
         return f"must be one of {detail['ctx']['expected_tags']}"
     return str(detail["msg"]).removeprefix("Value error, ")

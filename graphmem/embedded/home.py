@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphmem.disk_space import MIN_FREE_FOR_SERVER, free_bytes, to_megabytes
+from graphmem.embedded.neo4j_browser import setup_commands
 from graphmem.embedded.run_files import LISTEN_ADDRESS, RunFiles
 from graphmem.errors import ConfigurationError
 
@@ -31,12 +32,15 @@ internal.dbms.bolt.netty_server_shutdown_quiet_period_duration=0s
 internal.server.bolt.connection_shutdown_wait_time=1s
 dbms.usage_report.enabled=false
 client.allow_telemetry=false
+browser.post_connect_cmd={browser_setup}
 server.memory.pagecache.size=256m
 db.tx_log.rotation.size=4m
 db.tx_log.rotation.retention_policy=1 files
 db.checkpoint.interval.time=5m
 """
 """The server's configuration: no address but `LISTEN_ADDRESS`, no telemetry, a fast shutdown, small transaction logs.
+
+Neo4j Browser runs `browser.post_connect_cmd` after each login.
 
 The logs hold what was erased until they are rotated and a checkpoint removes them. The Community edition cannot be
 asked for a checkpoint.
@@ -130,7 +134,8 @@ class Neo4jHome:
 
     def write_config(self, bolt_port: int, http_port: int) -> None:
         """Write the server's configuration."""
-        text = _CONFIG_TEMPLATE.format(host=LISTEN_ADDRESS, bolt=bolt_port, http=http_port)
+        setup = "; ".join(setup_commands())
+        text = _CONFIG_TEMPLATE.format(host=LISTEN_ADDRESS, bolt=bolt_port, http=http_port, browser_setup=setup)
         (self.path / "conf" / "neo4j.conf").write_text(text, encoding="utf-8")
 
     def rotate_logs(self) -> None:

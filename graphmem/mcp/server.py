@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver import Context as ToolCall
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
+from pydantic import ValidationError, create_model
 
 import graphmem
+from graphmem.domain.validation import invalid_input_from
 from graphmem.mcp.connection import Connection
 from graphmem.mcp.tools import MemoryTools
 
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from graphmem.bootstrap import Services
 
 SERVER_NAME = "graphmem"
+SERVER_TITLE = "graphmem: memory of the user"
 
 INSTRUCTIONS = """\
 You have a memory of the user that outlives this conversation.
@@ -41,20 +46,51 @@ def make_server(
     lifespan: Callable[[MCPServer[Any]], AbstractAsyncContextManager[Any]] | None = None,
 ) -> MCPServer[Any]:
     """Return a server of the tools; `get_connection` names the user of each tool call."""
-    server = MCPServer(
-        SERVER_NAME, version=graphmem.__version__, instructions=INSTRUCTIONS, lifespan=lifespan, subscriptions=False
-    )
     tools = MemoryTools(get_services, get_connection)
-    for tool, hints in (
-        (tools.search_memory, _READ_ONLY),
-        (tools.get_context, _READ_ONLY),
-        (tools.lookup_entity, _READ_ONLY),
-        (tools.memory_history, _READ_ONLY),
-        (tools.enhance_reply, _READ_ONLY),
-        (tools.save_memory, _ADDITIVE),
-        (tools.upsert_memories, _ADDITIVE),
-        (tools.update_memory, _ADDITIVE),
-        (tools.delete_memory, _DESTRUCTIVE),
-    ):
-        server.add_tool(tool, description=inspect.getdoc(tool), annotations=hints)
-    return server
+    return MCPServer(
+        SERVER_NAME,
+        title=SERVER_TITLE,
+        version=graphmem.__version__,
+        instructions=INSTRUCTIONS,
+        lifespan=lifespan,
+        subscriptions=False,
+        tools=[
+            MemoryTool.strict(function, title, hints)
+            for function, title, hints in (
+                (tools.search_memory, "Search memory", _READ_ONLY),
+                (tools.get_context, "Get context", _READ_ONLY),
+                (tools.lookup_entity, "Look up names", _READ_ONLY),
+                (tools.memory_history, "Read the history of a memory", _READ_ONLY),
+                (tools.enhance_reply, "Enhance a reply", _READ_ONLY),
+                (tools.save_memory, "Remember", _ADDITIVE),
+                (tools.upsert_memories, "Save what was learned", _ADDITIVE),
+                (tools.update_memory, "Correct a memory", _ADDITIVE),
+                (tools.delete_memory, "End a memory", _DESTRUCTIVE),
+            )
+        ],
+    )
+
+
+class MemoryTool(Tool):
+    """A tool that refuses unknown arguments and says which argument was meant."""
+
+    @classmethod
+    def strict(cls, function: Callable[..., Any], title: str, hints: ToolAnnotations) -> MemoryTool:
+        """Return the tool of a function, described by its docstring."""
+        tool = cls.from_function(function, title=title, description=inspect.getdoc(function), annotations=hints)
+        accepted = tool.fn_metadata.arg_model
+        arguments = create_model(accepted.__name__, __base__=accepted)
+        arguments.model_config["extra"] = "forbid"
+        arguments.model_rebuild(force=True)
+        metadata = tool.fn_metadata.model_copy(update={"arg_model": arguments})
+        schema = arguments.model_json_schema(by_alias=True)
+        return cls.model_validate({**dict(tool), "fn_metadata": metadata, "parameters": schema})
+
+    async def run(self, arguments: dict[str, Any], context: ToolCall[Any, Any], convert_result: bool = False) -> Any:
+        """Run the tool; raise ToolError with one sentence on arguments that it does not take."""
+        try:
+            self.fn_metadata.validate_arguments(arguments)
+        except ValidationError as error:
+            invalid = invalid_input_from(error, model=self.fn_metadata.arg_model)
+            raise ToolError(f"{invalid.title}: {invalid.detail}") from None
+        return await super().run(arguments, context, convert_result)

@@ -10,10 +10,15 @@ from typing import Any
 from mcp.server.mcpserver import MCPServer
 
 from graphmem.bootstrap import Services
-from graphmem.domain.identity import DEFAULT_TENANT, make_owner
+from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
+from graphmem.domain.search_models import SearchQuery
+from graphmem.errors import GraphmemError
 from graphmem.mcp.connection import Connection
 from graphmem.mcp.server import SERVER_NAME, make_server
 from graphmem.settings import Settings
+
+WARM_UP_QUERY = SearchQuery(query="Who is the user?", reinforce=False)
+"""A search that loads the embedding model, the user's names and the plans of the queries before the first tool call."""
 
 
 async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENANT) -> None:
@@ -23,15 +28,16 @@ async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENA
     fails, tool calls report the error and the next call tries again. Raises InvalidInput for an unusable user id.
     """
     connection = Connection(make_owner(tenant, user_id), actor=SERVER_NAME)
-    lazy_services = LazyServices(settings)
+    lazy_services = LazyServices(settings, connection.owner)
     await make_server(lazy_services.get, lambda _: connection, lazy_services.lifespan).run_stdio_async()
 
 
 class LazyServices:
-    """Services that are opened in the background."""
+    """Services that are opened and warmed up for one user in the background."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, owner: Owner) -> None:
         self._settings = settings
+        self._owner = owner
         self._closing = asyncio.Event()
         self._opening: _Opening | None = None
 
@@ -52,14 +58,15 @@ class LazyServices:
         return await self._opening.wait()
 
     def _start(self) -> _Opening:
-        return _Opening(self._settings, self._closing)
+        return _Opening(self._settings, self._owner, self._closing)
 
 
 class _Opening:
     """One attempt to open the services; one task opens them and, when `closing` is set, closes them."""
 
-    def __init__(self, settings: Settings, closing: asyncio.Event) -> None:
+    def __init__(self, settings: Settings, owner: Owner, closing: asyncio.Event) -> None:
         self._settings = settings
+        self._owner = owner
         self._closing = closing
         self._services: asyncio.Future[Services] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._hold_open())
@@ -84,6 +91,8 @@ class _Opening:
         try:
             async with Services.open(self._settings, worker=False) as services:
                 self._services.set_result(services)
+                with suppress(GraphmemError):
+                    await services.retrieval.search(self._owner, WARM_UP_QUERY)
                 await self._closing.wait()
         except Exception as error:
             if self._services.done():

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from typing import Any
 
 import httpx
+import jsonschema
 import pytest
 import schemathesis
 from fastapi import FastAPI
@@ -97,9 +100,65 @@ def test_every_route_of_the_contract_is_there() -> None:
     assert promised <= {(method, path) for path, method in OPERATIONS}
 
 
-async def test_openapi_and_docs_need_no_key(anonymous: httpx.AsyncClient, app: FastAPI) -> None:
+async def test_openapi_and_docs_need_no_key_and_no_other_host(anonymous: httpx.AsyncClient, app: FastAPI) -> None:
     assert (await anonymous.get("/openapi.json")).json() == app.openapi()
-    assert (await anonymous.get("/docs")).status_code == 200
+    page = await anonymous.get("/docs")
+    assert page.status_code == 200
+    assert "//" not in page.text
+    for source in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+        assert (await anonymous.get(f"/{source}")).status_code == 200, source
+    assert (await anonymous.get("/docs/none.js")).status_code == 404
+
+
+def test_operation_ids_are_unique_names_and_tags_are_described() -> None:
+    operations = [OPENAPI["paths"][path][method] for path, method in OPERATIONS]
+    ids = [operation["operationId"] for operation in operations]
+    assert len({*ids}) == len(ids)
+    assert {"memories_save", "memories_list", "search", "context_build", "sessions_list", "users_forget"} <= {*ids}
+    for name in ids:
+        assert re.fullmatch("[a-z]+(_[a-z]+)*", name), f"give the route of {name} an operation_id such as memories_save"
+    used = {tag for operation in operations for tag in operation["tags"]}
+    assert used == {tag["name"] for tag in OPENAPI["tags"]}, "TAGS in graphmem_api/openapi_texts.py describes each tag"
+
+
+def test_every_field_and_parameter_is_described() -> None:
+    fields = [
+        f"{schema}.{name}"
+        for schema, model in OPENAPI["components"]["schemas"].items()
+        for name, field in model.get("properties", {}).items()
+        if not field.get("description")
+    ]
+    parameters = [
+        f"{OPENAPI['paths'][path][method]['operationId']}: {parameter['name']}"
+        for path, method in OPERATIONS
+        for parameter in OPENAPI["paths"][path][method].get("parameters", [])
+        if not parameter.get("description") and not parameter["schema"].get("description")
+    ]
+    assert fields + parameters == [], "describe them in api/graphmem_api/documentation/fields.toml"
+
+
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_every_operation_has_examples_that_fit_its_schemas(path: str, method: str) -> None:
+    operation = OPENAPI["paths"][path][method]
+    advice = f"add {operation['operationId']} to api/graphmem_api/documentation/examples.json: request, response"
+    bodies = [operation["requestBody"]] if "requestBody" in operation else []
+    answers = [answer for status, answer in operation["responses"].items() if status.startswith("2")]
+    shown = [
+        content for body in [*bodies, *answers] for content in body.get("content", {}).values() if "example" in content
+    ]
+    expected = len(bodies) + any("content" in answer for answer in answers)
+    assert len(shown) >= expected, advice
+    for content in shown:
+        complete = json.loads(json.dumps({**content["schema"], "components": OPENAPI["components"]}))
+        validator = jsonschema.Draft202012Validator(complete)
+        wrong = [error.message for error in validator.iter_errors(content["example"]) if error.validator != "required"]
+        assert wrong == [], advice
+
+
+def test_problem_types_are_listed() -> None:
+    for name in ("invalid-input", "version-conflict", "too-many-requests", "unavailable"):
+        assert f"`urn:graphmem:problem:{name}`" in OPENAPI["info"]["description"]
+    assert OPENAPI["servers"][0]["url"] == "/"
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)

@@ -257,3 +257,25 @@ def test_json_numbers_keep_their_value() -> None:
     for text in (b"9223372036854775808", b"1e309", b"-Infinity"):
         with pytest.raises(InvalidInput):
             parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent", "loc", "says"),
+    [
+        ("POST", "/search", {"query": "home", "top_k": 3}, ["body", "top_k"], "did you mean limit?"),
+        ("POST", "/search", {"text": "home"}, ["body", "text"], "did you mean query?"),
+        ("POST", "/memories", {"memories": [{"text": "x"}]}, ["body", "memories", 0, "text"], "did you mean content?"),
+        ("POST", "/memories", {"content": "x"}, ["body", "content"], "is not a field here: give memories.content"),
+        ("POST", "/memories", {"memories": [{"content": "x", "validAt": 1}]}, None, "did you mean valid_at?"),
+        ("POST", "/context", {"question": "x", "max_tokens": 3}, ["body", "max_tokens"], "did you mean token_budget?"),
+        ("GET", "/memories", {"min_importanc": "1"}, ["query", "min_importanc"], "did you mean min_importance?"),
+    ],
+)
+async def test_unknown_field_names_the_one_that_was_meant(
+    agent: httpx.AsyncClient, method: str, path: str, sent: dict[str, object], loc: list[str | int] | None, says: str
+) -> None:
+    given = {"params": sent} if method == "GET" else {"json": sent}
+    answer = await agent.request(method, f"/v1/users/mara{path}", **given)  # type: ignore[arg-type]
+    assert answer.status_code == 422
+    [error] = [error for error in answer.json()["errors"] if says in error["msg"]]
+    assert loc in (None, error["loc"])

@@ -1,27 +1,102 @@
-"""The queries for Neo4j Browser run unchanged."""
+"""The queries for Neo4j Browser, on the data of one user."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pytest
+from neo4j.graph import Path, Relationship
 
-from graphmem.cli.quickstart_render import read_explore_query
+from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
+from graphmem.domain.labels import RESERVED_LABELS, LinkType
+from graphmem.domain.memory import MemoryIn, MemoryPatch
+from graphmem.domain.session import MessagesIn
+from graphmem.embedded.neo4j_browser import query_names, read_query, setup_commands
+from graphmem.errors import InvalidInput
 from graphmem.resources import cypher_root
 from graphmem.store.driver import Graph
 
+MARA = {"name": "Mara", "type": "Person"}
 
-@pytest.mark.parametrize("path", sorted((cypher_root() / "explore").glob("*.cypher")), ids=lambda path: path.stem)
-async def test_explore_query_runs_and_has_a_description(graph: Graph, owner: Owner, path: Path) -> None:
-    text = read_explore_query(path.stem)
-    assert text.startswith("// ")
-    noon = "2026-06-01T12:00:00Z"
-    params: dict[str, str | int] = {
-        "group_id": owner.group_id,
-        "tenant": owner.tenant,
-        "memory_id": "none",
-        "run_id": "none",
-    }
-    params |= {"days": 7, "known_as_of": noon, "valid_as_of": noon}
-    assert await graph.read(lambda transaction: transaction.run_text(text, params)) == []
+
+@pytest.fixture
+async def corrected(memory: Services, owner: Owner) -> Owner:
+    """Mara moved, one statement about her was corrected, and a message holds a card number."""
+    card = {"id": "m1", "role": "user", "content": "4111 1111 1111 1111"}
+    sent = {"session_id": "s1", "extract": False, "messages": [card]}
+    await memory.messages.add(owner, MessagesIn.model_validate(sent))
+    lives = {"subject": MARA, "predicate": "LIVES_IN", "single_valued": True}
+    lisbon, porto = ({"name": name, "type": "Place"} for name in ("Lisbon", "Porto"))
+    source = {"session_id": "s1", "message_ids": ["m1"]}
+    rows: list[dict[str, Any]] = [
+        {"content": "Mara lives in Lisbon", "object": lisbon, "valid_at": "2021-03-01T00:00:00Z", **lives},
+        {
+            "content": "Mara lives in Porto",
+            "object": porto,
+            "valid_at": "2025-05-01T00:00:00Z",
+            **lives,
+            "source": source,
+        },
+        {"content": "Mara is allergic to peanuts", "subject": MARA},
+    ]
+    saved = await memory.memories.save(owner, [MemoryIn.model_validate(row) for row in rows])
+    assert saved[2].memory
+    await memory.memories.patch(owner, saved[2].memory.id, MemoryPatch(content="Mara is allergic to hazelnuts"))
+    return owner
+
+
+async def run_query(graph: Graph, owner: Owner, name: str) -> list[dict[str, Any]]:
+    """Run a query as Browser does and return its rows with relationships and paths intact."""
+    async with graph._driver.session() as session:
+        result = await session.run(read_query(name, owner.group_id))
+        return [dict(zip(record.keys(), record.values(), strict=True)) async for record in result]
+
+
+def drawn_edges(rows: list[dict[str, Any]]) -> set[str]:
+    """Return the predicates and objects of the edges that Browser draws for rows."""
+    values = [value for row in rows for value in row.values()]
+    edges = [value for value in values if isinstance(value, Relationship)]
+    edges += [edge for value in values if isinstance(value, Path) for edge in value.relationships]
+    return {f"{edge['fact']}" for edge in edges if edge.type == "RELATES_TO"}
+
+
+@pytest.mark.req("QUINN-38")
+@pytest.mark.parametrize("name", query_names())
+async def test_explore_query_draws_no_superseded_or_looping_edge(graph: Graph, corrected: Owner, name: str) -> None:
+    rows = await run_query(graph, corrected, name)
+    assert drawn_edges(rows) <= {"Mara lives in Porto"} | ({"Mara lives in Lisbon"} if name == "during" else set())
+    assert "4111" not in str([value for row in rows for value in row.values() if isinstance(value, str)])
+
+
+async def test_explore_queries_answer_from_data(graph: Graph, corrected: Owner) -> None:
+    people = await run_query(graph, corrected, "people")
+    assert {row["statement"] for row in people} == {"Mara lives in Porto", "Mara is allergic to hazelnuts"}
+    assert drawn_edges(await run_query(graph, corrected, "around_entity")) == {"Mara lives in Porto"}
+    history = await run_query(graph, corrected, "memory_history")
+    assert [row["statement"] for row in history] == ["Mara is allergic to peanuts", "Mara is allergic to hazelnuts"]
+    changes = {(row["change"], row["statement"]) for row in await run_query(graph, corrected, "recent_changes")}
+    assert ("learned", "Mara lives in Porto") in changes
+    [source] = {row["said"] for row in await run_query(graph, corrected, "memory_sources")}
+    assert "4111" not in source
+    [user] = await run_query(graph, corrected, "users")
+    assert (user["user"], user["current_facts"], user["messages"]) == ("mara", 2, 1)
+
+
+def test_an_unknown_query_is_refused_with_the_names() -> None:
+    with pytest.raises(InvalidInput, match="people"):
+        read_query("peple", "default:mara")
+
+
+def test_the_user_is_quoted_into_the_query() -> None:
+    assert 'WITH "default:o\'neil \\"x\\"" AS group_id' in read_query("people", 'default:o\'neil "x"')
+
+
+def test_style_covers_every_label_and_type_and_shows_no_raw_message() -> None:
+    grass = (cypher_root() / "explore" / "style.grass").read_text("utf-8")
+    for label in RESERVED_LABELS:
+        assert f"node.{label} {{" in grass, label
+    for link in (*LinkType, "RELATES_TO", "REFERS_TO", "ALIAS_OF", "CHANGED", "PART"):
+        assert f"relationship.{link} {{" in grass, link
+    assert "{content}" not in grass
+    assert '"node.Person"' in setup_commands()[1]

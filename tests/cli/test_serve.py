@@ -53,6 +53,7 @@ async def test_worker_serves_only_health_and_metrics(cli_with_models: Cli) -> No
 async def test_serve_runs_until_sigterm(cli_with_models: Cli) -> None:
     async with _serving(await cli_with_models.start("serve", "--port", "0")) as (address, client):
         assert (await client.get(f"{address}/healthz")).json() == {"status": "ok"}
+        assert (await client.get(f"{address}/", follow_redirects=True)).url.path == "/ui"
 
 
 async def test_serve_ends_soon_after_sigterm_while_the_database_does_not_answer(cli_with_models: Cli) -> None:

@@ -45,8 +45,9 @@ async def test_no_tool_takes_a_user(services: Services, owner: Owner) -> None:
     async with in_process_client(services, owner) as client:
         for tool in (await client.list_tools()).tools:
             assert not {"user", "user_id", "tenant", "owner"} & set(tool.input_schema["properties"])
-        await call_tool(client, "save_memory", content="Mara likes tea", user_id="anna", tenant="other")
-    assert (await services.memories.page(owner, ListFilters())).items
+        refused = await call_tool_error(client, "save_memory", content="Mara likes tea", user_id="anna")
+        assert "user_id: is not a field" in refused
+    assert not (await services.memories.page(owner, ListFilters())).items
     assert not (await services.memories.page(Owner(owner.tenant, "anna"), ListFilters())).items
 
 
@@ -235,6 +236,20 @@ async def test_tool_errors_say_what_is_wrong(services: Services, owner: Owner) -
         )
         assert "memory_id" in await call_tool_error(client, "update_memory", content="x")
         assert "Latin letter" in await call_tool_error(client, "update_memory", key="42", value="x")
+
+
+async def test_unknown_arguments_are_refused_with_the_one_that_was_meant(services: Services, owner: Owner) -> None:
+    """A misplaced `valid_as_of` used to be ignored, so that it answered with today's memories."""
+    async with in_process_client(services, owner) as client:
+        misplaced = await call_tool_error(client, "search_memory", query="home", valid_as_of="2020-01-01T00:00:00Z")
+        assert "valid_as_of: is not a field here: give filters.valid_as_of" in misplaced
+        assert "did you mean limit?" in await call_tool_error(client, "search_memory", query="home", top_k=3)
+        nested = await call_tool_error(client, "search_memory", query="home", filters={"type": "fact"})
+        assert "filters.type: is not a field: did you mean types?" in nested
+        assert "http" not in misplaced + nested
+        for tool in (await client.list_tools()).tools:
+            assert tool.title
+            assert tool.input_schema["additionalProperties"] is False
 
 
 async def test_immutable_and_global_memories_cannot_be_changed(services: Services, owner: Owner) -> None:

@@ -5,6 +5,7 @@ from graphmem_api.routes import (
     changes,
     context,
     declared_types,
+    docs,
     entities,
     export,
     forget,
@@ -17,12 +18,14 @@ from graphmem_api.routes import (
     messages,
     search,
     ui,
+    users,
 )
 
 ROUTERS = (
     health.public_router,
     health.metrics_router,
     ui.router,
+    docs.router,
     memories.read_router,
     memories.write_router,
     changes.router,
@@ -39,6 +42,7 @@ ROUTERS = (
     export.router,
     importing.router,
     forget.router,
+    users.router,
     keys.read_router,
     keys.write_router,
     admin.read_router,

@@ -16,8 +16,8 @@ from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep
 from graphmem_api.openapi import Responses
 
-read_router = APIRouter(route_class=route_classes.AdminReadRoute, tags=["admin"])
-write_router = APIRouter(route_class=route_classes.AdminWriteRoute, tags=["admin"])
+read_router = APIRouter(route_class=route_classes.AdminReadRoute, tags=["consolidation"])
+write_router = APIRouter(route_class=route_classes.AdminWriteRoute, tags=["consolidation"])
 
 RUNS_PATH = "/v1/admin/consolidations"
 RUN_PATH = RUNS_PATH + "/{run_id:segment}"
@@ -74,7 +74,7 @@ async def rollback(
     return await services.consolidations.rollback(caller.tenant, run_id, force=force, actor=caller.id)
 
 
-@write_router.post("/v1/admin/maintenance", summary="Run maintenance now")
+@write_router.post("/v1/admin/maintenance", summary="Run maintenance now", operation_id="maintenance_run")
 async def maintain(caller: Caller, services: ServicesDep, body: MaintenanceIn) -> MaintenanceOut:
     """Run the maintenance tasks given, or all: decay, compress, prune, expire."""
     return MaintenanceOut(tasks=await services.maintenance.run(caller.tenant, body.tasks))

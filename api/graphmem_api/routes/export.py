@@ -30,7 +30,13 @@ EXPORT_RESPONSES: Responses = {
 """OpenAPI description of an export; its own schema is at `/v1/schema/export`."""
 
 
-@router.get(USER_PATH + "/export", summary="Export a user", responses=EXPORT_RESPONSES, response_class=Response)
+@router.get(
+    USER_PATH + "/export",
+    summary="Export a user",
+    operation_id="export",
+    responses=EXPORT_RESPONSES,
+    response_class=Response,
+)
 async def export(owner: OwnerInPath, services: ServicesDep, query: Annotated[ExportQuery, Query()]) -> Response:
     """Stream all data of a user, without loss, or their current memories as records to read and edit."""
     chunks = services.exports.stream_view(owner, query.format, query.view)
@@ -45,7 +51,7 @@ async def _prepend_chunk(first: bytes, rest: AsyncIterator[bytes]) -> AsyncItera
         yield chunk
 
 
-@router.get("/v1/schema/export", summary="JSON Schema of an export")
+@router.get("/v1/schema/export", summary="JSON Schema of an export", operation_id="export_schema")
 async def export_schema() -> dict[str, Any]:
     """Return the JSON Schema of an export: its sections and the type of each value."""
     return export_json_schema()

@@ -19,19 +19,21 @@ PROMETHEUS_TEXT: Responses = {
 }
 
 
-@public_router.get("/healthz", summary="Liveness")
+@public_router.get("/healthz", summary="Liveness", operation_id="healthz")
 async def healthz() -> schemas.HealthOut:
     """Answer as long as the process runs."""
     return schemas.HealthOut()
 
 
-@public_router.get("/readyz", summary="Readiness", responses=UNAVAILABLE)
+@public_router.get("/readyz", summary="Readiness", operation_id="readyz", responses=UNAVAILABLE)
 async def readyz(services: ServicesDep) -> schemas.ReadinessOut:
     """Answer 200 when Neo4j and the job store are available, else 503."""
     return schemas.ReadinessOut(parts=await services.readiness.check())
 
 
-@metrics_router.get("/metrics", summary="Prometheus metrics", responses=PROMETHEUS_TEXT, response_class=Response)
+@metrics_router.get(
+    "/metrics", summary="Prometheus metrics", operation_id="metrics", responses=PROMETHEUS_TEXT, response_class=Response
+)
 async def metrics(services: ServicesDep) -> Response:
     """Return the metrics of this process."""
     await services.storage.measure()

@@ -28,7 +28,7 @@ IMPORT_BODY = {
 """OpenAPI description of the body, which the route reads itself."""
 
 
-@router.post(USER_PATH + "/import", summary="Import a user", openapi_extra=IMPORT_BODY)
+@router.post(USER_PATH + "/import", summary="Import a user", operation_id="import", openapi_extra=IMPORT_BODY)
 async def import_(
     owner: OwnerInPath,
     caller: Caller,

@@ -15,13 +15,13 @@ write_router = APIRouter(route_class=route_classes.AdminWriteRoute, tags=["admin
 INSTRUCTIONS_PATH = "/v1/admin/instructions"
 
 
-@read_router.get(INSTRUCTIONS_PATH, summary="Read the custom instructions")
+@read_router.get(INSTRUCTIONS_PATH, summary="Read the custom instructions", operation_id="instructions_get")
 async def get_instructions(caller: Caller, services: ServicesDep) -> Instructions:
     """Read what the tenant wants remembered, and what not."""
     return await services.instructions.get(caller.tenant)
 
 
-@write_router.post(INSTRUCTIONS_PATH, summary="Set the custom instructions")
+@write_router.post(INSTRUCTIONS_PATH, summary="Set the custom instructions", operation_id="instructions_set")
 async def set_instructions(caller: Caller, services: ServicesDep, body: InstructionsIn) -> Instructions:
     """Set what the tenant wants remembered, and what not; an empty text removes it.
 

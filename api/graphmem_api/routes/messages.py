@@ -72,7 +72,7 @@ async def feedback(owner: OwnerInPath, message_id: str, services: ServicesDep, b
     return await services.learner.learn_from_feedback(owner, message_id, body.score, body.text)
 
 
-@read_router.get(SESSIONS_PATH, summary="List sessions")
+@read_router.get(SESSIONS_PATH, summary="List sessions", operation_id="sessions_list")
 async def sessions(
     owner: OwnerInPath, services: ServicesDep, query: Annotated[SessionListQuery, Query()]
 ) -> Page[Session]:
@@ -80,7 +80,7 @@ async def sessions(
     return await services.messages.list_sessions(owner, query)
 
 
-@write_router.post(SESSIONS_PATH, summary="Open a session", status_code=201)
+@write_router.post(SESSIONS_PATH, summary="Open a session", operation_id="sessions_open", status_code=201)
 async def create_session(
     owner: OwnerInPath, services: ServicesDep, body: SessionIn, request: IdempotentRequestDep
 ) -> Session:
@@ -88,13 +88,13 @@ async def create_session(
     return await services.messages.open_session(owner, body, request=request)
 
 
-@read_router.get(SESSION_PATH, summary="Read a session")
+@read_router.get(SESSION_PATH, summary="Read a session", operation_id="sessions_get")
 async def session(owner: OwnerInPath, session_id: str, services: ServicesDep) -> Session:
     """Read a session."""
     return await services.messages.get_session(owner, session_id)
 
 
-@read_router.get(SESSION_PATH + "/messages", summary="List the messages of a session")
+@read_router.get(SESSION_PATH + "/messages", summary="List the messages of a session", operation_id="sessions_messages")
 async def session_messages(
     owner: OwnerInPath, session_id: str, services: ServicesDep, query: Annotated[PageQuery, Query()]
 ) -> Page[Message]:
@@ -102,19 +102,27 @@ async def session_messages(
     return await services.messages.list_messages(owner, session_id, query)
 
 
-@read_router.get(SESSION_PATH + "/archives", summary="List the archives of a session")
+@read_router.get(
+    SESSION_PATH + "/archives", summary="List the archives of a session", operation_id="sessions_list_archives"
+)
 async def session_archives(owner: OwnerInPath, session_id: str, services: ServicesDep) -> Page[SessionArchive]:
     """List the summaries that replaced old messages of a session, the oldest first."""
     return Page(items=await services.messages.list_archives(owner, session_id))
 
 
-@write_router.post(SESSION_PATH + "/close", summary="Close a session")
+@write_router.post(SESSION_PATH + "/close", summary="Close a session", operation_id="sessions_close")
 async def close(owner: OwnerInPath, session_id: str, services: ServicesDep) -> Session:
     """Close a session; messages that were not extracted yet are extracted in the background."""
     return await services.messages.close(owner, session_id)
 
 
-@write_router.post(SESSION_PATH + "/summarize", summary="Summarise a session", status_code=202, responses=FINISHED_JOB)
+@write_router.post(
+    SESSION_PATH + "/summarize",
+    summary="Summarise a session",
+    operation_id="sessions_summarize",
+    status_code=202,
+    responses=FINISHED_JOB,
+)
 async def summarize(
     owner: OwnerInPath,
     session_id: str,

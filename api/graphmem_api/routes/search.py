@@ -19,14 +19,14 @@ router = APIRouter(route_class=route_classes.ReadRoute, tags=["search"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["search"])
 
 
-@router.post(USER_PATH + "/search", summary="Search memories by meaning, keywords and graph")
+@router.post(USER_PATH + "/search", summary="Search memories by meaning, keywords and graph", operation_id="search")
 async def search(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SearchQuery) -> SearchResponse:
     """Search memories; analyst reads do not strengthen them."""
     query = body if caller.can_write else body.model_copy(update={"reinforce": False})
     return await services.retrieval.search(owner, query)
 
 
-@router.post(USER_PATH + "/messages/search", summary="Search messages")
+@router.post(USER_PATH + "/messages/search", summary="Search messages", operation_id="messages_search")
 async def search_messages(owner: OwnerInPath, services: ServicesDep, body: MessageSearchQuery) -> MessageSearchResponse:
     """Search the user's messages by keywords and meaning."""
     return await services.retrieval.search_messages(owner, body)

@@ -27,6 +27,12 @@ HEADERS = {
 }
 
 
+@router.get("/")
+async def redirect_root() -> Response:
+    """Redirect to the explorer."""
+    return RedirectResponse("ui", 307)
+
+
 @router.get("/ui")
 async def page() -> Response:
     """Serve the page, which asks for a key and a user."""

@@ -65,7 +65,7 @@ from graphmem.domain.operations.retrieval import (
     search_messages,
     set_persona,
 )
-from graphmem.domain.operations.user_data import export, export_schema, forget, import_, records_schema
+from graphmem.domain.operations.user_data import export, export_schema, forget, import_, records_schema, users
 
 __all__ = [
     "Request",
@@ -126,4 +126,5 @@ __all__ = [
     "summarize_session",
     "trigger_extraction",
     "update_memory",
+    "users",
 ]

@@ -7,8 +7,11 @@ from typing import Any, Literal
 from graphmem.domain.erasure import ErasureResult
 from graphmem.domain.formats.document import ImportFormat
 from graphmem.domain.import_result import ImportResult
+from graphmem.domain.inputs import without_none
+from graphmem.domain.listing import Page
 from graphmem.domain.operations.request import Request
-from graphmem.domain.requests import ExportFormat, ExportQuery, ExportView, ImportQuery, ImportRequest
+from graphmem.domain.requests import ExportFormat, ExportQuery, ExportView, ImportQuery, ImportRequest, UserListQuery
+from graphmem.domain.user import UserSummary
 from graphmem.domain.validation import validate_input
 
 
@@ -39,6 +42,13 @@ def import_(
     """
     query = validate_input(ImportQuery, {"format": format})
     return Request(ImportRequest(document, query.format), user_id)
+
+
+def users(
+    *, query: str | None = None, limit: int = 50, cursor: str | None = None
+) -> Request[UserListQuery, Page[UserSummary]]:
+    """List the tenant's users by id, those whose id contains `query`."""
+    return Request(validate_input(UserListQuery, without_none(query=query, limit=limit, cursor=cursor)))
 
 
 def forget(user_id: str) -> Request[None, ErasureResult]:

@@ -1,0 +1,35 @@
+"""Operations on the users of a tenant."""
+
+from __future__ import annotations
+
+from graphmem.domain.api_key import ApiKey
+from graphmem.domain.listing import Cursor, Page
+from graphmem.domain.requests import UserListQuery
+from graphmem.domain.text import StorableText
+from graphmem.domain.times import Clock
+from graphmem.domain.user import UserSummary
+from graphmem.store.users import UserStore
+
+_CURSOR: Cursor[str] = Cursor(StorableText)
+
+
+class UserService:
+    """Lists users."""
+
+    def __init__(self, store: UserStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def page(self, tenant: str, query: UserListQuery, caller: ApiKey | None = None) -> Page[UserSummary]:
+        """Return one page of the tenant's users by id, of those that a caller has access to."""
+        after = _CURSOR.decode(query.cursor) if query.cursor else ""
+        found = await self._store.list_page(
+            tenant,
+            text=query.query,
+            user_ids=caller.users if caller else None,
+            after=after,
+            now=self._clock(),
+            limit=query.limit + 1,
+        )
+        items = found[: query.limit]
+        return Page(items=items, next_cursor=_CURSOR.encode(items[-1].user_id) if len(found) > query.limit else None)

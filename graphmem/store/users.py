@@ -1,0 +1,31 @@
+"""The users of a tenant in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from graphmem.domain.user import UserSummary
+from graphmem.store.driver import Graph
+
+
+class UserStore:
+    """Reads the users of a tenant."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def list_page(
+        self, tenant: str, *, text: str | None, user_ids: Sequence[str] | None, after: str, now: datetime, limit: int
+    ) -> list[UserSummary]:
+        """Return the users by id from `after` on, of those in `user_ids` if given, whose id contains `text`."""
+        rows = await self._graph.fetch(
+            "users.list_page",
+            tenant=tenant,
+            text=(text or "").lower(),
+            user_ids=None if user_ids is None else list(user_ids),
+            after=after,
+            now=now,
+            limit=limit,
+        )
+        return [UserSummary(**row["user"]) for row in rows]
