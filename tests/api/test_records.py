@@ -173,7 +173,7 @@ async def test_an_edited_export_becomes_new_versions(agent: httpx.AsyncClient) -
 
 
 async def test_records_that_cannot_be_saved_are_refused_one_by_one(agent: httpx.AsyncClient) -> None:
-    records = [
+    records: list[dict[str, Any]] = [
         {"id": "r1", "content": "Mara likes tea"},
         {"id": "r2", "content": "Mara's card is 4111 1111 1111 1111"},
         {"id": "r3", "content": "Mara cooks stew", "type": "recipe"},

@@ -92,7 +92,8 @@ async def live_group(memory: Services, database: Settings) -> AsyncIterator[str]
             strict=True,
         )
     ]  # fmt: skip
-    for element in (ada, *cities, episode, *facts):
+    elements: list[Any] = [ada, *cities, episode, *facts]
+    for element in elements:
         await element.save(driver)
     yield group
     await driver.execute_query("MATCH (n) WHERE n.group_id = $group DETACH DELETE n", group=group)
