@@ -24,7 +24,7 @@ _MONTHS = (
 
 _WEEK = re.compile(r"(?P<year>\d{4})-W(?P<week>\d{2})")
 _TO = r"(?:\s*[-–]\s*|\s+(?:to|until|and|bis|und|al?|au|et|e|y|ate)\s+)"
-_WEEK_NAMES = "week|cw|kw|kalenderwoche|woche|semaine|semana|settimana"
+_WEEK_NAMES = "week|cw|kw|kalenderwoche|woche|semaine|semana|settimana|vecka"
 
 
 def falls_on(moment: str | None, date: str) -> bool:

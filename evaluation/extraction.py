@@ -31,7 +31,14 @@ from zoneinfo import ZoneInfo
 
 from pydantic import SecretStr
 
-from evaluation.cases import CONVERSATIONS, HARD_CONVERSATIONS, EvaluationCase, fold_text, load_cases
+from evaluation.cases import (
+    CONVERSATIONS,
+    HARD_CONVERSATIONS,
+    UNSEEN_CONVERSATIONS,
+    EvaluationCase,
+    fold_text,
+    load_cases,
+)
 from evaluation.report import SuiteScore, render_markdown, write_report
 from evaluation.results import USER, BatchOutcome, CaseResult, ScoredMemory
 from evaluation.score import CaseScore, score_case
@@ -255,7 +262,7 @@ def exit_status(suites: Sequence[SuiteScore]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m evaluation.extraction", description="Score extraction.")
-    files = [CONVERSATIONS, HARD_CONVERSATIONS]
+    files = [CONVERSATIONS, HARD_CONVERSATIONS, UNSEEN_CONVERSATIONS]
     parser.add_argument("--conversations", type=Path, nargs="+", default=files, help="files of cases, as JSONL")
     parser.add_argument("--recordings", type=Path, default=RECORDINGS, help="a JSONL file or folder of completions")
     parser.add_argument("--live", action="store_true", help="call the configured model instead")

@@ -1,15 +1,23 @@
-"""The hard conversations: complete, free of contradictions, and fair to careful answers in other words."""
+"""The hard and unseen conversations: complete, free of contradictions, and fair to careful answers in other words."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from evaluation.cases import CONVERSATIONS, HARD_CONVERSATIONS, EvaluationCase, StoredMemory, load_cases
+from evaluation.cases import (
+    CONVERSATIONS,
+    HARD_CONVERSATIONS,
+    UNSEEN_CONVERSATIONS,
+    EvaluationCase,
+    StoredMemory,
+    load_cases,
+)
 from evaluation.extraction import MemoryReader, case_zone, save_stored
 from evaluation.results import USER, BatchOutcome, CaseResult, ScoredMemory
 from evaluation.score import CaseScore, score_case
@@ -17,10 +25,12 @@ from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.domain.session import MessageRole
 
-CASES = {case.id: case for case in load_cases(HARD_CONVERSATIONS)}
+HARD_CASES = {case.id: case for case in load_cases(HARD_CONVERSATIONS)}
+UNSEEN_CASES = {case.id: case for case in load_cases(UNSEEN_CONVERSATIONS)}
+CASES = HARD_CASES | UNSEEN_CASES
 
 CAREFUL_ANSWERS = Path(__file__).with_name("careful_answers.jsonl")
-"""For each hard case: what a careful reader saves, what becomes of stored memories, and more right and wrong ones."""
+"""For each case: what a careful reader saves, what becomes of stored memories, and more right and wrong ones."""
 
 ANSWERS: dict[str, dict[str, Any]] = {
     answer["id"]: answer for answer in map(json.loads, CAREFUL_ANSWERS.read_text("utf-8").splitlines())
@@ -69,10 +79,14 @@ def score_answer(case: EvaluationCase, *more: ScoredMemory) -> CaseScore:
     return score_case(case, CaseResult([*kept, *more], [batch]))
 
 
+def speakers(cases: Iterable[EvaluationCase]) -> set[str]:
+    return {message.name for case in cases for batch in case.sessions for message in batch.messages if message.name}
+
+
 def test_the_hard_conversations_are_many_distinct_and_of_every_theme() -> None:
-    assert len(CASES) == len(load_cases(HARD_CONVERSATIONS)) >= 50
-    assert not CASES.keys() & {case.id for case in load_cases(CONVERSATIONS)}
-    tags = {tag for case in CASES.values() for tag in case.tags}
+    assert len(HARD_CASES) == len(load_cases(HARD_CONVERSATIONS)) >= 50
+    assert not HARD_CASES.keys() & {case.id for case in load_cases(CONVERSATIONS)}
+    tags = {tag for case in HARD_CASES.values() for tag in case.tags}
     assert tags >= THEMES
     assert tags >= {"english", "german", "spanish", "french", "italian", "portuguese", "japanese", "chinese"}
     texts = [message.content for case in CASES.values() for batch in case.sessions for message in batch.messages]
@@ -80,8 +94,17 @@ def test_the_hard_conversations_are_many_distinct_and_of_every_theme() -> None:
     assert len(set(spoken)) == len(spoken)
 
 
+def test_the_unseen_conversations_are_many_and_of_other_people() -> None:
+    assert len(UNSEEN_CASES) == len(load_cases(UNSEEN_CONVERSATIONS)) >= 30
+    others = [*HARD_CASES.values(), *load_cases(CONVERSATIONS)]
+    assert not UNSEEN_CASES.keys() & {case.id for case in others}
+    assert not speakers(UNSEEN_CASES.values()) & speakers(others)
+    tags = {tag for case in UNSEEN_CASES.values() for tag in case.tags}
+    assert tags >= {"english", "german", "spanish", "french", "italian", "portuguese", "swedish", "japanese"}
+
+
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.id)
-def test_a_hard_conversation_has_times_in_order_and_expects_something(case: EvaluationCase) -> None:
+def test_a_conversation_has_times_in_order_and_expects_something(case: EvaluationCase) -> None:
     messages = [message for batch in case.sessions for message in batch.messages]
     times = [message.timestamp for message in messages if message.timestamp]
     assert len(times) == len(messages)
