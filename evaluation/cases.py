@@ -26,7 +26,7 @@ HARD_CONVERSATIONS = Path(__file__).with_name("hard_conversations.jsonl")
 """The hard cases, as JSONL."""
 
 UNSEEN_CONVERSATIONS = Path(__file__).with_name("unseen_conversations.jsonl")
-"""Cases written without knowledge of the prompts and rules, as JSONL."""
+"""Cases written without knowledge of the prompts, as JSONL."""
 
 Patterns = Annotated[list[str], Field(min_length=1)]
 """Patterns of which a text must match one."""

@@ -15,7 +15,7 @@ from graphmem_api.dependencies import USER_PATH, ServicesDep
 router = APIRouter(route_class=route_classes.ReadRoute, tags=["memories"])
 
 
-@router.get(USER_PATH + "/changes", summary="List what changed between two times")
+@router.get(USER_PATH + "/changes", summary="List what changed between two times", operation_id="memories_list_changes")
 async def page(
     owner: OwnerInPath, services: ServicesDep, query: Annotated[ChangesQuery, Query()]
 ) -> Page[MemoryChange]:
