@@ -8,10 +8,13 @@ import typer
 
 from graphmem.cli.command import Output, Tenant, User, command
 from graphmem.cli.startup import open_services
+from graphmem.cli.times import with_zone
 
 app = typer.Typer()
 
-ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
+ValidAsOf = Annotated[
+    str | None, typer.Option(help="What was true at this time, such as 2025-06-01 or 2025-06-01T12:00:00Z.")
+]
 KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
 
@@ -54,18 +57,18 @@ async def add(
         "predicate": predicate,
         "object": {"name": object} if object else None,
         "single_valued": single_valued,
-        "valid_at": valid_at,
-        "invalid_at": invalid_at,
-        "expires_at": expires_at,
+        "valid_at": with_zone(valid_at),
+        "invalid_at": with_zone(invalid_at),
+        "expires_at": with_zone(expires_at),
         "confidence": confidence,
         "importance": importance,
         "tags": tag or [],
         "domain": domain,
-        "supersedes": supersedes or [],
         "immutable": immutable,
     }
-    memories = parse_memories(statement).memories
     async with open_services(output) as services:
+        complete = [await services.memories.complete_id(owner, memory_id) for memory_id in supersedes or []]
+        memories = parse_memories({**statement, "supersedes": complete}).memories
         results = await services.memories.save(owner, memories, actor="cli", kind="cli")
     output.show({"results": results}, render.save_results(results))
 
@@ -109,8 +112,8 @@ async def search(
         "entity": entity,
         "min_confidence": min_confidence,
         "min_importance": min_importance,
-        "valid_as_of": valid_as_of,
-        "known_as_of": known_as_of,
+        "valid_as_of": with_zone(valid_as_of),
+        "known_as_of": with_zone(known_as_of),
         "include_superseded": include_superseded,
         "include_messages": messages,
         "explain": explain,
@@ -143,7 +146,7 @@ async def entity(
 @command(app, "history")
 async def history(
     output: Output,
-    memory_id: Annotated[str, typer.Argument(help="The memory's id.")],
+    memory_id: Annotated[str, typer.Argument(help="The memory's id, or its beginning.")],
     user: User,
     tenant: Tenant = "default",
 ) -> None:
@@ -153,7 +156,7 @@ async def history(
 
     owner = make_owner(tenant, user)
     async with open_services(output) as services:
-        versions = await services.memories.history(owner, memory_id)
+        versions = await services.memories.history(owner, await services.memories.complete_id(owner, memory_id))
     output.show({"items": versions}, render.history(versions))
 
 
