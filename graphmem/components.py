@@ -111,15 +111,16 @@ async def open_components(
     embedder whose dimension is known is loaded when it is first asked.
     """
     async with AsyncExitStack() as stack:
-        graph = await stack.enter_async_context(open_graph(settings, progress))
+        # What needs no database comes first: a missing package is reported before Neo4j is started.
         if embedder is None:
             embedder = create_embedder(settings, progress)
             stack.push_async_callback(embedder.aclose)
+        if model is None and settings.has_model:
+            model = await stack.enter_async_context(_open_model(settings))
+        graph = await stack.enter_async_context(open_graph(settings, progress))
         if load_embedder or not embedder.dimension:
             await embedder.open()
         await migrate(graph, embedder.model, embedder.dimension)
-        if model is None and settings.has_model:
-            model = await stack.enter_async_context(_open_model(settings))
         entities = EntityStore(graph)
         facts = FactStore(graph, entities, clock)
         policy = SecretPolicy(settings.allowed_secret_classes)

@@ -139,3 +139,9 @@ CALL () {
   MATCH (m:Episodic {group_id: $group_id}) WHERE any(uuid IN $uuids WHERE uuid IN m.entity_edges)
   SET m.entity_edges = [uuid IN m.entity_edges WHERE NOT uuid IN $uuids]
 }
+
+// name: find_memory_ids(group_ids, prefix, limit)
+// Find the ids of memories that begin with a text.
+UNWIND $group_ids AS group_id
+MATCH ()-[r:RELATES_TO {group_id: group_id}]->() WHERE r.memory_id STARTS WITH $prefix
+RETURN DISTINCT r.memory_id AS id LIMIT $limit

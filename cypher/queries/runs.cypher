@@ -82,3 +82,8 @@ MATCH (r:ConsolidationRun)
 WHERE r.finished_at < $before AND (r.proposals <> '[]' OR coalesce(r.contradictions, '[]') <> '[]')
 SET r.proposals = '[]', r.contradictions = null, r.batch_ids = null, r.preview = null
 RETURN count(*) AS blanked
+
+// name: find_ids(tenant, prefix, limit)
+// Find the ids of a tenant's runs that begin with a text.
+MATCH (r:ConsolidationRun) WHERE r.id STARTS WITH $prefix AND r.tenant = $tenant
+RETURN r.id AS id LIMIT $limit

@@ -67,7 +67,7 @@ async def runs(
 
     async with open_services(output) as services:
         if run_id is not None:
-            run = await services.consolidations.get(tenant, run_id)
+            run = await services.consolidations.get(tenant, await services.consolidations.complete_id(tenant, run_id))
             output.show(run, *render.run(run), *render_changes(run.changes))
             return
         page = await services.consolidations.page(tenant, RunListQuery(user_id=user, limit=limit))
@@ -86,6 +86,7 @@ async def rollback(
     from graphmem.cli import render
 
     async with open_services(output) as services:
+        run_id = await services.consolidations.complete_id(tenant, run_id)
         if dry_run:
             preview = await services.consolidations.preview_rollback(tenant, run_id)
             output.show(preview, render.rollback_preview(preview))

@@ -23,6 +23,7 @@ from graphmem.cli import (
     memories,
     quickstart,
     serve,
+    users,
 )
 from graphmem.cli.command import DebugFlag, Flags, JsonFlag
 
@@ -56,9 +57,12 @@ def common(
     context.obj = Flags(json, debug)
 
 
-for family in (
-    quickstart, memories, changes, contexts, ingest, serve, admin, export, importing, backup, forget, doctor,
-):  # fmt: skip
+FAMILIES = (
+    quickstart, memories, changes, contexts, users, ingest, serve, admin, export, importing, backup, forget, doctor,
+)  # fmt: skip
+"""The modules whose commands stand at the top level."""
+
+for family in FAMILIES:
     app.add_typer(family.app)
 app.add_typer(db.app, name="db", help="The embedded Neo4j.")
 app.add_typer(keys.app, name="keys", help="API keys.")

@@ -50,6 +50,10 @@ async def revoke(
     output: Output, key_id: Annotated[str, typer.Argument(help="The key's id.")], tenant: Tenant = "default"
 ) -> None:
     """Revoke an API key with immediate effect."""
+    from graphmem.domain.short_ids import complete_id
+
     async with open_services(output) as services:
+        listed = [key.id for key in await services.keys.list(tenant)]
+        key_id = complete_id(key_id, [known for known in listed if known.startswith(key_id)])
         await services.keys.revoke(tenant, key_id)
     output.show({}, f"The key {key_id} is revoked.")

@@ -8,6 +8,7 @@ import typer
 
 from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
 from graphmem.cli.startup import open_services
+from graphmem.cli.times import with_zone
 
 app = typer.Typer()
 
@@ -52,18 +53,18 @@ async def add(
         "predicate": predicate,
         "object": {"name": object} if object else None,
         "single_valued": single_valued,
-        "valid_at": valid_at,
-        "invalid_at": invalid_at,
-        "expires_at": expires_at,
+        "valid_at": with_zone(valid_at),
+        "invalid_at": with_zone(invalid_at),
+        "expires_at": with_zone(expires_at),
         "confidence": confidence,
         "importance": importance,
         "tags": tag or [],
         "domain": domain,
-        "supersedes": supersedes or [],
         "immutable": immutable,
     }
-    memories = parse_memories(statement).memories
     async with open_services(output) as services:
+        complete = [await services.memories.complete_id(owner, memory_id) for memory_id in supersedes or []]
+        memories = parse_memories({**statement, "supersedes": complete}).memories
         results = await services.memories.save(owner, memories, actor="cli", kind="cli")
     output.show({"results": results}, render.save_results(results))
 
@@ -107,8 +108,8 @@ async def search(
         "entity": entity,
         "min_confidence": min_confidence,
         "min_importance": min_importance,
-        "valid_as_of": valid_as_of,
-        "known_as_of": known_as_of,
+        "valid_as_of": with_zone(valid_as_of),
+        "known_as_of": with_zone(known_as_of),
         "include_superseded": include_superseded,
         "include_messages": messages,
         "explain": explain,
@@ -149,7 +150,7 @@ async def entity(
 @command(app, "history")
 async def history(
     output: Output,
-    memory_id: Annotated[str, typer.Argument(help="The memory's id.")],
+    memory_id: Annotated[str, typer.Argument(help="The memory's id, or its beginning.")],
     user: User,
     tenant: Tenant = "default",
 ) -> None:
@@ -159,7 +160,7 @@ async def history(
 
     owner = make_owner(tenant, user)
     async with open_services(output) as services:
-        versions = await services.memories.history(owner, memory_id)
+        versions = await services.memories.history(owner, await services.memories.complete_id(owner, memory_id))
     output.show({"items": versions}, render.history(versions))
 
 

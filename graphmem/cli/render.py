@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
+
+from graphmem.domain.short_ids import shorten_id
 
 if TYPE_CHECKING:
     from graphmem.cli.doctor_checks import Check
@@ -24,24 +27,54 @@ if TYPE_CHECKING:
     from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
     from graphmem.domain.search_models import LookupResponse, MessageHit, SearchHit, UserProfile
     from graphmem.domain.session import Session
+    from graphmem.domain.user import UserSummary
 
 Renderable = Table | Text
 
-UNWRAPPED_COLUMNS = frozenset({"id", "run", "when", "since", "until", "score", "version"})
+UNWRAPPED_COLUMNS = frozenset({"id", "run", "memory", "job", "score", "version", "type"})
 """Columns whose cells are never wrapped."""
+
+NAME_COLUMNS = frozenset({"user", "session"})
+"""Columns of ids that callers choose: their cells are wrapped only when one is very long."""
+
+MAX_WHOLE_WORD_CHARS = 24
+"""Longest word, in characters, that no column breaks as long as the terminal has 80 columns."""
 
 
 def make_table(*columns: str, title: str | None = None) -> Table:
-    """Return an empty table in the style that all commands share."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", expand=False)
+    """Return an empty table in the style that all commands share, without vertical lines, to save columns."""
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
     for column in columns:
-        table.add_column(column, no_wrap=column in UNWRAPPED_COLUMNS, overflow="fold")
+        table.add_column(
+            column,
+            no_wrap=column in UNWRAPPED_COLUMNS | NAME_COLUMNS,
+            overflow="fold",
+            min_width=_longest_word_chars(column),
+        )
     return table
 
 
 def add_row(table: Table, *cells: object) -> None:
-    """Add a row of plain values; markup in them is shown as it is."""
-    table.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in cells))
+    """Add a row of plain values; markup in them is shown as it is, and columns get wide enough for their words."""
+    texts = [cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in cells]
+    for column, text in zip(table.columns, texts, strict=False):
+        column.min_width = max(column.min_width or 0, _longest_word_chars(text.plain))
+        if column.header in NAME_COLUMNS and len(text) > MAX_WHOLE_WORD_CHARS:
+            column.no_wrap = False
+    table.add_row(*texts)
+
+
+def _longest_word_chars(text: str) -> int:
+    return min(MAX_WHOLE_WORD_CHARS, max(map(len, text.split()), default=0))
 
 
 def format_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
@@ -70,7 +103,7 @@ def save_results(results: Iterable[SaveResult]) -> Table:
     table = make_table("action", "memory", "statement", "valid", "reason")
     for result in results:
         memory = result.memory
-        cells = (memory.id, memory.content, format_validity(memory)) if memory else ("", "", "")
+        cells = (shorten_id(memory.id), memory.content, format_validity(memory)) if memory else ("", "", "")
         add_row(table, result.action, *cells, result.reason)
     return table
 
@@ -84,7 +117,15 @@ def search_hits(hits: Sequence[SearchHit]) -> Renderable:
     for hit in hits:
         memory = hit.memory
         ranks = [_format_ranks(hit)] if is_explained else []
-        add_row(table, f"{hit.score:.4f}", memory.id, memory.content, memory.type, format_validity(memory), *ranks)
+        add_row(
+            table,
+            f"{hit.score:.4f}",
+            shorten_id(memory.id),
+            memory.content,
+            memory.type,
+            format_validity(memory),
+            *ranks,
+        )
     return table
 
 
@@ -157,7 +198,7 @@ def lookup_response(response: LookupResponse) -> list[Renderable]:
     for match in response.entities:
         table = make_table("memory", "statement", "type", "valid", title=format_entity(match.entity))
         for memory in match.memories:
-            add_row(table, memory.id, memory.content, memory.type, format_validity(memory))
+            add_row(table, shorten_id(memory.id), memory.content, memory.type, format_validity(memory))
         tables.append(table)
     return tables
 
@@ -167,7 +208,7 @@ def history(versions: Iterable[MemoryVersion]) -> Table:
     table = make_table("version", "statement", "valid", "known", "status", "why it ended")
     for version in versions:
         known = f"{format_time(version.created_at)} → {format_time(version.expired_at)}"
-        ended = f"{version.ended_reason or ''}{f' (by {version.ended_by})' if version.ended_by else ''}"
+        ended = f"{version.ended_reason or ''}{f' (by {shorten_id(version.ended_by)})' if version.ended_by else ''}"
         add_row(table, version.version, version.content, format_validity(version), known, version.status, ended)
     return table
 
@@ -200,7 +241,7 @@ def keys(api_keys: Sequence[ApiKey]) -> Renderable:
     table = make_table("id", "name", "role", "users", "created")
     for key in api_keys:
         users = "all" if key.users is None else ", ".join(key.users)
-        add_row(table, key.id, key.name, key.role, users, format_time(key.created_at))
+        add_row(table, shorten_id(key.id), key.name, key.role, users, format_time(key.created_at))
     return table
 
 
@@ -221,7 +262,15 @@ def jobs(finished: Sequence[Job]) -> Renderable:
     for job in finished:
         counts = Counter(str(action.get("action", "")) for action in job.actions)
         actions = ", ".join(f"{count} {action}" for action, count in counts.items())
-        add_row(table, job.session_id, job.id, job.status, actions, job.receipt.llm_calls, job.error or job.reason)
+        add_row(
+            table,
+            job.session_id,
+            shorten_id(job.id),
+            job.status,
+            actions,
+            job.receipt.llm_calls,
+            job.error or job.reason,
+        )
     return table
 
 
@@ -236,16 +285,27 @@ def sessions(listed: Sequence[Session]) -> Renderable:
     return table
 
 
+def users(listed: Sequence[UserSummary]) -> Renderable:
+    """Return users by id."""
+    if not listed:
+        return Text("There are no such users.")
+    table = make_table("user", "memories", "sessions", "since", "last write")
+    for user in listed:
+        times = (format_time(user.created_at), format_time(user.last_write_at))
+        add_row(table, user.user_id, user.memory_count, user.session_count, *times)
+    return table
+
+
 def runs(listed: Sequence[ConsolidationRun]) -> Renderable:
     """Return consolidation runs, the latest first."""
     if not listed:
         return Text("There are no consolidation runs.")
-    table = make_table("run", "when", "user", "trigger", "status", "executed", "refused", "changes", "reason")
+    table = make_table("run", "when", "user", "status", "done", "reason")
     for run in listed:
-        status = f"{run.status} (dry run)" if run.dry_run else run.status
-        numbers = (run.executed, run.refused, run.change_count)
+        status = f"{run.trigger}, {run.status}{', dry run' if run.dry_run else ''}".replace("_", " ")
+        done = f"{run.executed} executed, {run.refused} refused, {run.change_count} changes"
         user = run.user_id or "all"
-        add_row(table, run.id, format_time(run.created_at), user, run.trigger, status, *numbers, run.reason)
+        add_row(table, shorten_id(run.id), format_time(run.created_at), user, status, done, run.reason)
     return table
 
 

@@ -50,6 +50,27 @@ async def serve(
                 await _serve(served, listener)
 
 
+@command(app, "open")
+async def open_explorer(
+    output: Output, launch: Annotated[bool, typer.Option(help="Open it in the web browser.")] = True
+) -> None:
+    """Open the explorer of the server that runs at GRAPHMEM_HOST and GRAPHMEM_PORT."""
+    import httpx
+
+    from graphmem.errors import ConfigurationError
+
+    settings = read_settings()
+    url = f"http://{f'[{settings.host}]' if ':' in settings.host else settings.host}:{settings.port}"
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
+            (await client.get(f"{url}/healthz")).raise_for_status()
+    except httpx.HTTPError as error:
+        raise ConfigurationError(f"No graphmem answers at {url}: start it with `graphmem serve`.") from error
+    if launch and not output.flags.json:
+        typer.launch(f"{url}/ui")
+    output.show({"url": f"{url}/ui"}, f"The explorer is at {url}/ui.")
+
+
 @command(app, "mcp")
 async def mcp(output: Output, user: User, tenant: Tenant = "default") -> None:
     """Serve one user's memory as MCP tools over standard input and output."""

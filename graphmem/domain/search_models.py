@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import (
@@ -124,6 +125,11 @@ class SearchHit(BaseModel):
     score: float
     explain: Explanation | None = None
 
+    @property
+    def content(self) -> str:
+        """The statement of the memory."""
+        return self.memory.content
+
     @model_serializer(mode="wrap")
     def _omit_missing_explain(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         serialized: dict[str, Any] = handler(self)
@@ -138,6 +144,11 @@ class MessageHit(BaseModel):
     message: Message
     score: float
     similarity_score: float
+
+    @property
+    def content(self) -> str:
+        """The text of the message."""
+        return self.message.content
 
 
 class Evidence(BaseModel):
@@ -155,6 +166,10 @@ class SearchResponse(BaseModel):
     messages: list[MessageHit] = Field(default_factory=list)
     evidence: list[Evidence] = Field(default_factory=list)
     took_ms: float
+
+    def __iter__(self) -> Iterator[SearchHit]:  # type: ignore[override] # pydantic iterates over fields
+        """Iterate over the hits, best first."""
+        return iter(self.results)
 
 
 class MessageSearchResponse(BaseModel):

@@ -35,6 +35,7 @@ from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.job import JobStatus
 from graphmem.domain.listing import TIME_CURSOR, Page
 from graphmem.domain.requests import RunListQuery
+from graphmem.domain.short_ids import complete_id
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput, JobStoreUnavailable, NotFound, UserBeingForgotten
 from graphmem.jobs import JobRunner
@@ -116,6 +117,10 @@ class ConsolidationService:
         runs = await self._runs.list_page(tenant, owner, after, query.limit)
         next_cursor = TIME_CURSOR.encode((runs[-1].created_at, runs[-1].id)) if len(runs) == query.limit else None
         return Page(items=runs, next_cursor=next_cursor)
+
+    async def complete_id(self, tenant: str, given: str) -> str:
+        """Return the id of the run whose id begins with a text; raise InvalidInput when several do."""
+        return complete_id(given, await self._runs.find_ids(tenant, given))
 
     async def get(self, tenant: str, run_id: str) -> ConsolidationRun:
         """Return a run with its proposals and changes; raise NotFound for one of another tenant."""

@@ -10,6 +10,7 @@ from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import Cursor, ListFilters, Page, SortOrder, StoredInteger
 from graphmem.domain.memory import Memory, MemoryIn, MemoryPatch, MemoryVersion, SaveResult
+from graphmem.domain.short_ids import complete_id
 from graphmem.domain.text import StorableText
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput, MemoryDeleted
@@ -65,6 +66,10 @@ class MemoryService:
             raise InvalidInput(f"A save takes up to {self._max_batch_size} memories: send them in several saves.")
         resolved = await self._declared_types.resolve_all(owner, memories)
         return await self._memory_writer.save(owner, resolved, actor=actor, kind=kind, request=request)
+
+    async def complete_id(self, owner: Owner, given: str) -> str:
+        """Return the id of the memory whose id begins with a text; raise InvalidInput when several do."""
+        return complete_id(given, await self._facts.find_memory_ids(owner, given))
 
     async def get(self, owner: Owner, memory_id: str) -> Memory:
         """Return the latest version of a memory, deleted or not; raise NotFound for an unknown or erased one."""

@@ -19,6 +19,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.listing import SortOrder
 from graphmem.domain.memory import Memory, MemoryVersion, SaveResult, Scope
 from graphmem.domain.new_memory import NewMemory
+from graphmem.domain.short_ids import MAX_MATCHES
 from graphmem.domain.text import content_hash
 from graphmem.domain.times import Clock, to_epoch_pair
 from graphmem.domain.types import Vector, deduplicate
@@ -243,6 +244,12 @@ class FactStore:
         """Return the latest versions of an owner's memories, believed or not, by memory id, without unknown ids."""
         rows = await self._graph.fetch("facts.fetch_latest", group_ids=[owner.group_id], memory_ids=list(memory_ids))
         return {fact.memory_id: fact for fact in map(fact_from_row, rows)}
+
+    async def find_memory_ids(self, owner: Owner, prefix: str) -> list[str]:
+        """Return some ids of memories that begin with a text."""
+        groups = owner.readable_group_ids
+        rows = await self._graph.fetch("facts.find_memory_ids", group_ids=groups, prefix=prefix, limit=MAX_MATCHES)
+        return [row["id"] for row in rows]
 
     async def get_history(self, owner: Owner, memory_id: str) -> list[MemoryVersion]:
         """Return every version of a memory, oldest first; raise NotFound for an unknown id."""

@@ -24,6 +24,7 @@ from graphmem.domain.consolidation_models import (
 )
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
+from graphmem.domain.short_ids import MAX_MATCHES
 from graphmem.domain.snapshot import ElementChange
 from graphmem.errors import NotFound
 from graphmem.store import snapshots
@@ -144,6 +145,11 @@ class RunStore:
             await inside.run("runs.update", run_id=run_id, properties=update.to_properties())
 
         await (work(transaction) if transaction else self._graph.write(work))
+
+    async def find_ids(self, tenant: str, prefix: str) -> list[str]:
+        """Return some ids of runs that begin with a text."""
+        rows = await self._graph.fetch("runs.find_ids", tenant=tenant, prefix=prefix, limit=MAX_MATCHES)
+        return [row["id"] for row in rows]
 
     async def get(self, tenant: str, run_id: str, *, with_changes: bool = True) -> ConsolidationRun:
         """Return a run with its proposals and up to `MAX_RETURNED_CHANGES` changes; raise NotFound.

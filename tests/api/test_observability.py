@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from graphmem.errors import ConfigurationError
@@ -25,6 +26,7 @@ from graphmem.tracing import export_spans
 from tests.api.conftest import FIRST_KEY
 
 DASHBOARD = Path(__file__).parents[2] / "deploy/grafana/graphmem.json"
+ALERTS = Path(__file__).parents[2] / "deploy/prometheus/alerts.yml"
 USER_WORD = "Xylophanes"
 """A word in every text that the tests send: it must not appear in traces or logs."""
 
@@ -212,5 +214,9 @@ async def test_dashboard_uses_exactly_the_exposed_metrics(agent: httpx.AsyncClie
         name for expression in _dashboard_expressions(dashboard) for name in re.findall(r"graphmem_\w+", expression)
     }
     assert drawn - exposed == set()
+    rules = [rule for group in yaml.safe_load(ALERTS.read_text("utf-8"))["groups"] for rule in group["rules"]]
+    assert all(rule["annotations"].keys() == {"summary", "action"} for rule in rules)
+    watched = {name for rule in rules for name in re.findall(r"graphmem_\w+", rule["expr"])}
+    assert watched - exposed == set()
     measured = {name for name in families if not name.endswith("_created")}
     assert {name for name in measured if not any(metric.startswith(name) for metric in drawn)} == set()

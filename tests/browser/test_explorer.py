@@ -317,3 +317,38 @@ def test_page_is_public_holds_no_secret_and_restricts_scripts(service: Service) 
         assert http.get("/ui/").headers["location"] == "../ui"
         for outside in ("/ui/none.js", "/ui/..%2fapp.py", "/ui/%2e%2e%2fapp.py"):
             assert http.get(outside).status_code == 404
+
+
+def test_times_are_in_the_zone_of_the_viewer_and_a_replaced_version_says_so(
+    page: Page, explorer_user: ExplorerUser
+) -> None:
+    """Midnight of 27 September in Berlin is 22:00 of the 26th in UTC."""
+    page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Europe/Berlin"})
+    try:
+        lives = {"subject": {"name": "Mara", "type": "Person"}, "predicate": "LIVES_IN", "single_valued": True}
+        faro = {"content": "Mara lives in Faro", "object": {"name": "Faro", "type": "Place"}, **lives}
+        explorer_user.save({**faro, "valid_at": "2025-09-26T22:00:00Z"})
+        sign_in(page, explorer_user)
+        find(page, "Mara", "Mara")
+        page.wait_for("#memories li", "from 2025-09-27 on")
+        page.wait_for("#time-zone", "Europe/Berlin")
+        page.set("#valid-date", "2025-09-26T23:59:00")
+        page.click("#memories button", "Mara lives in Porto")
+        page.wait_for("#versions h3", "Version 1 · replaced")
+        page.wait_for("#versions dd", "replaced by another memory")
+        assert "active" not in page.wait_for("#versions").text
+        page.wait_for("#versions dd", "to 2025-09-27")
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+
+
+def test_unknown_user_is_said_to_be_unknown(page: Page, explorer_user: ExplorerUser) -> None:
+    page.driver.get(explorer_user.ui)
+    page.driver.execute_script("sessionStorage.clear()")
+    page.driver.get(explorer_user.ui)
+    page.wait_for("#key").send_keys(explorer_user.key)
+    page.wait_for("#user").send_keys("u-")
+    page.wait_until(lambda: page.find_all("#users option[value=u-7]"), "waited for the suggestion of the user")
+    page.wait_for("#user").send_keys(Keys.ENTER)
+    page.wait_for("#problem", "Nothing is stored for the user “u-”: did you mean u-7?")
+    assert page.wait_for("#sign-in").is_displayed()

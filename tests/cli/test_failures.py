@@ -98,3 +98,10 @@ async def test_db_start_fails_when_neo4j_uri_is_configured(cli_without_settings:
 async def test_input_that_is_not_utf_8_is_refused(cli_without_settings: Cli) -> None:
     done = await cli_without_settings("ingest", "--user", "mara", "-", stdin="\udcff\udcfe", **UNREACHABLE_NEO4J)
     assert_one_line(done, 2, "UTF-8")
+
+
+async def test_missing_model_package_is_reported_before_neo4j_starts(cli_without_settings: Cli) -> None:
+    done = await cli_without_settings("search", "--user", "mara", "tea", GRAPHMEM_LLM_MODEL="groq:llama-3.3-70b")
+    assert done.code == 1
+    assert "groq" in done.err
+    assert not (cli_without_settings.folder / "data" / "neo4j").exists()

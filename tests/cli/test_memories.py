@@ -32,6 +32,11 @@ async def test_add_supersede_and_search_as_of_a_past_date(cli_with_models: Cli, 
 
     rows = (await cli_with_models("history", "--user", user, first["memory"]["id"], "--json")).json["items"]
     assert [(row["version"], row["ended_reason"]) for row in rows] == [(1, "superseded"), (2, "superseded")]
+    short = first["memory"]["id"][:8]
+    shown = await cli_with_models("history", "--user", user, short)
+    assert "Mara lives in Hamburg." in shown.out
+    assert short in (await cli_with_models("search", "--user", user, "Hamburg?", "--include-superseded")).out
+    assert user in (await cli_with_models("users", user[4:])).out
     assert "Copenhagen" in (await cli_with_models("entity", "--user", user, "What about Copenhagen?")).out
 
 

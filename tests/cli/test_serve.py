@@ -53,7 +53,15 @@ async def test_worker_serves_only_health_and_metrics(cli_with_models: Cli) -> No
 async def test_serve_runs_until_sigterm(cli_with_models: Cli) -> None:
     async with _serving(await cli_with_models.start("serve", "--port", "0")) as (address, client):
         assert (await client.get(f"{address}/healthz")).json() == {"status": "ok"}
+        opened = await cli_with_models("open", "--json", GRAPHMEM_PORT=address.rpartition(":")[2])
+        assert opened.json == {"url": f"{address}/ui"}
         assert (await client.get(f"{address}/", follow_redirects=True)).url.path == "/ui"
+
+
+async def test_open_without_a_server_says_how_to_start_one(cli: Cli) -> None:
+    refused = await cli("open", GRAPHMEM_PORT="1")
+    assert (refused.code, refused.out) == (1, "")
+    assert "start it with `graphmem serve`" in refused.err
 
 
 async def test_serve_ends_soon_after_sigterm_while_the_database_does_not_answer(cli_with_models: Cli) -> None:

@@ -108,7 +108,7 @@ async def test_the_blocking_client_returns_results_directly(address: str, servic
     def use() -> list[str]:
         with Client(key.key, address) as client:
             client.add("mara", "Mara likes oolong tea")
-            return [hit.memory.content for hit in client.search("mara", "tea").results]
+            return [hit.content for hit in client.search("mara", "tea")]
 
     assert await asyncio.to_thread(use) == ["Mara likes oolong tea"]
 

@@ -29,6 +29,11 @@ export class ApiClient {
     return this.#call("GET", `admin/${path}`, query, undefined, signal);
   }
 
+  /** List users whose id contains a text. */
+  listUsers(query, signal = undefined) {
+    return this.#call("GET", "users", { query, limit: 50 }, undefined, signal);
+  }
+
   /** Undo a consolidation run; with `force`, overwrite later writes. */
   rollBack(runId, force) {
     return this.#call("POST", `admin/consolidations/${encodeURIComponent(runId)}/rollback`, {}, { force });

@@ -1,7 +1,7 @@
 // The explorer page: signing in, and switching between views. The key stays in the session storage of this tab.
 
-import { ApiClient } from "./api.js";
-import { announce, byId, reportErrors, showError } from "./dom.js";
+import { ApiClient, ApiError, latestOnly } from "./api.js";
+import { announce, byId, element, reportErrors, showError } from "./dom.js";
 import { Explorer } from "./explorer.js";
 import { HistoryDialog } from "./history.js";
 import { RunsView } from "./runs.js";
@@ -23,6 +23,7 @@ byId("sign-in-form").addEventListener("submit", (event) => {
     byId("key").value = "";
   });
 });
+byId("user").addEventListener("input", () => suggestUsers().catch(() => null));
 byId("sign-out").addEventListener("click", signOut);
 addEventListener("hashchange", () => showView());
 addEventListener("unhandledrejection", (event) => showError(event.reason));
@@ -35,6 +36,8 @@ else byId("key").focus();
 async function signIn(key, user) {
   const api = new ApiClient(key, user);
   await api.getUserData("entities", { limit: 1 });
+  const { items } = await api.listUsers(user);
+  if (!items.some((found) => found.user_id === user)) throw new ApiError(404, unknownUserText(user, items));
   const keyNames = await loadKeyNames(api);
   session = { api, isAdmin: keyNames !== null };
   explorer.setSession(api);
@@ -48,6 +51,20 @@ async function signIn(key, user) {
   explorer.find();
   showView();
   if (!location.hash) byId("find").focus();
+}
+
+function unknownUserText(user, similar) {
+  const others = similar.slice(0, 3).map((found) => found.user_id).join(", ");
+  return `Nothing is stored for the user “${user}”${others ? `: did you mean ${others}?` : ". Check the id."}`;
+}
+
+const loadSuggestions = latestOnly((signal, key, text) => new ApiClient(key, text).listUsers(text, signal));
+
+/** Offer the users whose id contains what is typed, once there is a key. */
+async function suggestUsers() {
+  const key = byId("key").value.trim();
+  const page = key && await loadSuggestions(key, byId("user").value.trim());
+  if (page) byId("users").replaceChildren(...page.items.map((found) => element("option", { value: found.user_id })));
 }
 
 /** Return the names of the tenant's keys by id, or null for a key that may not list them. */

@@ -3,7 +3,7 @@
 import { latestOnly } from "./api.js";
 import { announce, byId, element, pluralize, reportErrors } from "./dom.js";
 import { drawGraph, highlight, hueOf } from "./graph_drawing.js";
-import { TimeAxis, ceilToMillisecond, formatInterval } from "./time_axis.js";
+import { TimeAxis, ceilToMillisecond, formatInterval, timeZone } from "./time_axis.js";
 
 const PAGE_SIZE = 20;
 const TYPING_MS = 250;
@@ -22,6 +22,7 @@ export class Explorer {
     this.valid = new TimeAxis("valid", "True in the world", "What was true at this time:", () => this.refresh());
     this.known = new TimeAxis("known", "Known to graphmem", "What graphmem knew at this time:", () => this.refresh());
     byId("axes").append(this.valid.node, this.known.node);
+    byId("time-zone").textContent = `in ${timeZone}`;
     byId("find-form").addEventListener("submit", (event) => { event.preventDefault(); this.find(); });
     byId("find").addEventListener("input", () => {
       clearTimeout(this.#typingTimer);

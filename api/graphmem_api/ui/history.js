@@ -50,7 +50,7 @@ export class HistoryDialog {
     ];
     const quotes = version.source.message_ids.map((id) => messages.get(id)).filter(Boolean);
     return element("li", { class: "version" },
-      element("h3", {}, `Version ${version.version} · ${version.status}`),
+      element("h3", {}, `Version ${version.version} · ${stateOf(version)}`),
       element("p", { class: "name" }, version.content),
       ...quotes.map((message) => element("figure", {},
         element("blockquote", {}, message.content),
@@ -94,7 +94,15 @@ export class HistoryDialog {
   }
 }
 
+/** Return what has become of a version: a version that was replaced is never called active. */
+function stateOf(version) {
+  if (version.status === "deleted") return "deleted";
+  if (version.superseded_by || version.ended_reason || version.expired_at) return "replaced";
+  return version.status === "active" ? "current" : version.status;
+}
+
 function endReason(version) {
   if (!version.ended_reason) return null;
-  return version.ended_by ? `${version.ended_reason} (${version.ended_by})` : version.ended_reason;
+  const reason = version.ended_reason === "superseded" ? "replaced by another memory" : version.ended_reason;
+  return version.ended_by && version.ended_by !== version.superseded_by ? `${reason} (${version.ended_by})` : reason;
 }

@@ -1,4 +1,4 @@
-// One time axis: a slider, a date input, and buttons for the changes before and after. All times are UTC.
+// One time axis: a slider, a date input, and buttons for the changes before and after. Times are in the viewer's time zone.
 
 import { element } from "./dom.js";
 
@@ -7,12 +7,21 @@ const UNITS = [SECOND, 60 * SECOND, 3600 * SECOND, 86400 * SECOND];
 const MAX_STEPS = 2000;
 const DEBOUNCE_MS = 120;
 
-/** Return a time like `2026-06-01 12:00 UTC`, without the time of day at midnight. */
+/** The viewer's time zone, such as Europe/Berlin. */
+export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Return a time in the viewer's zone like `2026-06-01 12:00`, without the time of day at midnight. */
 export function formatTime(time) {
-  const text = new Date(time).toISOString();
-  if (text.endsWith("T00:00:00.000Z")) return text.slice(0, 10);
-  const seconds = text.slice(17, 19) === "00" ? "" : text.slice(16, 19);
-  return `${text.slice(0, 10)} ${text.slice(11, 16)}${seconds} UTC`;
+  const [day, clock] = toLocalText(new Date(time)).split("T");
+  if (clock.startsWith("00:00:00")) return day;
+  return `${day} ${clock.endsWith(":00") ? clock.slice(0, 5) : clock}`;
+}
+
+/** Return a time in the viewer's zone as a `datetime-local` input reads it, in seconds. */
+function toLocalText(time) {
+  const twoDigits = (number) => String(number).padStart(2, "0");
+  const day = [String(time.getFullYear()).padStart(4, "0"), twoDigits(time.getMonth() + 1), twoDigits(time.getDate())].join("-");
+  return `${day}T${[time.getHours(), time.getMinutes(), time.getSeconds()].map(twoDigits).join(":")}`;
 }
 
 /** Return an interval as text; null ends are open, and `unbounded` is the text for two of them. */
@@ -93,7 +102,7 @@ export class TimeAxis {
   }
 
   #readDateInput() {
-    const chosen = new Date(`${this.date.value}Z`);
+    const chosen = new Date(this.date.value);
     this.setValue(Number.isNaN(chosen.getTime()) ? null : chosen);
   }
 
@@ -111,7 +120,7 @@ export class TimeAxis {
     const time = this.value?.getTime() ?? (this.#endsNow ? Infinity : Date.now());
     if (!isSliding) this.slider.value = Math.min(Math.round((time - this.#start) / this.#unit), Number(this.slider.max));
     this.slider.setAttribute("aria-valuetext", text);
-    this.date.value = this.value === null ? "" : this.value.toISOString().slice(0, 19);
+    this.date.value = this.value === null ? "" : toLocalText(this.value);
     this.nowButton.disabled = this.value === null;
   }
 }
