@@ -26,6 +26,7 @@ from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, Observati
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import Clock, utc_now
 from graphmem.embedding import Embedder
+from graphmem.embedding.recorded import RecordedEmbedder
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.job_kinds import (
@@ -40,6 +41,7 @@ from graphmem.jobs import JobHandler, JobRunner
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import load_prompts
 from graphmem.receipt_key import load_receipt_key
+from graphmem.reembedding.reembedding_job import REEMBEDDING_JOB, ReembeddingJob
 from graphmem.service.consolidations import ConsolidationService, schedule_nightly_consolidation
 from graphmem.service.context import ContextService
 from graphmem.service.entities import EntityService
@@ -52,6 +54,7 @@ from graphmem.service.maintenance import MaintenanceService, schedule_maintenanc
 from graphmem.service.memories import MemoryService
 from graphmem.service.messages import MessageService
 from graphmem.service.readiness import ReadinessCheck
+from graphmem.service.reembedding import ReembeddingService
 from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
 from graphmem.service.sweep import Sweep, attempt
@@ -63,6 +66,7 @@ from graphmem.store.importing import ImportStore
 from graphmem.store.instructions import InstructionStore
 from graphmem.store.keys import KeyStore
 from graphmem.store.runs import RunStore
+from graphmem.store.vectors import VectorStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,7 @@ class Services:
             consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, clock
         )
         self.maintenance = MaintenanceService(jobs)
+        self.reembedding = ReembeddingService(VectorStore(graph), jobs, settings)
         self.exports = ExportService(ExportStore(graph), components.embedder)
         self.imports = ImportService(
             ImportStore(graph, facts),
@@ -251,7 +256,14 @@ def _build_job_handlers(
         jobs,
     )
     maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner)
+    embedder = components.embedder
+    reembedding = (
+        [JobHandler(REEMBEDDING_JOB, ReembeddingJob(VectorStore(components.graph), embedder).handle)]
+        if isinstance(embedder, RecordedEmbedder)
+        else []
+    )
     return [
+        *reembedding,
         JobHandler(EXTRACTION_JOB, extraction.run),
         JobHandler(TOOL_EXTRACTION_JOB, extraction.run_tools),
         JobHandler(SUMMARY_JOB, summaries.run),

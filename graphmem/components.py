@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import SecretStr
 
@@ -12,7 +14,9 @@ from graphmem.artifacts import DownloadProgress
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.times import Clock, utc_now
-from graphmem.embedding import Embedder, create_embedder
+from graphmem.embedding import Embedder, create_embedder, create_recorded_embedder, describe_model
+from graphmem.embedding.recorded import RecordedEmbedder
+from graphmem.errors import ConfigurationError
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.llm.model import LanguageModel
 from graphmem.retrieval.entity_name_cache import EntityNameCache
@@ -28,6 +32,8 @@ from graphmem.store.facts import FactStore
 from graphmem.store.idempotency import IdempotencyStore
 from graphmem.store.migrations import migrate
 from graphmem.store.search import SearchStore
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +117,12 @@ async def open_components(
     """
     async with AsyncExitStack() as stack:
         graph = await stack.enter_async_context(open_graph(settings, progress))
-        if embedder is None:
-            embedder = create_embedder(settings, progress)
-            stack.push_async_callback(embedder.aclose)
-        if load_embedder or not embedder.dimension:
-            await embedder.open()
-        await migrate(graph, embedder.model, embedder.dimension)
+        if embedder is not None:
+            await _check_model(graph, embedder)
+        embedder = embedder or await _open_recorded_embedder(
+            settings, graph, stack, load=load_embedder, progress=progress
+        )
+        await migrate(graph, describe_model(embedder, settings))
         if model is None and settings.has_model:
             model = await stack.enter_async_context(_open_model(settings))
         entities = EntityStore(graph)
@@ -137,6 +143,40 @@ async def open_components(
             profiles=profiles,
             memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         )
+
+
+async def _check_model(graph: Graph, embedder: Embedder) -> None:
+    """Raise ConfigurationError unless the vectors of the database are those of an embedder that the caller passes."""
+    state = await graph.vector_state(refresh=True)
+    if state and state.searched_model.name != embedder.model:
+        raise ConfigurationError(
+            f"The database holds vectors of {state.searched_model.name}, but the embedder is {embedder.model}: pass an "
+            "embedder of that model, or run `graphmem reembed`."
+        )
+
+
+async def _open_recorded_embedder(
+    settings: Settings, graph: Graph, stack: AsyncExitStack, *, load: bool, progress: DownloadProgress | None
+) -> Embedder:
+    """Return the embedder of the database's vectors, or that of the settings for a new database."""
+    state = await graph.vector_state(refresh=True)
+    embedder = create_embedder(settings, progress)
+    if state and state.searched_model.name != embedder.model:
+        log.warning(
+            "The database holds vectors of %s, which is used for now although the settings name %s: run `graphmem "
+            "reembed` to change to it, or set GRAPHMEM_EMBEDDER and GRAPHMEM_EMBEDDING_MODEL to the former model.",
+            state.searched_model.name,
+            embedder.model,
+        )
+        await embedder.aclose()
+        embedder = create_recorded_embedder(state.searched_model, settings, progress)
+    recorded = RecordedEmbedder(
+        embedder, graph.vector_state, partial(create_recorded_embedder, settings=settings, progress=progress)
+    )
+    stack.push_async_callback(recorded.aclose)
+    if load or not recorded.dimension:
+        await recorded.open()
+    return recorded
 
 
 @asynccontextmanager

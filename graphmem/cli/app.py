@@ -18,6 +18,7 @@ from graphmem.cli import (
     keys,
     memories,
     quickstart,
+    reembed,
     serve,
 )
 from graphmem.cli.command import DebugFlag, Flags, JsonFlag
@@ -52,7 +53,7 @@ def common(
     context.obj = Flags(json, debug)
 
 
-for family in (quickstart, memories, ingest, serve, admin, export, importing, forget, doctor):
+for family in (quickstart, memories, ingest, serve, admin, reembed, export, importing, forget, doctor):
     app.add_typer(family.app)
 app.add_typer(db.app, name="db", help="The embedded Neo4j.")
 app.add_typer(keys.app, name="keys", help="API keys.")
