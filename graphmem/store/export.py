@@ -52,7 +52,7 @@ class ExportStore:
         vectors = await self._graph.vector_state()
         if vectors is not None and vectors.reads_next:
             raise Unavailable(
-                "The vectors are being replaced by those of another model: export in some minutes, when that has ended.",
+                "The vectors are being replaced by those of another model: export when that has ended.",
                 retry_after=60,
             )
         async with self._graph.discarded_transaction(MAX_SECONDS) as transaction:
