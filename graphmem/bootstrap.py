@@ -26,6 +26,7 @@ from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, Observati
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import Clock, utc_now
 from graphmem.embedding import Embedder
+from graphmem.embedding.recorded import RecordedEmbedder
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.job_kinds import (
@@ -41,6 +42,7 @@ from graphmem.jobs import JobHandler, JobRunner
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import load_prompts
 from graphmem.receipt_key import load_receipt_key
+from graphmem.reembedding.reembedding_job import REEMBEDDING_JOB, ReembeddingJob
 from graphmem.service.changes import ChangeService
 from graphmem.service.consolidations import ConsolidationService, schedule_nightly_consolidation
 from graphmem.service.context import ContextService
@@ -56,6 +58,7 @@ from graphmem.service.memories import MemoryService
 from graphmem.service.messages import MessageService
 from graphmem.service.readiness import ReadinessCheck
 from graphmem.service.record_import import RecordImporter
+from graphmem.service.reembedding import ReembeddingService
 from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
 from graphmem.service.sweep import Sweep, attempt
@@ -72,6 +75,7 @@ from graphmem.store.keys import KeyStore
 from graphmem.store.personas import PersonaStore
 from graphmem.store.runs import RunStore
 from graphmem.store.users import UserStore
+from graphmem.store.vectors import VectorStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,7 @@ class Services:
             consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, clock
         )
         self.maintenance = MaintenanceService(jobs)
+        self.reembedding = ReembeddingService(VectorStore(graph), jobs, settings)
         self.exports = ExportService(ExportStore(graph), components.embedder, clock)
         self.imports = ImportService(
             ImportStore(graph, facts),
@@ -280,7 +285,14 @@ def _build_job_handlers(
         jobs,
     )
     maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner)
+    embedder = components.embedder
+    reembedding = (
+        [JobHandler(REEMBEDDING_JOB, ReembeddingJob(VectorStore(components.graph), embedder).handle)]
+        if isinstance(embedder, RecordedEmbedder)
+        else []
+    )
     return [
+        *reembedding,
         JobHandler(EXTRACTION_JOB, extraction.run),
         JobHandler(TOOL_EXTRACTION_JOB, extraction.run_tools),
         JobHandler(EMBEDDING_JOB, services.inbox.handle_embedding_job),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from pydantic import SecretStr
 
@@ -13,7 +15,9 @@ from graphmem.artifacts import DownloadProgress
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.times import Clock, utc_now
-from graphmem.embedding import Embedder, create_embedder
+from graphmem.embedding import Embedder, create_embedder, create_recorded_embedder, describe_model
+from graphmem.embedding.recorded import RecordedEmbedder
+from graphmem.errors import ConfigurationError
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.llm.model import LanguageModel
 from graphmem.retrieval.entity_name_cache import EntityNameCache
@@ -29,6 +33,8 @@ from graphmem.store.facts import FactStore
 from graphmem.store.idempotency import IdempotencyStore
 from graphmem.store.migrations import migrate
 from graphmem.store.search import SearchStore
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +118,15 @@ async def open_components(
     """
     async with AsyncExitStack() as stack:
         # What needs no database comes first: a missing package is reported before Neo4j is started.
-        if embedder is None:
-            embedder = create_embedder(settings, progress)
-            stack.push_async_callback(embedder.aclose)
         if model is None and settings.has_model:
             model = await stack.enter_async_context(_open_model(settings))
         graph = await stack.enter_async_context(open_graph(settings, progress))
-        if load_embedder or not embedder.dimension:
-            await embedder.open()
-        await migrate(graph, embedder.model, embedder.dimension)
+        if embedder is not None:
+            await _check_model(graph, embedder)
+        embedder = embedder or await _open_recorded_embedder(
+            settings, graph, stack, load=load_embedder, progress=progress
+        )
+        await migrate(graph, describe_model(embedder, settings))
         entities = EntityStore(graph)
         facts = FactStore(graph, entities, clock)
         policy = SecretPolicy(settings.allowed_secret_classes)
@@ -139,6 +145,40 @@ async def open_components(
             profiles=profiles,
             memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         )
+
+
+async def _check_model(graph: Graph, embedder: Embedder) -> None:
+    """Raise ConfigurationError unless the vectors of the database are those of an embedder that the caller passes."""
+    state = await graph.vector_state(refresh=True)
+    if state and state.searched_model.name != embedder.model:
+        raise ConfigurationError(
+            f"The database holds vectors of {state.searched_model.name}, but the embedder is {embedder.model}: pass an "
+            "embedder of that model, or run `graphmem reembed`."
+        )
+
+
+async def _open_recorded_embedder(
+    settings: Settings, graph: Graph, stack: AsyncExitStack, *, load: bool, progress: DownloadProgress | None
+) -> Embedder:
+    """Return the embedder of the database's vectors, or that of the settings for a new database."""
+    state = await graph.vector_state(refresh=True)
+    embedder = create_embedder(settings, progress)
+    if state and state.searched_model.name != embedder.model:
+        log.warning(
+            "The database holds vectors of %s, which is used for now although the settings name %s: run `graphmem "
+            "reembed` to change to it, or set GRAPHMEM_EMBEDDER and GRAPHMEM_EMBEDDING_MODEL to the former model.",
+            state.searched_model.name,
+            embedder.model,
+        )
+        await embedder.aclose()
+        embedder = create_recorded_embedder(state.searched_model, settings, progress)
+    recorded = RecordedEmbedder(
+        embedder, graph.vector_state, partial(create_recorded_embedder, settings=settings, progress=progress)
+    )
+    stack.push_async_callback(recorded.aclose)
+    if load or not recorded.dimension:
+        await recorded.open()
+    return recorded
 
 
 @asynccontextmanager

@@ -251,6 +251,10 @@ class GraphMemory:
         operations.maintain, lambda call: call.services.maintenance.run(call.tenant, call.parameters.tasks)
     )
     users = Method(operations.users, lambda call: call.services.users.page(call.tenant, call.parameters))
+    reembed = Method(
+        operations.reembed, lambda call: call.services.reembedding.start(call.tenant, call.parameters.model)
+    )
+    embedding = Method(operations.embedding, lambda call: call.services.reembedding.status())
     create_key = Method(operations.create_key, lambda call: call.services.keys.create(call.tenant, call.parameters))
     keys = Method(operations.keys, lambda call: call.services.keys.list(call.tenant))
     revoke_key = Method(operations.revoke_key, lambda call: call.services.keys.revoke(call.tenant, call.resource_id))

@@ -15,7 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
-from graphmem.embedding import Embedder, create_embedder
+from graphmem.embedding import Embedder, create_embedder, describe_model
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from graphmem.store.migrations import migrate
@@ -146,7 +146,7 @@ async def graph(database: Settings, embedder: Embedder) -> AsyncIterator[Graph]:
     assert database.neo4j_uri
     assert database.neo4j_password
     graph = Graph(database.neo4j_uri, database.neo4j_user, database.neo4j_password.get_secret_value())
-    await migrate(graph, embedder.model, embedder.dimension)
+    await migrate(graph, describe_model(embedder, database))
     yield graph
     await graph.close()
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import cast
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from graphmem.errors import RequestTimeout
 
@@ -17,10 +17,16 @@ BYTES_PER_SECOND = 100_000
 """A body gets one more second for each of these many bytes that have arrived, so that large imports may take longer."""
 
 
-class ImpatientHttpProtocol(H11Protocol):
-    """uvicorn's protocol, closing connections whose headers do not arrive in time, even byte by byte."""
+MAX_HEAD_BYTES = 64 * 1024
+"""Most bytes of a request before its body, since httptools has no limit of its own."""
+
+
+class ImpatientHttpProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, closing connections whose headers are too long or do not arrive in time."""
 
     _header_timer: asyncio.TimerHandle | None = None
+    _reads_head = True
+    _head_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first request."""
@@ -31,6 +37,23 @@ class ImpatientHttpProtocol(H11Protocol):
         """Wait no longer."""
         super().connection_lost(exc)
         self._stop_waiting()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has arrived; refuse a request whose headers are too long."""
+        self._head_bytes += len(data) if self._reads_head else 0
+        super().data_received(data)
+        if self._reads_head and self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The headers of the request are too long.")
+
+    def on_message_begin(self) -> None:
+        """Count the bytes of a request's head."""
+        super().on_message_begin()
+        self._reads_head, self._head_bytes = True, 0
+
+    def on_headers_complete(self) -> None:
+        """Count no longer: a body has limits of its own."""
+        super().on_headers_complete()
+        self._reads_head = False
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""

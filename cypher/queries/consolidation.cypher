@@ -4,12 +4,12 @@
 // Fetch entities by id.
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id = $group_id
-RETURN e {.*, name_embedding: null} AS entity
+RETURN e {.*, name_embedding: null, next_vector: null} AS entity
 
 // name: find_entities_sharing_words(group_id, words)
 // Find entities whose names contain one of some words.
 MATCH (e:Entity {group_id: $group_id}) WHERE any(word IN $words WHERE e.name_key CONTAINS word)
-RETURN e {.*, name_embedding: null} AS entity LIMIT 500
+RETURN e {.*, name_embedding: null, next_vector: null} AS entity LIMIT 500
 
 // name: fetch_entity_facts(group_id, entity_id)
 // Fetch every version of the facts at an entity's edges and of those that mention it.

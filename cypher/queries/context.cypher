@@ -242,16 +242,16 @@ DETACH DELETE p
 // name: fetch_interaction(group_id, message_id)
 // Fetch a rated message with the question before it and the reply after it in its session.
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
-RETURN m {.*, content_embedding: null} AS rated, m.learned_from AS learned_from,
+RETURN m {.*, content_embedding: null, next_vector: null} AS rated, m.learned_from AS learned_from,
        head(COLLECT {
          MATCH (q:Episodic {group_id: $group_id, session_id: m.session_id})
          WHERE q.position < m.position AND q.role = 'user'
-         RETURN q {.*, content_embedding: null} ORDER BY q.position DESC LIMIT 1
+         RETURN q {.*, content_embedding: null, next_vector: null} ORDER BY q.position DESC LIMIT 1
        }) AS question,
        head(COLLECT {
          MATCH (a:Episodic {group_id: $group_id, session_id: m.session_id})
          WHERE a.position > m.position AND a.role = 'assistant'
-         RETURN a {.*, content_embedding: null} ORDER BY a.position LIMIT 1
+         RETURN a {.*, content_embedding: null, next_vector: null} ORDER BY a.position LIMIT 1
        }) AS reply
 
 // name: get_intent(group_id, intent)

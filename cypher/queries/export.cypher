@@ -30,7 +30,7 @@ WITH r, [run IN [r.consolidated_by, r.compressed_by]
          WHERE EXISTS { MATCH (c:ConsolidationRun {id: run}) WHERE coalesce(c.change_count, 0) = 0 }] AS idle
 WITH r, coalesce(r.consolidated_by IN idle, false) AS hides_consolidated,
         coalesce(r.compressed_by IN idle, false) AS hides_compressed
-RETURN r {.*, fact_embedding: null,
+RETURN r {.*, fact_embedding: null, next_vector: null,
           consolidated_at: CASE WHEN hides_consolidated THEN null ELSE r.consolidated_at END,
           consolidated_by: CASE WHEN hides_consolidated THEN null ELSE r.consolidated_by END,
           compressed_at: CASE WHEN hides_compressed THEN null ELSE r.compressed_at END,

@@ -102,7 +102,8 @@ RETURN collect([
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
 WITH e, [at IN range(0, size(e.alias_keys) - 1) WHERE e.alias_keys[at] <> $name_key] AS kept
 SET e.aliases = [at IN kept | e.aliases[at]], e.alias_keys = [at IN kept | e.alias_keys[at]]
-SET e.name = $canonical_name, e.name_key = $name_key, e.name_embedding = $vector, e.updated_at = $now
+SET e.name = $canonical_name, e.name_key = $name_key, e.name_embedding = $vector, e.next_vector = null,
+    e.updated_at = $now
 
 // name: record_interest(group_id, key, topic, message_ids, now)
 // Add messages to an interest candidate, creating it if needed, and return all its messages.

@@ -13,9 +13,9 @@ ON CREATE SET m.title = $title, m.checksum = $checksum, m.applied_at = datetime(
 // Return the embedding model and the dimension of the vector indexes.
 MATCH (s:EmbeddingSchema) RETURN s.model AS model, s.dimension AS dimension LIMIT 1
 
-// name: record_embedding_model(model, dimension)
+// name: record_embedding_model(model, dimension, embedder)
 // Record the embedding model, unless another process has done so.
-MERGE (s:EmbeddingSchema {id: 1}) ON CREATE SET s.model = $model, s.dimension = $dimension
+MERGE (s:EmbeddingSchema {id: 1}) ON CREATE SET s.model = $model, s.dimension = $dimension, s.embedder = $embedder
 
 // name: record_write_check()
 // Write the time, to find out whether the database accepts writes.

@@ -4,13 +4,13 @@
 // Fetch the images of fact edges: properties except the vector, and both ends.
 UNWIND $ids AS id
 MATCH (s)-[r:RELATES_TO {uuid: id}]->(o) WHERE r.group_id = $group_id
-RETURN id, r {.*, fact_embedding: null} AS properties, s.uuid AS source, o.uuid AS target, null AS labels
+RETURN id, r {.*, fact_embedding: null, next_vector: null} AS properties, s.uuid AS source, o.uuid AS target, null AS labels
 
 // name: fetch_entity_images(group_id, ids)
 // Fetch the images of entity nodes: properties except the vector, and labels.
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id = $group_id
-RETURN id, e {.*, name_embedding: null} AS properties, null AS source, null AS target, labels(e) AS labels
+RETURN id, e {.*, name_embedding: null, next_vector: null} AS properties, null AS source, null AS target, labels(e) AS labels
 
 // name: fetch_episode_images(group_id, ids)
 // Fetch the images of messages: the list of facts based on them, which is all that consolidation changes.

@@ -22,6 +22,7 @@ from graphmem.cli import (
     keys,
     memories,
     quickstart,
+    reembed,
     serve,
     users,
 )
@@ -58,7 +59,8 @@ def common(
 
 
 FAMILIES = (
-    quickstart, memories, changes, contexts, users, ingest, serve, admin, export, importing, backup, forget, doctor,
+    quickstart, memories, changes, contexts, users, ingest, serve, admin, reembed, export, importing, backup, forget,
+    doctor,
 )  # fmt: skip
 """The modules whose commands stand at the top level."""
 

@@ -59,7 +59,7 @@ async def status(output: Output) -> None:
 async def migrate(output: Output) -> None:
     """Bring the database to the schema of this version."""
     from graphmem.components import open_graph
-    from graphmem.embedding import create_embedder
+    from graphmem.embedding import create_embedder, describe_model
     from graphmem.store import migrations
 
     settings = read_settings()
@@ -69,7 +69,7 @@ async def migrate(output: Output) -> None:
             if not embedder.dimension:
                 await embedder.open()
             try:
-                done = await migrations.migrate(graph, embedder.model, embedder.dimension)
+                done = await migrations.migrate(graph, describe_model(embedder, settings))
             finally:
                 await embedder.aclose()
     names = ", ".join(f"V{version:04}" for version in done)

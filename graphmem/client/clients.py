@@ -97,6 +97,8 @@ class ClientMethods:
     run = ClientMethod(lambda endpoints: endpoints.run)
     rollback = ClientMethod(lambda endpoints: endpoints.rollback)
     maintain = ClientMethod(lambda endpoints: endpoints.maintain)
+    reembed = ClientMethod(lambda endpoints: endpoints.reembed)
+    embedding = ClientMethod(lambda endpoints: endpoints.embedding)
     create_key = ClientMethod(lambda endpoints: endpoints.create_key)
     keys = ClientMethod(lambda endpoints: endpoints.keys)
     revoke_key = ClientMethod(lambda endpoints: endpoints.revoke_key)

@@ -24,6 +24,7 @@ from graphmem.domain.changes import MemoryChange
 from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult, UserContradiction
 from graphmem.domain.context_models import ContextItem, ContextResponse, EnhancedReply
 from graphmem.domain.declared_types import DeclaredTypes
+from graphmem.domain.embedding_models import EmbeddingStatus
 from graphmem.domain.entity import Entity
 from graphmem.domain.erasure import ErasureResult
 from graphmem.domain.import_result import ImportResult
@@ -64,6 +65,7 @@ MESSAGES = f"{USER}/messages"
 SESSIONS = f"{USER}/sessions"
 SESSION = f"{SESSIONS}/{{resource_id}}"
 JOB = "/v1/jobs/{resource_id}"
+REEMBED = "/v1/admin/reembed"
 RUNS = "/v1/admin/consolidations"
 RUN = f"{RUNS}/{{resource_id}}"
 KEYS = "/v1/admin/keys"
@@ -248,6 +250,8 @@ class Endpoints:
     run = Endpoint(operations.run, get(RUN, parse_model(ConsolidationRun)))
     rollback = Endpoint(operations.rollback, post(f"{RUN}/rollback", _parse_rollback, waits=True))
     maintain = Endpoint(operations.maintain, post("/v1/admin/maintenance", _parse_maintenance, waits=True))
+    reembed = Endpoint(operations.reembed, post(REEMBED, _parse_job))
+    embedding = Endpoint(operations.embedding, get(REEMBED, parse_model(EmbeddingStatus)))
     create_key = Endpoint(operations.create_key, post(KEYS, parse_model(CreatedApiKey, tenant="")))
     keys = Endpoint(operations.keys, get(KEYS, parse_items(ApiKey, tenant="")))
     revoke_key = Endpoint(operations.revoke_key, delete(f"{KEYS}/{{resource_id}}", _parse_nothing))

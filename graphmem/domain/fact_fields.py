@@ -107,3 +107,6 @@ SHADOW_PROPERTIES = ("valid_from", "valid_to", "known_from", "known_to")
 
 VECTOR_PROPERTY = "fact_embedding"
 """The property that holds the embedding of the statement."""
+
+NEXT_VECTOR_PROPERTY = "next_vector"
+"""The property of facts, entities and messages that holds their vector of the next model while they are re-embedded."""

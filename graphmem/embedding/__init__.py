@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from graphmem.artifacts import DownloadProgress
+from graphmem.domain.embedding_models import EmbeddingModel
 from graphmem.settings import Settings
 
-__all__ = ["Embedder", "create_embedder"]
+__all__ = ["Embedder", "create_embedder", "create_recorded_embedder", "describe_model"]
 
 
 class Embedder(Protocol):
@@ -56,3 +57,17 @@ def create_embedder(settings: Settings, progress: DownloadProgress | None = None
     from graphmem.embedding.onnx import OnnxEmbedder
 
     return OnnxEmbedder.from_settings(settings, progress)
+
+
+def create_recorded_embedder(
+    model: EmbeddingModel, settings: Settings, progress: DownloadProgress | None = None
+) -> Embedder:
+    """Return the embedder of a model that a database records; the settings say how its server is reached."""
+    return create_embedder(
+        settings.model_copy(update={"embedder": model.embedder, "embedding_model": model.name}), progress
+    )
+
+
+def describe_model(embedder: Embedder, settings: Settings) -> EmbeddingModel:
+    """Return what a database records of the embedder of the settings, whose dimension is known."""
+    return EmbeddingModel(name=embedder.model, dimension=embedder.dimension, embedder=settings.embedder)

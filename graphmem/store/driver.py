@@ -25,6 +25,7 @@ from neo4j.exceptions import ConfigurationError as DriverConfigurationError
 from neo4j.time import DateTime
 from opentelemetry.trace import Span, SpanKind
 
+from graphmem.domain.embedding_models import VectorState
 from graphmem.errors import ConfigurationError
 from graphmem.store.availability import Availability, remaining_database_time
 from graphmem.store.driver_errors import translate_driver_errors
@@ -55,7 +56,7 @@ RETRY_TIMEOUT = 15
 """Seconds for which a transaction is retried after transient errors."""
 
 NONE_HIDDEN_SECONDS = 1.0
-"""Seconds for which a process relies on it that no user is being forgotten."""
+"""Seconds for which a process relies on it that no user is being forgotten, and on the state of the vectors."""
 STREAM_ROWS = 500
 """Rows of a streamed result that are read at once."""
 
@@ -98,6 +99,19 @@ def _without_hidden(parameters: dict[str, Any], hidden: frozenset[str]) -> dict[
     return parameters | selection
 
 
+def _reads_next(vectors: VectorState | None, parameters: dict[str, Any]) -> bool:
+    """Return whether a query must read the vectors of the next model.
+
+    A vector that was computed just before the models were switched tells by its length which index it is for.
+    """
+    if vectors is None or vectors.next is None:
+        return False
+    if "vector" in parameters and vectors.next.dimension != vectors.model.dimension:
+        given = parameters["vector"]
+        return given is not None and len(given) == vectors.next.dimension
+    return vectors.reads_next
+
+
 def _query_span(name: str) -> AbstractContextManager[Span]:
     return span(f"neo4j {name}", kind=SpanKind.CLIENT, db__system__name="neo4j", db__operation__name=name)
 
@@ -106,10 +120,14 @@ class Transaction:
     """An open transaction that runs queries of the catalogue by name; it finds nothing of the users in `hidden`."""
 
     def __init__(
-        self, inner: AsyncManagedTransaction | AsyncTransaction | AsyncSession, hidden: frozenset[str] = frozenset()
+        self,
+        inner: AsyncManagedTransaction | AsyncTransaction | AsyncSession,
+        hidden: frozenset[str] = frozenset(),
+        vectors: VectorState | None = None,
     ) -> None:
         self._inner = inner
         self._hidden = hidden
+        self._vectors = vectors
 
     async def run(self, name: str, **parameters: Any) -> list[Row]:
         """Run the query `name` and return its rows; raise TypeError when the parameters are not those it declares."""
@@ -133,10 +151,11 @@ class Transaction:
             raise TypeError(f"{name} takes {sorted(query.parameters)}, got {sorted(parameters)}")
         if self._hidden:
             parameters = _without_hidden(parameters, self._hidden)
+        text = query.text_on_next if _reads_next(self._vectors, parameters) else query.text
         if isinstance(self._inner, AsyncSession):
-            limited = neo4j.Query(query.text, timeout=remaining_database_time())
+            limited = neo4j.Query(text, timeout=remaining_database_time())
             return await self._inner.run(limited, _to_neo4j(parameters))
-        return await self._inner.run(query.text, _to_neo4j(parameters))
+        return await self._inner.run(text, _to_neo4j(parameters))
 
     async def run_text(self, text: str, parameters: dict[str, Any] | None = None) -> list[Row]:
         """Run Cypher that is not in the catalogue, such as a check."""
@@ -188,6 +207,7 @@ class Graph:
         self._availability = Availability(self._probe)
         self._database = database
         self._none_hidden_until = 0.0
+        self._vectors: VectorState | None = None
 
     async def verify_connectivity(self) -> None:
         """Connect to the server."""
@@ -202,12 +222,12 @@ class Graph:
         """Run `work` in one read transaction; after a transient error it runs again."""
         hidden = await self._find_hidden()
         async with self._operation(), self._driver.session(database=self._database) as session:
-            return await session.execute_read(_as_unit_of_work(work, hidden))
+            return await session.execute_read(_as_unit_of_work(work, hidden, self._vectors))
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one write transaction; after a transient error it is rolled back and runs again."""
         async with self._operation(), self._driver.session(database=self._database) as session:
-            return await session.execute_write(_as_unit_of_work(work))
+            return await session.execute_write(_as_unit_of_work(work, vectors=self._vectors))
 
     @asynccontextmanager
     async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's
@@ -243,7 +263,7 @@ class Graph:
                     self._availability.watch(),
                     self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
                 ):
-                    return await run(Transaction(session, hidden))
+                    return await run(Transaction(session, hidden, self._vectors))
             except (ServiceUnavailable, SessionExpired, TransientError):
                 return await self.read(run)
 
@@ -252,12 +272,18 @@ class Graph:
         if time.monotonic() < self._none_hidden_until:
             return frozenset()
         async with self._operation(), self._driver.session(database=self._database) as session:
-            rows = await session.execute_read(
-                _as_unit_of_work(lambda transaction: transaction.run("forget.list_begun"))
-            )
+            rows, states = await session.execute_read(_as_unit_of_work(_read_database_state))
+        self._vectors = VectorState.from_properties(states[0]["state"]) if states else None
         if not rows:
             self._none_hidden_until = time.monotonic() + NONE_HIDDEN_SECONDS
         return frozenset(row["group_id"] for row in rows)
+
+    async def vector_state(self, *, refresh: bool = False) -> VectorState | None:
+        """Return which model the vectors are of, at most a second old, or None for a database without a schema."""
+        if refresh:
+            self._none_hidden_until = 0.0
+        await self._find_hidden()
+        return self._vectors
 
     def hide_users(self) -> None:
         """Have the next read find out which users are being forgotten: one more is."""
@@ -308,6 +334,11 @@ class Graph:
             await driver.verify_connectivity()
 
 
+async def _read_database_state(transaction: Transaction) -> tuple[list[Row], list[Row]]:
+    """Return the users who are being forgotten, and the state of the vectors."""
+    return await transaction.run("forget.list_begun"), await transaction.run("vectors.get_state")
+
+
 def _open_driver(uri: str, user: str, password: str) -> AsyncDriver:
     try:
         return AsyncGraphDatabase.driver(
@@ -324,12 +355,14 @@ def _open_driver(uri: str, user: str, password: str) -> AsyncDriver:
 
 
 def _as_unit_of_work(
-    work: Callable[[Transaction], Awaitable[T]], hidden: frozenset[str] = frozenset()
+    work: Callable[[Transaction], Awaitable[T]],
+    hidden: frozenset[str] = frozenset(),
+    vectors: VectorState | None = None,
 ) -> Callable[[AsyncManagedTransaction], Awaitable[T]]:
     """Return a transaction function that the server ends when the time of the request is up."""
 
     @neo4j.unit_of_work(timeout=remaining_database_time())
     async def run(inner: AsyncManagedTransaction) -> T:
-        return await work(Transaction(inner, hidden))
+        return await work(Transaction(inner, hidden, vectors))
 
     return run

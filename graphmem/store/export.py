@@ -19,8 +19,9 @@ from graphmem.domain.export.entries import (
 )
 from graphmem.domain.export.properties import EntityProperties, FactProperties, LinkProperties, UserProperties
 from graphmem.domain.fact import Fact
-from graphmem.domain.fact_fields import SHADOW_PROPERTIES, VECTOR_PROPERTY
+from graphmem.domain.fact_fields import NEXT_VECTOR_PROPERTY, SHADOW_PROPERTIES, VECTOR_PROPERTY
 from graphmem.domain.identity import Owner
+from graphmem.errors import Unavailable
 from graphmem.store.driver import Graph, Row, StreamTransaction
 from graphmem.store.fact_mapping import fact_from_row
 
@@ -32,7 +33,7 @@ MAX_SECONDS = 900.0
 
 _UNEXPORTED_PROPERTIES = frozenset(
     {"group_id", "group_key", "tenant", "user_id", "life", "write_version", "last_write_at", "pending_job"}
-    | {*SHADOW_PROPERTIES, VECTOR_PROPERTY}
+    | {*SHADOW_PROPERTIES, VECTOR_PROPERTY, NEXT_VECTOR_PROPERTY}
 )
 """Properties that follow from the owner or from other properties, or that describe this database."""
 
@@ -49,8 +50,15 @@ class ExportStore:
     async def open(self, owner: Owner) -> AsyncIterator[StoredUser]:
         """Open a user for reading, under their lock: no write changes anything until they are closed.
 
-        One transaction is not enough, since each query of it sees what others have committed meanwhile.
+        One transaction is not enough, since each query of it sees what others have committed meanwhile. Raises
+        Unavailable while vectors of two models are stored in the same place.
         """
+        vectors = await self._graph.vector_state()
+        if vectors is not None and vectors.reads_next:
+            raise Unavailable(
+                "The vectors are being replaced by those of another model: export when that has ended.",
+                retry_after=60,
+            )
         async with self._graph.discarded_transaction(MAX_SECONDS) as transaction:
             await transaction.run("export.lock_user", group_id=owner.group_id)
             yield StoredUser(transaction, owner)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphmem.domain.embedding_models import EmbeddingModel
 from graphmem.errors import ConfigurationError
 from graphmem.resources import cypher_root
 from graphmem.store.driver import Graph, Transaction
@@ -66,18 +67,11 @@ def pending_migrations(known: Sequence[Migration], applied: dict[int, str]) -> l
     return [migration for migration in known if migration.version not in applied]
 
 
-async def migrate(graph: Graph, model: str, dimension: int, folder: Path | None = None) -> list[int]:
-    """Run the pending migrations for an embedding model and return their versions.
-
-    Raises ConfigurationError when the vectors in the database are those of another model or dimension.
-    """
-    applied, embedding = await graph.read(_read_schema_state)
-    if embedding and embedding != (model, dimension):
-        raise ConfigurationError(
-            f"The database holds vectors of {embedding[0]} ({embedding[1]} dimensions), but the embedder is {model} "
-            f"({dimension}): set GRAPHMEM_EMBEDDER and GRAPHMEM_EMBEDDING_MODEL to the former embedder. To change the "
-            "embedder, export all users with the former one, then import them into an empty database."
-        )
+async def migrate(graph: Graph, model: EmbeddingModel, folder: Path | None = None) -> list[int]:
+    """Run the pending migrations and return their versions; the vectors of a new database are those of `model`."""
+    applied = await graph.read(_list_applied)
+    recorded = await graph.vector_state(refresh=True)
+    dimension = recorded.model.dimension if recorded else model.dimension
     versions = []
     for migration in pending_migrations(load_migrations(folder), applied):
         for statement in migration.statements(dimension):
@@ -86,16 +80,16 @@ async def migrate(graph: Graph, model: str, dimension: int, folder: Path | None 
             "schema.record_migration", version=migration.version, title=migration.title, checksum=migration.checksum
         )
         versions.append(migration.version)
-    if embedding is None:
-        await graph.execute("schema.record_embedding_model", model=model, dimension=dimension)
+    if recorded is None:
+        await graph.execute(
+            "schema.record_embedding_model", model=model.name, dimension=model.dimension, embedder=model.embedder
+        )
     if versions:
         await graph.fetch("schema.await_indexes")
     return versions
 
 
-async def _read_schema_state(transaction: Transaction) -> tuple[dict[int, str], tuple[str, int] | None]:
-    """Return the checksums of the applied migrations by version, and the embedding model with its dimension."""
+async def _list_applied(transaction: Transaction) -> dict[int, str]:
+    """Return the checksums of the applied migrations by version."""
     rows = await transaction.run("schema.list_applied_migrations")
-    embedding = await transaction.run("schema.get_embedding_model")
-    applied = {row["version"]: row["checksum"] for row in rows}
-    return applied, (embedding[0]["model"], embedding[0]["dimension"]) if embedding else None
+    return {row["version"]: row["checksum"] for row in rows}

@@ -20,6 +20,9 @@ _HEADER = re.compile(r"^// name: (?P<name>[a-z_]+)\((?P<params>[a-z_, ]*)\)\s*$"
 _FRAGMENT = re.compile(r"^// fragment: ([a-z_]+)\n// [^\n]+\n((?:(?!//).*\n?)*)", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
+_VECTOR_PROPERTY = re.compile(r"(?<=\.)(?:fact|content|name)_embedding\b")
+_VECTOR_INDEX = re.compile(r"\b(graphmem_(?:fact|message|entity))_embedding\b")
+_WRITES = re.compile(r"\b(?:SET|CREATE|MERGE|DELETE|REMOVE)\b")
 _COMMENTS_AND_STRINGS = re.compile(r"//[^\n]*|'(?:[^'\\]|\\.)*'")
 
 
@@ -31,6 +34,8 @@ class Query:
     text: str
     parameters: frozenset[str]
     description: str
+    text_on_next: str
+    """The Cypher that reads the vectors of the next embedding model: see `on_next_vectors`."""
 
 
 class QueryFileError(ValueError):
@@ -61,7 +66,13 @@ def parse_queries(module: str, text: str, fragments: Mapping[str, str] = Mapping
         used = frozenset(_PARAMETER.findall(_COMMENTS_AND_STRINGS.sub("", cypher)))
         if used != declared:
             raise QueryFileError(f"{name}: declares {sorted(declared)} but uses {sorted(used)}")
-        yield Query(name, cypher, declared, " ".join(description))
+        on_next = cypher if _WRITES.search(cypher) or module == "vectors" else on_next_vectors(cypher)
+        yield Query(name, cypher, declared, " ".join(description), on_next)
+
+
+def on_next_vectors(cypher: str) -> str:
+    """Return Cypher that uses the vectors of the next embedding model and their indexes instead of the current ones."""
+    return _VECTOR_INDEX.sub(r"\1_next", _VECTOR_PROPERTY.sub("next_vector", cypher))
 
 
 def _leading_comment(lines: list[str]) -> list[str]:

@@ -21,7 +21,7 @@ _IMAGE_QUERIES = {
     ElementKind.EPISODE: "snapshots.fetch_episode_images",
     ElementKind.MENTION: "snapshots.fetch_mention_images",
 }
-_VECTOR_PROPERTIES = ("fact_embedding", "name_embedding")
+_VECTOR_PROPERTIES = ("fact_embedding", "name_embedding", "next_vector")
 
 
 class ChangeRecorder:

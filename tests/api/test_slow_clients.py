@@ -63,3 +63,10 @@ async def test_connection_on_which_no_request_begins_is_closed(
         answer, seconds = await send_slowly(address, first + b"GET /healthz HTTP/1.1\r\nX-Slow: ", b"a")
     assert answer.count(b"HTTP/1.1 200 OK") == bool(first)
     assert seconds < 2
+
+
+async def test_headers_without_an_end_are_refused(services: Services, settings: Settings) -> None:
+    async with serve_app(create_app(services, settings)) as address:
+        answer, seconds = await send_slowly(address, b"GET /healthz HTTP/1.1\r\nX-Long: ", b"a" * 20_000)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert seconds < 2

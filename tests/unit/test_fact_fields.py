@@ -7,7 +7,13 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
 from graphmem.domain.fact import Fact
-from graphmem.domain.fact_fields import FACT_FIELDS, SHADOW_PROPERTIES, TIME_FIELDS, VECTOR_PROPERTY
+from graphmem.domain.fact_fields import (
+    FACT_FIELDS,
+    NEXT_VECTOR_PROPERTY,
+    SHADOW_PROPERTIES,
+    TIME_FIELDS,
+    VECTOR_PROPERTY,
+)
 from graphmem.domain.memory import Memory, MemoryStatus, MemoryType, Scope
 from graphmem.domain.times import EPOCH
 from graphmem.resources import cypher_root
@@ -60,7 +66,7 @@ def test_times_are_returned_in_the_order_of_the_table() -> None:
 
 def test_a_version_is_returned_without_times_shadow_bounds_and_vector() -> None:
     left_out = re.findall(r"(\w+): null", FRAGMENTS["fact_version"])
-    assert left_out == [VECTOR_PROPERTY, *SHADOW_PROPERTIES, *TIME_FIELDS]
+    assert left_out == [VECTOR_PROPERTY, NEXT_VECTOR_PROPERTY, *SHADOW_PROPERTIES, *TIME_FIELDS]
 
 
 def test_callers_get_exactly_the_properties_that_the_table_marks() -> None:

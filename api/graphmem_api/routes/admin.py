@@ -1,4 +1,4 @@
-"""Consolidation, rollback and maintenance."""
+"""Consolidation, rollback, maintenance and re-embedding."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult
+from graphmem.domain.embedding_models import EmbeddingStatus, ReembeddingIn
+from graphmem.domain.job import Job
 from graphmem.domain.listing import Page
 from graphmem.domain.requests import ConsolidationIn, MaintenanceIn, RollbackIn, RunListQuery
 from graphmem.domain.responses import MaintenanceOut, RunAccepted
@@ -78,3 +80,15 @@ async def rollback(
 async def maintain(caller: Caller, services: ServicesDep, body: MaintenanceIn) -> MaintenanceOut:
     """Run the maintenance tasks given, or all: decay, compress, prune, expire."""
     return MaintenanceOut(tasks=await services.maintenance.run(caller.tenant, body.tasks))
+
+
+@write_router.post("/v1/admin/reembed", summary="Re-embed everything with another model", status_code=202)
+async def reembed(caller: Caller, services: ServicesDep, body: ReembeddingIn | None = None) -> Job:
+    """Replace the vectors of all users by those of a model, while searches go on; 409 while another one does so."""
+    return await services.reembedding.start(caller.tenant, body.model if body else None)
+
+
+@read_router.get("/v1/admin/reembed", summary="Read the embedding model and the progress of a re-embedding")
+async def embedding(_: Caller, services: ServicesDep) -> EmbeddingStatus:
+    """Read which model all vectors are of, and how far a re-embedding has come."""
+    return await services.reembedding.status()

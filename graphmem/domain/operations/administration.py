@@ -8,8 +8,10 @@ from typing import Any, Literal
 from graphmem.domain.api_key import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
 from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackPreview, RollbackResult
 from graphmem.domain.declared_types import DeclaredTypes, DeclaredTypesIn
+from graphmem.domain.embedding_models import EmbeddingStatus, ReembeddingIn
 from graphmem.domain.inputs import as_dicts, without_none
 from graphmem.domain.instructions import Instructions, InstructionsIn
+from graphmem.domain.job import Job
 from graphmem.domain.listing import Page
 from graphmem.domain.maintenance import MaintenanceResults, MaintenanceTask
 from graphmem.domain.operations.request import Request
@@ -57,6 +59,16 @@ def maintain(
 ) -> Request[MaintenanceIn, MaintenanceResults]:
     """Run maintenance tasks now, all when none is named, and return what each did (admin)."""
     return Request(validate_input(MaintenanceIn, {"tasks": list(tasks)} if tasks else {}))
+
+
+def reembed(model: str | None = None) -> Request[ReembeddingIn, Job]:
+    """Start to replace all vectors by those of a model, absent that of the settings, and return the job (admin)."""
+    return Request(validate_input(ReembeddingIn, without_none(model=model)))
+
+
+def embedding() -> Request[None, EmbeddingStatus]:
+    """Read which embedding model all vectors are of, and how far a re-embedding has come (admin)."""
+    return Request(None)
 
 
 def create_key(name: str, role: KeyRole | str, users: Sequence[str] | None = None) -> Request[ApiKeyIn, CreatedApiKey]:

@@ -1,0 +1,175 @@
+"""Another embedding model in place: the job is killed twice, searches go on, and every vector is the new model's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from graphmem.bootstrap import Services
+from graphmem.domain.embedding_models import ReembeddingPhase
+from graphmem.domain.identity import Owner
+from graphmem.domain.job import JobStatus
+from graphmem.domain.memory import MemoryIn
+from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
+from graphmem.domain.session import MessagesIn
+from graphmem.embedding import create_embedder
+from graphmem.errors import Conflict
+from graphmem.settings import Settings
+from tests.embedding.embeddings_server import EmbeddingsServer, serve_embeddings
+
+WORKER = Path(__file__).with_name("reembedding_worker.py")
+ROOT = Path(__file__).parents[2]
+NEXT_MODEL = "bge-small-en-v1.5"
+MARA = Owner("default", "mara")
+
+STATEMENTS = [
+    "Mara works as a nurse in a children's hospital",
+    "Mara's brother Jonas plays the violin",
+    "Mara is afraid of spiders",
+    "Mara cycles to work every day",
+    "Mara bought a flat in Lund",
+    "Mara is learning Italian",
+]
+QUESTION, ANSWER = "What is her profession?", STATEMENTS[0]
+
+
+@contextmanager
+def worker(settings: Settings, *death: str) -> Iterator[subprocess.Popen[bytes]]:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'api'}", "GRAPHMEM_NEO4J_URI": settings.neo4j_uri or ""}
+    if settings.neo4j_password:
+        environment |= {"GRAPHMEM_NEO4J_PASSWORD": settings.neo4j_password.get_secret_value()}
+    process = subprocess.Popen([sys.executable, str(WORKER), str(settings.data_dir), *death], env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+async def own_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
+    """A database of its own, since a re-embedding is one of all users."""
+    from graphmem.embedded.server import EmbeddedNeo4j
+
+    data_dir = tmp_path_factory.mktemp("data")
+    settings = Settings(data_dir=data_dir, _env_file=None)
+    async with await EmbeddedNeo4j.start_or_join(data_dir, settings.cache_dir, mirror=settings.jar_mirror) as server:
+        yield Settings(
+            data_dir=data_dir, neo4j_uri=server.info.uri, neo4j_password=server.info.password, _env_file=None
+        )
+
+
+async def fill(services: Services) -> None:
+    await services.memories.save(MARA, [MemoryIn(content=statement) for statement in STATEMENTS])
+    turn = {"id": "m1", "role": "user", "content": "My shift at the clinic was long", "name": "Mara"}
+    await services.messages.add(
+        MARA, MessagesIn.model_validate({"session_id": "s", "messages": [turn], "extract": False})
+    )
+
+
+async def best_answers(services: Services) -> tuple[str, str]:
+    """Return the memory and the message that vectors alone find first."""
+    by_meaning = SearchQuery(query=QUESTION, keyword=False, graph=False, limit=1, reinforce=False)
+    [hit] = (await services.retrieval.search(MARA, by_meaning)).results
+    [message] = (await services.retrieval.search_messages(MARA, MessageSearchQuery(query=QUESTION, limit=1))).results
+    return hit.memory.content, message.message.id
+
+
+@asynccontextmanager
+async def searching(services: Services) -> AsyncIterator[list[tuple[str, str]]]:
+    """Search again and again; the list holds the answers."""
+    answers: list[tuple[str, str]] = []
+
+    async def search() -> None:
+        while True:
+            answers.append(await best_answers(services))
+            await asyncio.sleep(0.1)
+
+    task = asyncio.create_task(search())
+    try:
+        yield answers
+        assert not task.done(), task.exception()
+    finally:
+        task.cancel()
+
+
+async def vectors_in(services: Services) -> dict[str, list[float]]:
+    """Return every stored vector by its text."""
+    rows = await services.components.graph.read(
+        lambda transaction: transaction.run_text(
+            """MATCH ()-[r:RELATES_TO]->() RETURN r.fact AS text, r.fact_embedding AS vector, r.next_vector AS next
+            UNION MATCH (e:Entity) WHERE e.name_embedding IS NOT NULL
+            RETURN e.name AS text, e.name_embedding AS vector, e.next_vector AS next
+            UNION MATCH (m:Episodic)
+            RETURN m.speaker + ': ' + m.content AS text, m.content_embedding AS vector, m.next_vector AS next"""
+        )
+    )
+    assert all(row["next"] is None for row in rows)
+    return {row["text"]: row["vector"] for row in rows}
+
+
+@pytest.mark.timeout(240)
+async def test_re_embedding_that_is_killed_twice_ends_and_searches_go_on(own_database: Settings) -> None:
+    async with Services.open(own_database, worker=False) as services:
+        await fill(services)
+        job = await services.reembedding.start("default", NEXT_MODEL)
+        async with searching(services) as answers:
+            with worker(own_database, "vectors.store_next", "2") as first:
+                assert await asyncio.to_thread(first.wait, 60) == -9
+            status = await services.reembedding.status()
+            assert (status.phase, status.job_id) == (ReembeddingPhase.FILLING, job.id)
+            assert status.done
+            assert status.total
+            assert 0 < status.done < status.total
+            with pytest.raises(Conflict, match=f"wait for job {job.id}"):
+                await services.reembedding.start("default", "all-MiniLM-L6-v2")
+            with worker(own_database, "vectors.move_vectors", "1") as second:
+                assert await asyncio.to_thread(second.wait, 60) == -9
+            assert (await services.reembedding.status()).phase is ReembeddingPhase.SERVING
+            await services.memories.save(MARA, [MemoryIn(content="Mara adopted a cat")])
+            with worker(own_database):
+                ended = await services.jobs.wait(job.id, 60)
+        assert ended.status is JobStatus.SUCCEEDED, ended.error
+        assert {*answers} == {(ANSWER, "m1")}
+        after = await services.reembedding.status()
+        assert (after.model, after.phase) == (f"{NEXT_MODEL}-int8", None)
+        assert await best_answers(services) == (ANSWER, "m1")
+        stored = await vectors_in(services)
+
+    assert {*STATEMENTS, "Mara adopted a cat", "Mara: My shift at the clinic was long"} <= stored.keys()
+    embedder = create_embedder(own_database.model_copy(update={"embedding_model": NEXT_MODEL}))
+    try:
+        expected = await embedder.embed(list(stored))
+    finally:
+        await embedder.aclose()
+    for vector, new in zip(stored.values(), expected, strict=True):
+        assert vector == pytest.approx(new, abs=1e-6)
+
+
+@pytest.mark.timeout(120)
+async def test_start_with_another_model_says_what_to_do_and_goes_on_until_it_is_done(
+    own_database: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve_embeddings(EmbeddingsServer(dimension=8)) as server:
+        other = {"embedder": "openai", "embedding_model": "tiny", "openai_base_url": server.url, "nightly": False}
+        async with Services.open(own_database.model_copy(update=other)) as services:
+            assert "although the settings name tiny: run `graphmem reembed`" in caplog.text
+            before = services.components.embedder.dimension
+            await services.memories.save(MARA, [MemoryIn(content=ANSWER)])
+            query = SearchQuery(query=ANSWER, keyword=False, graph=False, limit=1)
+            [found] = (await services.retrieval.search(MARA, query)).results
+            job = await services.reembedding.start("default", None)
+            ended = await services.jobs.wait(job.id, 60)
+            assert ended.status is JobStatus.SUCCEEDED, ended.error
+            [found_after] = (await services.retrieval.search(MARA, query)).results
+            dimensions = {len(vector) for vector in (await vectors_in(services)).values()}
+    assert found.memory.content == found_after.memory.content == ANSWER
+    assert (before, dimensions) == (384, {8}), "the indexes have the dimension of the new model"
+    assert any(ANSWER in request["input"] for request in server.requests)
