@@ -104,10 +104,14 @@ class Neo4jHome:
                 "set GRAPHMEM_DATA_DIR to one you can write to."
             ) from error
 
+    def has_space(self) -> bool:
+        """Return whether the disk has enough space for a server to start."""
+        return free_bytes(self.path) >= MIN_FREE_FOR_SERVER
+
     def check_space(self) -> None:
         """Raise ConfigurationError when the disk is too full for a server to start."""
-        free = free_bytes(self.path)
-        if free < MIN_FREE_FOR_SERVER:
+        if not self.has_space():
+            free = free_bytes(self.path)
             raise ConfigurationError(
                 f"The disk of {self.path} has {to_megabytes(free)} MB free, but Neo4j needs "
                 f"{to_megabytes(MIN_FREE_FOR_SERVER)} MB: free disk space, or set GRAPHMEM_DATA_DIR to another folder."

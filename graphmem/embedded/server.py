@@ -19,21 +19,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import httpx
-from neo4j import AsyncGraphDatabase, Query
-from neo4j.exceptions import ClientError
+import psutil
 
 from graphmem.artifacts import DownloadProgress
 from graphmem.embedded import supervisor
 from graphmem.embedded.distribution import neo4j_jars
-from graphmem.embedded.home import NEO4J_USER, Neo4jHome, ServerInfo, choose_ports
+from graphmem.embedded.home import Neo4jHome, ServerInfo, choose_ports
 from graphmem.embedded.java import argument_file, find_java, server_arguments
+from graphmem.embedded.server_state import ensure_password_works, has_failed_database, is_reachable
 from graphmem.errors import ConfigurationError
 from graphmem.file_lock import FileLock, wait_until
-from graphmem.resources import cypher_root
-
-_INITIAL_PASSWORD = "neo4j"
-"""The password of a new Neo4j, which must be changed before use."""
 
 _READY_TIMEOUT_SECONDS = 180
 """Seconds in which a launched server must answer."""
@@ -46,6 +41,9 @@ _LEAVE_TIMEOUT_SECONDS = 3
 
 _SUPERVISOR_CHECK_SECONDS = 2.0
 """Seconds between two checks that the supervisor runs."""
+
+_HEALTH_CHECK_SECONDS = 10.0
+"""Seconds between two checks that the database has not failed."""
 
 _POLL_SECONDS = 0.2
 """Seconds between two requests to a server that is starting."""
@@ -71,7 +69,7 @@ class EmbeddedNeo4j:
         self._home = home
         self._users_lock = users_lock
         self._options = options
-        self._watch = asyncio.create_task(self._keep_supervised())
+        self._watches = [asyncio.create_task(watch) for watch in (self._keep_supervised(), self._keep_usable())]
         self.info = info
 
     @classmethod
@@ -107,7 +105,7 @@ class EmbeddedNeo4j:
                         files.detached.unlink(missing_ok=True)
                     await _launch_supervisor(home, options)
                 info = await _wait_until_ready(home)
-                await _ensure_password_works(info)
+                await ensure_password_works(info)
                 if detached:
                     files.detached.touch()
             except BaseException:
@@ -120,7 +118,8 @@ class EmbeddedNeo4j:
 
         A server that does not end within `_LEAVE_TIMEOUT_SECONDS` is left to its supervisor.
         """
-        self._watch.cancel()
+        for watch in self._watches:
+            watch.cancel()
         if not self._users_lock.is_held:
             return
         try:
@@ -150,6 +149,26 @@ class EmbeddedNeo4j:
             except (ConfigurationError, OSError) as error:
                 log.warning("Neo4j has no supervisor: %s", error)
 
+    async def _keep_usable(self) -> None:
+        """Restart the server when its database has failed, as on a full disk, and there is space again.
+
+        Such a database refuses every transaction until then.
+        """
+        while True:
+            await asyncio.sleep(_HEALTH_CHECK_SECONDS)
+            try:
+                if not self._home.has_space() or not await has_failed_database(self.info):
+                    continue
+                async with FileLock(self._home.run_files.gate_lock):
+                    process = self._home.run_files.server_process()
+                    if process is not None and await has_failed_database(self.info):
+                        log.warning("Neo4j's database has failed; it is restarted")
+                        process.kill()  # it has nothing left to write, and may not end by itself
+                        await asyncio.to_thread(process.wait, _STOP_TIMEOUT_SECONDS)
+                        await _wait_until_ready(self._home)
+            except (ConfigurationError, OSError, psutil.Error) as error:
+                log.warning("Neo4j's database could not be restarted: %s", error)
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -162,7 +181,7 @@ class EmbeddedNeo4j:
 async def find_server(data_dir: Path) -> ServerInfo | None:
     """Return the server of `data_dir`; None when it does not run or does not answer."""
     info = Neo4jHome.in_data_dir(data_dir).info()
-    return info if info and await _is_reachable(info) else None
+    return info if info and await is_reachable(info) else None
 
 
 async def stop_server(data_dir: Path) -> bool:
@@ -247,7 +266,7 @@ async def _wait_until_ready(home: Neo4jHome) -> ServerInfo:
     try:
         async with asyncio.timeout(_READY_TIMEOUT_SECONDS):
             while (info := home.info()) or home.run_files.supervisor_process():
-                if info and await _is_reachable(info):
+                if info and await is_reachable(info):
                     return info
                 await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError as error:
@@ -255,41 +274,6 @@ async def _wait_until_ready(home: Neo4jHome) -> ServerInfo:
             f"Neo4j was not ready within {_READY_TIMEOUT_SECONDS} seconds: see {home.server_log}."
         ) from error
     raise ConfigurationError(f"Neo4j ended while it started: {home.last_error()}.")
-
-
-async def _is_reachable(info: ServerInfo) -> bool:
-    """Return whether the server answers over HTTP, the last protocol that it starts."""
-    async with httpx.AsyncClient(trust_env=False) as client:
-        try:
-            return (await client.head(info.browser_url)).is_success
-        except httpx.TransportError:
-            return False
-
-
-async def _ensure_password_works(info: ServerInfo) -> None:
-    """Set the stored password on a new server; raise ConfigurationError when an existing one refuses it."""
-    if await _can_log_in(info, info.password):
-        return
-    if not await _can_log_in(info, _INITIAL_PASSWORD):
-        raise ConfigurationError(
-            f"The password in {info.password_file} does not open the Neo4j data in {info.home}: "
-            "write the right one to that file, or move the folder away to start with an empty database."
-        )
-    text = (cypher_root() / "admin" / "set_password.cypher").read_text(encoding="utf-8")
-    async with AsyncGraphDatabase.driver(info.uri, auth=(NEO4J_USER, _INITIAL_PASSWORD)) as driver:
-        passwords = {"old": _INITIAL_PASSWORD, "new": info.password}
-        await driver.execute_query(Query(text), passwords, database_="system")
-
-
-async def _can_log_in(info: ServerInfo, password: str) -> bool:
-    async with AsyncGraphDatabase.driver(info.uri, auth=(NEO4J_USER, password)) as driver:
-        try:
-            await driver.verify_connectivity()
-        except ClientError as error:
-            if (error.code or "").startswith("Neo.ClientError.Security."):
-                return False
-            raise
-    return True
 
 
 async def _leave_server(home: Neo4jHome, users_lock: FileLock) -> None:

@@ -15,6 +15,7 @@ from asyncio.subprocess import PIPE, Process
 from contextlib import closing, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from neo4j import AsyncGraphDatabase
 
@@ -31,7 +32,7 @@ from graphmem.store.invariants import check_invariants
 from graphmem.store.migrations import load_migrations, migrate
 from tests.embedded import use_server
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(480)]
 CACHE = Settings().cache_dir
 ROOT = Path(graphmem.__file__).parents[1]
 
@@ -75,7 +76,8 @@ async def run(info: ServerInfo, query: str) -> list[list[object]]:
         return [record.values() for record in result.records]
 
 
-async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path) -> None:
+async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphmem.embedded.server._HEALTH_CHECK_SECONDS", 0.5)
     users = [await start_user_process(tmp_path) for _ in range(2)]
     pids = [await server_pid(user) for user in users]
     assert pids[0] == pids[1], "two processes that start at once share one server"
@@ -136,7 +138,22 @@ async def check_restart_after_kill(data_dir: Path) -> None:
         await wait_until(lambda: files.server_process() is None)
         await wait_until_answering(graph)
         assert files.supervisor_process() is not None, "a process that uses the server has started another supervisor"
+        await check_restart_of_failed_database(graph, server)
         await graph.close()
+
+
+async def check_restart_of_failed_database(graph: Graph, server: EmbeddedNeo4j) -> None:
+    """Let the transaction log fail to grow, as on a full disk, after which Neo4j refuses every transaction."""
+    process = Neo4jHome.in_data_dir(server.info.home.parent).run_files.server_process()
+    assert process is not None
+    process.rlimit(psutil.RLIMIT_FSIZE, (1, psutil.RLIM_INFINITY))
+    with pytest.raises(DatabaseUnavailable):
+        await graph.write(lambda transaction: transaction.run_text("CREATE (n:Item {word: 'lost'})"))
+    async with asyncio.timeout(60):
+        while process.is_running():  # noqa: ASYNC110 - another process ends it
+            await asyncio.sleep(0.1)
+    await wait_until_answering(graph)
+    assert await run(server.info, "MATCH (n:Item) RETURN n.word") == [["yes"]], "it accepts transactions again"
 
 
 async def check_frozen_server(graph: Graph, pid: int) -> None:

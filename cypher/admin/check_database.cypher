@@ -1,0 +1,2 @@
+// Begin a transaction, which a database that has failed refuses.
+RETURN true AS usable
