@@ -26,3 +26,8 @@ MATCH (s:EmbeddingSchema) SET s.write_checked_at = datetime()
 CALL db.awaitIndexes(3600)
 {{await_fulltext}}
 RETURN true AS ready
+
+// name: list_unusable_indexes()
+// List the indexes that do not work, with their states.
+SHOW INDEXES YIELD name, state WHERE state <> 'ONLINE'
+RETURN name, state ORDER BY name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from graphmem.cli.command import EXIT_FAILED, Output, command, read_settings
@@ -10,12 +12,20 @@ app = typer.Typer()
 
 
 @command(app, "doctor")
-async def doctor(output: Output) -> None:
+async def doctor(
+    output: Output,
+    deep: Annotated[bool, typer.Option("--deep", help="Also read all stored data and check that it is sound.")] = False,
+    tenant: Annotated[str | None, typer.Option(help="With --deep: report the data of one tenant only.")] = None,
+) -> None:
     """Check every dependency and show how to fix it; exits with 1 when a required one is broken."""
     from graphmem.cli import render
+    from graphmem.cli.deep_checks import check_data
     from graphmem.cli.doctor_checks import CheckStatus, run_checks
 
-    checks = [check async for check in run_checks(read_settings())]
+    settings = read_settings()
+    checks = [check async for check in run_checks(settings)]
+    if deep:
+        checks += [check async for check in check_data(settings, tenant)]
     broken = [check for check in checks if check.verdict is CheckStatus.BROKEN]
     summary = f"{len(broken)} of {len(checks)} checks failed." if broken else "Everything that is required works."
     output.show({"ok": not broken, "checks": checks}, render.checks(checks), summary)

@@ -119,7 +119,7 @@ def check_java() -> Check:
     try:
         java = find_java()
     except ConfigurationError as error:
-        return _broken_check("Java", error)
+        return broken_check("Java", error)
     return Check("Java", CheckStatus.OK, f"{java.version} at {java.executable}")
 
 
@@ -153,7 +153,7 @@ def _check_port(part: str, host: str, port: int, setting: str) -> Check:
     try:
         bind_port(host, port, f"free it, or set {setting} to another (0: any free port).").close()
     except ConfigurationError as error:
-        check = _broken_check(part, error)
+        check = broken_check(part, error)
         if setting != "GRAPHMEM_PORT":
             return check
         return Check(part, CheckStatus.NOTE, f"{check.detail} (a running `graphmem serve`?)", check.fix)
@@ -176,7 +176,7 @@ async def check_embedder(settings: Settings) -> Check:
         finally:
             await embedder.aclose()
     except GraphmemError as error:
-        return _broken_check("embedder", error)
+        return broken_check("embedder", error)
     return Check("embedder", CheckStatus.OK, f"{embedder.model}, {embedder.dimension} dimensions")
 
 
@@ -204,7 +204,7 @@ async def check_database(settings: Settings, server: ServerInfo | None) -> Async
         finally:
             await graph.close()
     except GraphmemError as error:
-        yield _broken_check("Neo4j", error)
+        yield broken_check("Neo4j", error)
         return
     vectors = f", vectors of {models[0]['model']} ({models[0]['dimension']} dimensions)" if models else ""
     if pending:
@@ -224,7 +224,7 @@ async def check_job_store(settings: Settings) -> Check:
         async with await JobRunner.open(settings) as runner:
             await runner.list(limit=1)
     except GraphmemError as error:
-        return _broken_check("job store", error)
+        return broken_check("job store", error)
     detail = "SQLite in the data folder" if settings.jobs_url is None else "Postgres answers"
     return Check("job store", CheckStatus.OK, detail)
 
@@ -277,7 +277,7 @@ def _check_provider(part: str, provider: ModelProvider, model: str) -> Check:
     return Check(part, CheckStatus.OK, f"{model} of {provider.name}")
 
 
-def _broken_check(part: str, error: GraphmemError) -> Check:
+def broken_check(part: str, error: GraphmemError) -> Check:
     """Return the check of a part that failed; errors say what is wrong and, after a colon, how to fix it."""
     detail, _, fix = error.detail.partition(": ")
     return Check(part, CheckStatus.BROKEN, detail, fix)

@@ -1,7 +1,8 @@
 """The catalogue of Cypher queries: every query is a named entry of a file in `cypher/queries/`.
 
 An entry is `// name: close_rows(group, rows)`, comment lines that describe the query, then Cypher up to the next entry.
-`{{name}}` includes the fragment of that name from `cypher/fragments.cypher`; a fragment may include earlier ones.
+`{{name}}` includes the fragment of that name from `cypher/fragments.cypher`; a fragment may include earlier ones. The
+invariants in `cypher/checks/` have the same format.
 """
 
 from __future__ import annotations
@@ -90,10 +91,19 @@ def _insert_fragments(name: str, body: str, fragments: Mapping[str, str]) -> str
 @cache
 def load_queries(root: Path | None = None) -> Mapping[str, Query]:
     """Return every query by name; raise QueryFileError when two entries have the same name."""
-    folder = root or cypher_root()
-    fragments = parse_fragments((folder / "fragments.cypher").read_text("utf-8"))
+    return _load_catalogue(root or cypher_root(), "queries")
+
+
+@cache
+def load_checks() -> Mapping[str, Query]:
+    """Return the query of every invariant by name; its rows are what violates the invariant."""
+    return _load_catalogue(cypher_root(), "checks")
+
+
+def _load_catalogue(root: Path, folder: str) -> Mapping[str, Query]:
+    fragments = parse_fragments((root / "fragments.cypher").read_text("utf-8"))
     queries: dict[str, Query] = {}
-    for path in sorted((folder / "queries").glob("*.cypher")):
+    for path in sorted((root / folder).glob("*.cypher")):
         for query in parse_queries(path.stem, path.read_text("utf-8"), fragments):
             if query.name in queries:
                 raise QueryFileError(f"{query.name} is defined twice")

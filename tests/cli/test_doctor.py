@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
+
+from graphmem.store.driver import Graph
 from tests.cli.conftest import Cli
 
 
@@ -34,3 +37,19 @@ async def test_doctor_reports_broken_parts_with_fixes(cli_without_settings: Cli)
     assert broken == {"Neo4j", "language model", "job store", "embedder"}
     assert all(checks[part]["fix"] for part in broken)
     assert "Traceback" not in done.err
+
+
+async def test_doctor_names_unsound_data_and_what_to_do(cli: Cli, graph: Graph, user: str) -> None:
+    group_id = f"t{uuid.uuid4().hex[:12]}:{user}"
+    await graph.write(
+        lambda transaction: transaction.run_text(
+            "CREATE (:User {group_id: $g}), (:Episodic {group_id: $g, message_id: 'lost', entity_edges: []})",
+            {"g": group_id},
+        )
+    )
+    done = await cli("doctor", "--deep", "--tenant", group_id.partition(":")[0], "--json")
+    [broken] = [check for check in done.json["checks"] if check["verdict"] == "broken"]
+    assert done.code == 1
+    assert broken["part"] == "data: messages without session"
+    assert broken["detail"].endswith(f"1: lost of {group_id}")
+    assert "backup" in broken["fix"]

@@ -100,7 +100,14 @@ def test_every_comment_line_after_the_name_describes_the_query() -> None:
 
 def test_every_fragment_is_used() -> None:
     fragment_file = (cypher_root() / "fragments.cypher").read_text("utf-8")
-    files = [fragment_file, *(path.read_text("utf-8") for path in (cypher_root() / "queries").glob("*.cypher"))]
+    files = [
+        fragment_file,
+        *(
+            path.read_text("utf-8")
+            for folder in ("queries", "checks")
+            for path in (cypher_root() / folder).glob("*.cypher")
+        ),
+    ]
     used = {name for text in files for name in re.findall(r"\{\{([a-z_]+)\}\}", text)} - {"name"}
     assert used == parse_fragments(fragment_file).keys()
 
