@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import string
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +29,7 @@ USER = "mara"
 NEIGHBOUR = "ines"
 """Another user of the same tenant."""
 
-UNSTABLE = frozenset({"exported_at", "access_count", "last_accessed_at", "strength", "retrieved_at"})
+UNSTABLE = frozenset({"exported_at", "confidence", "access_count", "last_accessed_at", "strength", "retrieved_at"})
 """What reads of the user's own change in an export."""
 
 
@@ -52,7 +51,7 @@ class Victim:
         root = f"/v1/users/{self.owner.user_id}"
         mark, secret = self.mark, self.secret
         memories = [
-            {"content": f"Knows {secret} {number}", "subject": {"name": f"Person {mark}", "aliases": [f"A. {secret}"]},
+            {"content": f"Knows {secret} {number}", "subject": {"name": f"Person {mark}"},
              "object": {"name": f"Place {mark}"}, "metadata": {"k": secret}, "domain": mark, "tags": [f"t-{secret}"],
              "source": {"session_id": f"s-{mark}", "message_ids": [f"m-{mark}-0"]}}
             for number in range(4)
@@ -173,8 +172,8 @@ async def probe_isolation(
         for name, key, user in callers:
             await victim.warm_caches()
             await asyncio.to_thread(probe.probe, name, key, user, cases // len(callers))
-            if await victim.read_state() != victim.state:
-                findings.add(f"{name}: the victim's data has changed", json.dumps(await victim.read_state())[:500])
+            for change in _differences(victim.state, await victim.read_state()):
+                findings.add(f"{name}: the victim's data has changed", change)
         await check_injections(client, victim, findings)
 
 
@@ -184,7 +183,7 @@ async def check_injections(client: httpx.AsyncClient, victim: Victim, findings: 
     for text in INJECTIONS:
         memory: dict[str, Any] = {
             "content": f"Says {text}",
-            "subject": {"name": text, "type": text[:60], "aliases": [text]},
+            "subject": {"name": text, "type": text[:60]},
             "object": {"name": text},
             "entities": [{"name": text}],
             "domain": text[:60],
@@ -242,6 +241,18 @@ def _borrow(value: Any, known: list[str], chance: random.Random) -> Any:
             return chance.choice(known)
         case _:
             return value
+
+
+def _differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
+    """Yield what differs between two exports."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in before.keys() | after.keys():
+            yield from _differences(before.get(key), after.get(key), f"{path}/{key}")
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _differences(one, other, f"{path}/{index}")
+    elif before != after:
+        yield f"{path}: {str(before)[:200]} → {str(after)[:200]}"
 
 
 def _without_unstable(value: Any) -> Any:
