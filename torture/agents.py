@@ -39,7 +39,7 @@ class Agent(FastHttpUser):
         self._send("GET", f"/entities/lookup?q={random.choice(PLACES)}", name="/entities/lookup")
 
     @task(20)
-    def context(self) -> None:
+    def build_context(self) -> None:
         """Build a context."""
         self._send("POST", "/context", {"question": f"What about {random.choice(PLACES)}?", "session_id": "talk"})
 

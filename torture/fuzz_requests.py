@@ -75,7 +75,7 @@ class RequestFuzzer:
 
         (hypothesis.seed(seed)(send) if seed is not None else send)()
 
-    def fuzz_sequences(self, sequences: int) -> None:
+    def fuzz_sequences(self, sequences: int, **options: Any) -> None:
         """Send sequences of requests in which later ones use ids of earlier responses."""
         fuzzer = self
 
@@ -88,7 +88,7 @@ class RequestFuzzer:
 
         run_state_machine_as_test(
             Sequence,
-            settings=hypothesis.settings(max_examples=sequences, stateful_step_count=STEPS, **SETTINGS),
+            settings=hypothesis.settings(max_examples=sequences, stateful_step_count=STEPS, **SETTINGS, **options),
         )
 
     def check(self, case: schemathesis.Case[Any]) -> None:

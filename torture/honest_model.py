@@ -26,7 +26,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"skip": not found, "reason": "", "keywords": [], "names": [], "candidates": found}
     if schema == "Reconciliation":
         numbers = re.findall(r"^\[(\d+)\]", _section(prompt, "new_statements"), re.MULTILINE)
-        decisions = [
+        decisions: list[dict[str, Any]] = [
             {"new": int(number), "action": "insert", "known": [], "ended_at": None, "remaining": None, "reason": "new"}
             for number in numbers
         ]

@@ -6,7 +6,7 @@ import asyncio
 import random
 import string
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,6 +148,7 @@ async def probe_isolation(
     cases: int,
     findings: Findings,
     seed: int | None = None,
+    injections: Sequence[str] = INJECTIONS,
 ) -> None:
     """Fill a user, attack them as a neighbour, as another tenant's user of the same id and as its admin, and compare.
 
@@ -174,13 +175,15 @@ async def probe_isolation(
             await asyncio.to_thread(probe.probe, name, key, user, cases // len(callers))
             for change in _differences(victim.state, await victim.read_state()):
                 findings.add(f"{name}: the victim's data has changed", change)
-        await check_injections(client, victim, findings)
+        await check_injections(client, victim, findings, injections)
 
 
-async def check_injections(client: httpx.AsyncClient, victim: Victim, findings: Findings) -> None:
+async def check_injections(
+    client: httpx.AsyncClient, victim: Victim, findings: Findings, injections: Sequence[str] = INJECTIONS
+) -> None:
     """Put each injection string into every text field of a neighbour: it is stored as it is, or refused with 422."""
     root = f"/v1/users/{NEIGHBOUR}-{uuid.uuid4().hex[:6]}"
-    for text in INJECTIONS:
+    for text in injections:
         memory: dict[str, Any] = {
             "content": f"Says {text}",
             "subject": {"name": text, "type": text[:60]},

@@ -110,6 +110,8 @@ def _read_csv(prefix: Path, result: LoadResult) -> None:
     with Path(f"{prefix}_stats.csv").open(newline="", encoding="utf-8") as stats:
         total = next(row for row in csv.DictReader(stats) if row["Name"] == "Aggregated")
     result.requests, result.failures = int(total["Request Count"]), int(total["Failure Count"])
+    if not result.requests:
+        raise RuntimeError("Locust has sent no request.")
     result.rate = float(total["Requests/s"])
     result.percentiles_ms = {name: float(total[name]) for name in ("50%", "95%", "99%")}
     with Path(f"{prefix}_failures.csv").open(newline="", encoding="utf-8") as failures:

@@ -75,7 +75,7 @@ def patched(memory_id: str, content: str | None, importance: float | None) -> Ch
 
     def apply(user: NaiveUser) -> bool:
         memory = user.memories.get(memory_id)
-        if memory is None or (content is not None and user.find_current(content) not in (None, memory_id)):
+        if memory is None or (memory.is_current and user.find_current(content or "") not in (None, memory_id)):
             return False
         user.memories[memory_id] = replace(
             memory,
