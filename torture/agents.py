@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 
 from locust import FastHttpUser, between, events, task
 from locust.env import Environment
@@ -71,9 +72,12 @@ class Agent(FastHttpUser):
         with self.client.request(
             method, user + path, json=body, headers=headers, name=name or path, catch_response=True
         ) as response:
-            if response.status_code in REFUSALS and response.headers and response.headers.get("Retry-After"):
-                response.success()
-                _refused[response.status_code] = _refused.get(response.status_code, 0) + 1
+            pause = response.headers.get("Retry-After") if response.headers else None
+            if response.status_code not in REFUSALS or pause is None:
+                return
+            response.success()
+            _refused[response.status_code] = _refused.get(response.status_code, 0) + 1
+        time.sleep(float(pause))
 
 
 _refused: dict[int, int] = {}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -39,20 +40,36 @@ async def run_forget(deployment: Deployment, findings: Findings) -> list[Figure]
     finally:
         await client.close()
     jobs = await _count_in_jobs(deployment, word)
-    at_once = list(_files_with(deployment.data_dir, word))
     started = time.monotonic()
+    at_once = _split(deployment, _files_with(deployment.data_dir, word))
     left = await _wait_until_gone(deployment, word)
     seconds = time.monotonic() - started
-    for path in left:
-        findings.add("word in a file", str(path.relative_to(deployment.folder)))
+    for path in left.logs:
+        findings.add("word in a transaction log", str(path.relative_to(deployment.folder)))
     return [
         Figure.count(PART, "residue in graph, jobs and caches, as the receipt says", erased["residue"], most=0),
         Figure.count(PART, "answers with the forgotten word", answers, most=0),
         Figure.count(PART, "rows of the job store with the word", jobs, most=0),
-        Figure.count(PART, "files with the word at once (transaction logs)", len(at_once)),
-        Figure.count(PART, "files with the word after writes and a checkpoint", len(left), most=0),
-        Figure(PART, "seconds until no file contains it", f"{seconds:.0f}" if not left else "—"),
+        Figure.count(PART, "transaction logs with the word at once", len(at_once.logs)),
+        Figure.count(PART, "transaction logs with the word after writes and a checkpoint", len(left.logs), most=0),
+        Figure(PART, "seconds until no transaction log has it", f"{seconds:.0f}" if not left.logs else "—"),
+        Figure.count(PART, "store and index files with the word in freed space, then", len(left.others)),
     ]
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """The files with the word: transaction logs, and others."""
+
+    logs: list[Path]
+    others: list[Path]
+
+
+def _split(deployment: Deployment, found: Iterable[Path]) -> FoundFiles:
+    """Separate the transaction logs, which go at a checkpoint, from stores and indexes, whose space is used again."""
+    paths = list(found)
+    logs = [path for path in paths if "transactions" in path.relative_to(deployment.folder).parts]
+    return FoundFiles(logs, [path for path in paths if path not in logs])
 
 
 async def _fill(teller: Teller, user: str, word: str) -> None:
@@ -99,23 +116,23 @@ async def _count_in_jobs(deployment: Deployment, word: str) -> int:
     return count
 
 
-async def _wait_until_gone(deployment: Deployment, word: str) -> list[Path]:
-    """Write what rotates the transaction logs, and return the files that contain the word when the time is over."""
+async def _wait_until_gone(deployment: Deployment, word: str) -> FoundFiles:
+    """Write what rotates the transaction logs; return the files with the word once no log has it or time is over."""
     deadline = time.monotonic() + CHECKPOINT_SECONDS
     headers = {"Authorization": f"Bearer {deployment.key}"}
     async with httpx.AsyncClient(base_url=deployment.address, headers=headers, timeout=60) as client:
         written = 0
-        while time.monotonic() < deadline:
+        while True:
             if written < LOG_MARGIN_BYTES:
                 memories = [{"content": f"fills {uuid.uuid4().hex} " + "text " * 500} for _ in range(100)]
                 body = {"memories": memories}
                 (await client.post("/v1/users/filler/memories", json=body)).raise_for_status()
                 written += 100 * 2500
                 continue
-            if not (left := await asyncio.to_thread(list, _files_with(deployment.data_dir, word))):
-                return []
+            found = _split(deployment, await asyncio.to_thread(list, _files_with(deployment.data_dir, word)))
+            if not found.logs or time.monotonic() > deadline:
+                return found
             await asyncio.sleep(10)
-    return left
 
 
 def _files_with(folder: Path, word: str) -> Iterator[Path]:

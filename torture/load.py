@@ -18,11 +18,17 @@ from torture.figures import Figure
 AGENTS = 50
 """Agents within capacity."""
 
+WARM_UP_SECONDS = 60
+"""Longest time of the load that is not measured, in which the server compiles its queries."""
+
 CROWD = 500
-"""Agents beyond capacity, which send without a pause to think."""
+"""Agents beyond capacity, which send without a pause to think, and again after as long as `Retry-After` says."""
 
 CROWD_SECONDS = 30
 """Longest time of the load beyond capacity."""
+
+LEAST_SHARE = 0.5
+"""Smallest ratio of the requests answered in a second beyond capacity to those within."""
 
 MEMORY_GROWTH = 1.25
 """Greatest ratio of the memory of a process at the end to that after a third of the time."""
@@ -47,11 +53,12 @@ class LoadResult:
 async def run_load(deployment: Deployment, seconds: int) -> list[Figure]:
     """Load the API within and beyond its capacity; return the figures."""
     await _fill_users(deployment)
+    await _run_locust(deployment, AGENTS, min(seconds, WARM_UP_SECONDS), "warm-up")
     steady = await _run_locust(deployment, AGENTS, seconds, "steady")
     crowded = await _run_locust(deployment, CROWD, min(seconds, CROWD_SECONDS), "crowd", pause="0")
     await deployment.wait_until_ready()
     after = await _run_locust(deployment, AGENTS, min(seconds, CROWD_SECONDS), "after")
-    return [*_steady_figures(steady, seconds), *_crowd_figures(crowded), *_after_figures(after, steady)]
+    return [*_steady_figures(steady, seconds), *_crowd_figures(crowded, steady), *_after_figures(after, steady)]
 
 
 async def _fill_users(deployment: Deployment) -> None:
@@ -75,7 +82,16 @@ async def _run_locust(
     prefix = deployment.folder / name
     command = [
         *(sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("agents.py")), "--headless"),
-        *("--users", str(agents), "--spawn-rate", str(agents), "--run-time", f"{seconds}s", "--stop-timeout", "60"),
+        *(
+            "--users",
+            str(agents),
+            "--spawn-rate",
+            str(max(1, agents // 5)),
+            "--run-time",
+            f"{seconds}s",
+            "--stop-timeout",
+            "60",
+        ),
         *("--csv", str(prefix), "--only-summary", "--exit-code-on-error", "0"),
     ]
     environment = os.environ | {
@@ -148,11 +164,14 @@ def _memory_figures(samples: list[dict[str, float]]) -> list[Figure]:
     return figures
 
 
-def _crowd_figures(crowded: LoadResult) -> list[Figure]:
+def _crowd_figures(crowded: LoadResult, steady: LoadResult) -> list[Figure]:
+    answered = crowded.rate * (1 - sum(crowded.refused.values()) / crowded.requests)
+    least = steady.rate * LEAST_SHARE
     refused = ", ".join(f"{status}: {count:,}" for status, count in crowded.refused.items()) or "none"
     return [
         Figure(PART, f"requests of {CROWD} agents without a pause", f"{crowded.requests:,} ({crowded.rate:.0f}/s)"),
         Figure(PART, "refused with Retry-After", refused),
+        Figure(PART, "answered beyond capacity", f"{answered:,.0f}/s", f"≥ {least:,.0f}/s", answered >= least),
         Figure.count(
             PART, "other errors beyond capacity " + "; ".join(crowded.failure_kinds), crowded.failures, most=0
         ),
