@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-unit test-extras coverage lint format dist requirements reference \
 	constraints bench-retrieval bench-scale bench-growth bench-context bench-consolidation eval-extraction \
-	eval-consolidation eval-secrets
+	eval-consolidation eval-secrets torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -100,3 +100,9 @@ eval-consolidation: $(VENV)/.installed-dev ## Measure what a night merges and li
 
 eval-secrets: $(VENV)/.installed-dev ## Measure which secrets are found, and what is taken for one
 	$(BIN)/python -m evaluation.secret_detection --details
+
+torture: PARTS ?=
+torture: OPTIONS ?=
+torture: $(VENV)/.installed-dev ## Prove what holds under crashes, hostile input and load, for hours; PARTS="fuzz crash" for some
+	$(PIP) install --quiet -c constraints.txt --group load
+	$(BIN)/python -m torture $(PARTS) $(OPTIONS)

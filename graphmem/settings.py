@@ -128,6 +128,11 @@ class Settings(BaseSettings):
     rate_limit: str | None = Field(
         None, description="Requests a key may make in a moving window, such as `600/minute`; absent: no limit."
     )
+    max_requests: int = Field(
+        256,
+        ge=1,
+        description="Requests that one process of the API works on at the same time; further ones get 503 at once.",
+    )
     max_unknown_keys: int = Field(
         60,
         ge=0,

@@ -10,6 +10,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from graphmem.bootstrap import Services
 from graphmem.settings import Settings
+from graphmem_api.admission import AdmissionMiddleware
 from graphmem_api.middleware import RequestMiddleware
 from graphmem_api.openapi import install_openapi
 from graphmem_api.openapi_texts import SERVERS, TAGS, make_description, make_operation_id
@@ -82,6 +83,7 @@ def _configure(app: FastAPI, services: Services, settings: Settings, routers: It
     app.state.settings = settings
     app.state.rate_limiter = RateLimiter(settings.rate_limit, settings.cache_url)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout)
+    app.add_middleware(AdmissionMiddleware, limit=settings.max_requests)
     app.add_middleware(RequestMiddleware)
     add_exception_handlers(app)
     for router in routers:

@@ -2,7 +2,8 @@
 
 An operation that waits may be slow, or its database may be gone. Therefore the database is probed, on a connection of
 its own, once an operation has waited for it. When the probe fails, every waiting operation fails, and so does every
-new one at once, until the database answers again.
+new one at once, until the database answers again. A database that is overloaded may fail to answer the probe in time
+while it answers others: an operation that has just succeeded shows that it is there.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ PROBE_SECONDS = 3.0
 
 RECHECK_SECONDS = 0.5
 """Seconds between two questions to a database that has not answered."""
+
+PROGRESS_SECONDS = 1.5
+"""Seconds for which the success of an operation shows that the database answers."""
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +71,7 @@ class Availability:
         self._is_silent = False
         self._impatient: set[asyncio.Timeout] = set()
         self._checks: asyncio.Task[None] | None = None
+        self._succeeded_at = -PROGRESS_SECONDS
 
     async def check(self, seconds: float) -> None:
         """Raise DatabaseUnavailable unless the database answers within `seconds` seconds."""
@@ -86,6 +91,7 @@ class Availability:
                 timer = loop.call_later(PATIENCE_SECONDS, self._start_checks, timeout)
                 try:
                     yield
+                    self._succeeded_at = loop.time()
                 finally:
                     timer.cancel()
                     self._impatient.discard(timeout)
@@ -112,13 +118,17 @@ class Availability:
     async def _check_repeatedly(self) -> None:
         """Ask while operations wait, and while the database is silent."""
         while self._impatient or self._is_silent:
-            answers = await self._answers(PROBE_SECONDS)
+            probe_succeeds = await self._answers(PROBE_SECONDS)
+            answers = probe_succeeds or self._has_just_answered()
             if answers is self._is_silent:
                 self._is_silent = not answers
                 log.warning("Neo4j answers again" if answers else "Neo4j does not answer")
             if not answers:
                 self._fail_operations()
-            await asyncio.sleep(PATIENCE_SECONDS if answers else RECHECK_SECONDS)
+            await asyncio.sleep(PATIENCE_SECONDS if probe_succeeds else RECHECK_SECONDS)
+
+    def _has_just_answered(self) -> bool:
+        return asyncio.get_running_loop().time() - self._succeeded_at < PROGRESS_SECONDS
 
     async def _answers(self, seconds: float) -> bool:
         try:

@@ -1,6 +1,10 @@
-"""Rate limits apply to each key on its own."""
+"""Rate limits apply to each key on its own; requests beyond what a process can work on are refused at once."""
 
 from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -28,6 +32,35 @@ async def test_request_over_the_rate_limit_gets_429_with_retry_after(
     assert busy[3].headers["content-type"] == "application/problem+json"
     assert busy[3].json()["title"] == "Too many requests"
     assert calm.status_code == 200
+
+
+async def test_requests_beyond_those_in_progress_get_503_and_probes_are_answered(
+    services: Services, settings: Settings, tenant: str
+) -> None:
+    key = (await services.keys.create(tenant, ApiKeyIn(name="agent", role=KeyRole.AGENT))).key
+    arrived, finish = asyncio.Event(), asyncio.Event()
+
+    async def held_body() -> AsyncIterator[bytes]:
+        yield b'{"memories": [{"content": '
+        arrived.set()
+        await finish.wait()
+        yield f'"likes {uuid.uuid4().hex}"}}]}}'.encode()
+
+    app = create_app(services, settings.model_copy(update={"max_requests": 1}))
+    async with serve_app(app) as address, httpx.AsyncClient(base_url=address, headers=_bearer(key)) as client:
+        memories, body_type = "/v1/users/mara/memories", {"content-type": "application/json"}
+        held = asyncio.create_task(client.post(memories, content=held_body(), headers=body_type))
+        await arrived.wait()
+        async with asyncio.timeout(5):
+            while (refused := await client.get(memories)).status_code == 200:  # noqa: ASYNC110 - no event tells
+                await asyncio.sleep(0.01)
+        healthy = await client.get("/healthz")
+        finish.set()
+        saved = await held
+        after = await client.get(memories)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+    assert refused.json()["title"] == "Unavailable"
+    assert (healthy.status_code, saved.status_code, after.status_code) == (200, 200, 200)
 
 
 def test_invalid_rate_limit_setting_is_rejected() -> None:

@@ -19,7 +19,7 @@ from graphmem.domain.identity import Owner
 from graphmem.embedding import Embedder
 from graphmem.errors import DatabaseUnavailable
 from graphmem.settings import Settings
-from graphmem.store.availability import limit_database_time
+from graphmem.store.availability import Availability, limit_database_time
 from graphmem.store.driver import Graph, Transaction
 from tests.api.conftest import serve_app
 from tests.faults.proxy import Proxy, proxy_before
@@ -88,6 +88,26 @@ async def test_slow_work_of_a_database_that_answers_is_not_cut_short(graph: Grap
         await asyncio.sleep(3)
         assert not waiting.done()
     await waiting
+
+
+async def test_database_that_answers_others_but_not_the_probe_is_overloaded_and_not_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, seconds in (("PATIENCE", 0.05), ("PROBE", 0.1), ("RECHECK", 0.02), ("PROGRESS", 0.2)):
+        monkeypatch.setattr(f"graphmem.store.availability.{name}_SECONDS", seconds)
+    availability = Availability(lambda: asyncio.sleep(60))
+
+    async def work(seconds: float) -> None:
+        async with availability.watch():
+            await asyncio.sleep(seconds)
+
+    slow = asyncio.create_task(work(1))
+    while not slow.done():
+        await work(0.02)
+    await slow
+    with pytest.raises(DatabaseUnavailable, match="does not answer"):
+        await work(5)
+    availability.close()
 
 
 async def test_request_whose_database_work_takes_too_long_fails_with_its_limit(graph: Graph, owner: Owner) -> None:

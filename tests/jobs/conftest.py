@@ -37,7 +37,8 @@ async def get_job(runner: JobRunner, job_id: str) -> Job:
     return await runner.get(job_id)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A TCP port of this machine that nothing listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -48,7 +49,7 @@ class PostgresServer:
 
     def __init__(self, binaries: Path, folder: Path) -> None:
         self._binaries = binaries
-        self._port = _free_port()
+        self._port = free_port()
         self._run: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
         self._options = ["-D", str(folder / "data"), "-h", "127.0.0.1", "-p", str(self._port), "-k", str(folder), "-F"]
         self._process: subprocess.Popen[bytes] | None = None
@@ -63,8 +64,12 @@ class PostgresServer:
         return f"postgresql://graphmem@127.0.0.1:{self._port}/postgres"
 
     def start(self) -> None:
-        self._process = subprocess.Popen([str(self._binaries / "postgres"), *self._options], **self._run)
-        _wait_until(self._answers)
+        _wait_until(self._is_started)
+
+    def _is_started(self) -> bool:
+        if self._process is None or self._process.poll() is not None:  # refused while children of a killed one end
+            self._process = subprocess.Popen([str(self._binaries / "postgres"), *self._options], **self._run)
+        return self._answers()
 
     def stop(self) -> None:
         if self._process is not None:
@@ -86,6 +91,13 @@ class PostgresServer:
             for process in processes:
                 process.resume()
 
+    def kill(self) -> None:
+        """End it as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(20)
+            self._process = None
+
     def _answers(self) -> bool:
         try:
             psycopg.connect(self.url, connect_timeout=2).close()
@@ -94,15 +106,21 @@ class PostgresServer:
         return True
 
 
+def find_postgres() -> Path | None:
+    """The folder of the binaries of the latest Postgres on this machine."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return found[-1].parent if found else None
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A running private server."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found:
+    binaries = find_postgres()
+    if binaries is None:
         pytest.skip("no Postgres: /usr/lib/postgresql/*/bin/initdb is not there")
     # Not below pytest's own folder, which every run closes to other users anew.
     with tempfile.TemporaryDirectory(prefix="graphmem-postgres-") as folder:
-        server = PostgresServer(found[-1].parent, Path(folder))
+        server = PostgresServer(binaries, Path(folder))
         server.start()
         yield server
         server.stop()

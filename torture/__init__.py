@@ -1,0 +1,1 @@
+"""Proof that the service withstands crashes, concurrency, hostile input and load: `python -m torture`."""

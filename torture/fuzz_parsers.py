@@ -1,0 +1,80 @@
+"""Any text for every parser of the domain: it answers or refuses with InvalidInput, in bounded time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import hypothesis
+from hypothesis import given
+
+from graphmem.consolidation.polarity import split_clauses
+from graphmem.consolidation.statement_features import extract_features
+from graphmem.consolidation.statement_values import extract_values
+from graphmem.context.preferences import extract_stated_preferences
+from graphmem.domain.formats.document import detect_format, parse_structured_text
+from graphmem.domain.listing import TIME_CURSOR
+from graphmem.domain.secrets.scanner import find_secrets, redact
+from graphmem.errors import InvalidInput
+from graphmem.ingestion.date_parsing import parse_local_date
+from graphmem.text.folding import fold
+from graphmem.text.languages import detect_languages
+from graphmem.text.lucene import build_lucene_query, query_terms
+from graphmem.text.names import fold_name, may_be_same_first_name
+from graphmem.text.time_expressions import find_time_ranges
+from graphmem.text.tokenising import tokenize
+from torture.findings import Findings
+from torture.fuzz_requests import SETTINGS
+from torture.hostile_values import texts
+
+SLOW_SECONDS = 5.0
+"""Seconds after which a parser counts as hanging on a text of at most some 10,000 characters."""
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "import": lambda text: detect_format(parse_structured_text(text.encode())),
+    "list cursor": TIME_CURSOR.decode,
+    "secrets": find_secrets,
+    "redaction": redact,
+    "languages": detect_languages,
+    "Lucene query": lambda text: build_lucene_query(query_terms(text), ["g"], ["content"]),
+    "tokens": lambda text: tokenize(text, ("en", "de")),
+    "folding": fold,
+    "names": lambda text: (fold_name(text), may_be_same_first_name(text, "Mara")),
+    "times in a question": lambda text: find_time_ranges(text, NOW, ("en", "de")),
+    "date of a model": lambda text: parse_local_date(text, UTC),
+    "preferences": extract_stated_preferences,
+    "clauses": split_clauses,
+    "features of a statement": extract_features,
+    "values of a statement": extract_values,
+}
+"""What reads text of a caller or a model, by name."""
+
+
+def fuzz_parsers(cases: int, findings: Findings) -> None:
+    """Give generated texts to each parser, about as many in total as given."""
+    for name, parse in PARSERS.items():
+        fuzz_parser(name, parse, max(1, cases // len(PARSERS)), findings)
+
+
+def fuzz_parser(name: str, parse: Callable[[str], Any], cases: int, findings: Findings) -> None:
+    """Give generated texts to one parser."""
+
+    @given(text=texts())
+    @hypothesis.settings(max_examples=cases, **SETTINGS)
+    def read(text: str) -> None:
+        findings.count_case()
+        started = time.monotonic()
+        try:
+            parse(text)
+        except InvalidInput:
+            pass
+        except Exception as error:
+            findings.add(f"{name}: {type(error).__name__}", f"{error!r} ← {text[:500]!r}")
+        if (seconds := time.monotonic() - started) > SLOW_SECONDS:
+            findings.add(f"{name}: slow", f"{seconds:.1f} s ← {len(text)} characters, {text[:200]!r}")
+
+    read()

@@ -1,0 +1,93 @@
+"""A model that extracts each note it is told: the messages `I keep note-…` become the memories `User keeps note-…`."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+NOTE = re.compile(r"^\[(\d+)\] USER.*?(note-[0-9a-f]+)", re.MULTILINE)
+"""A line of a prompt with a note: its number and the note."""
+
+MODEL = "honest"
+"""The name of the model."""
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer to a request for a chat completion, by the name of its schema."""
+    prompt = request["messages"][-1]["content"]
+    schema = (request.get("response_format") or {}).get("json_schema", {}).get("name", "")
+    if schema == "Extraction":
+        found = [_candidate(int(number), note) for number, note in NOTE.findall(_section(prompt, "conversation"))]
+        return {"skip": not found, "reason": "", "keywords": [], "names": [], "candidates": found}
+    if schema == "Reconciliation":
+        numbers = re.findall(r"^\[(\d+)\]", _section(prompt, "new_statements"), re.MULTILINE)
+        decisions: list[dict[str, Any]] = [
+            {"new": int(number), "action": "insert", "known": [], "ended_at": None, "remaining": None, "reason": "new"}
+            for number in numbers
+        ]
+        return {"decisions": decisions, "same_entities": []}
+    return {"steps": [], "actions": [], "contradictions": []}
+
+
+def _section(prompt: str, name: str) -> str:
+    return prompt.rpartition(f"<{name}>")[2].partition(f"</{name}>")[0]
+
+
+def _candidate(number: int, note: str) -> dict[str, Any]:
+    return {
+        "content": f"User keeps {note}",
+        "type": "fact",
+        "subject": {"name": "User", "type": "Person"},
+        "predicate": "KEEPS",
+        "object": None,
+        "entities": [],
+        "valid_at": None,
+        "invalid_at": None,
+        "confidence": 0.95,
+        "importance": 0.5,
+        "tags": ["OTHER"],
+        "domain": None,
+        "single_valued": False,
+        "retracts": False,
+        "messages": [number],
+    }
+
+
+class _Exchange(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        """Answer a request for a chat completion."""
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        message = {"role": "assistant", "content": json.dumps(answer(request))}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        completion = {"id": "c", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice]}
+        raw = json.dumps(completion).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""
+
+
+@contextmanager
+def serving_honest_model() -> Iterator[str]:
+    """Serve the model on a free port of 127.0.0.1; yield its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Exchange)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

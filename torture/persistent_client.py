@@ -1,0 +1,70 @@
+"""A client that sends a write again, with the same Idempotency-Key, until it is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from typing import Any
+
+import httpx
+
+from torture.findings import Findings
+
+PATIENCE_SECONDS = 240.0
+"""Seconds after which a request that is not answered is given up: longer than any recovery."""
+
+REQUEST_SECONDS = 60.0
+"""Seconds that one try may take."""
+
+
+class NotAcknowledged(Exception):
+    """A request was not answered in time, or was refused."""
+
+
+class PersistentClient:
+    """Sends requests through crashes of the server."""
+
+    def __init__(self, address: str, key: str, findings: Findings) -> None:
+        self._client = httpx.AsyncClient(
+            base_url=address,
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=REQUEST_SECONDS,
+            limits=httpx.Limits(max_keepalive_connections=0),
+        )
+        self._findings = findings
+        self.retries = 0
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def send(
+        self, method: str, path: str, json: Any = None, *, accept: tuple[int, ...] = (), **options: Any
+    ) -> httpx.Response:
+        """Return the response to a request; raise NotAcknowledged when it is refused or not answered in time.
+
+        `accept` names client errors that are an answer too, such as 404 for what an earlier try has erased.
+        """
+        headers = {"Idempotency-Key": uuid.uuid4().hex} if method != "GET" else {}
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                response = await self._client.request(method, path, json=json, headers=headers, **options)
+            except httpx.TransportError:
+                await self._pause()
+                continue
+            if response.is_success or response.status_code in accept:
+                return response
+            if response.status_code == 500:
+                self._findings.add(f"{method} {path.split('/')[-1]}: 500", response.text[:300])
+            elif response.status_code not in (429, 502, 503) and "Retry-After" not in response.headers:
+                self._findings.add(f"{method} {path.split('/')[-1]}: {response.status_code}", response.text[:300])
+                raise NotAcknowledged(response.text)
+            await self._pause()
+        self._findings.add(f"{method} {path.split('/')[-1]}: not answered", f"{path} in {PATIENCE_SECONDS:.0f} s")
+        raise NotAcknowledged(path)
+
+    async def _pause(self) -> None:
+        self.retries += 1
+        await asyncio.sleep(0.3)
