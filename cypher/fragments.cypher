@@ -17,7 +17,7 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND r.valid_from <= valid_at AND r.valid_to >= valid_after
 
 // fragment: matches_filters
-// True for a version `r` whose attributes match the filters; null and empty lists of tags filter nothing.
+// True for a version `r` whose attributes match the filters; null and empty lists filter nothing.
 ($types IS NULL OR r.type IN $types)
   AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
   AND all(tag IN $tags_all WHERE tag IN r.tags)
@@ -29,6 +29,7 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND ($min_importance IS NULL OR r.importance >= $min_importance)
   AND ($created_after IS NULL OR r.first_created_at >= $created_after)
   AND ($created_before IS NULL OR r.first_created_at < $created_before)
+  AND all(texts IN $metadata WHERE any(text IN texts WHERE r.metadata CONTAINS text))
 
 // fragment: relation_of_person
 // The fact that says best who a person `e` is: one that names a relationship, then one with the user, then the oldest.

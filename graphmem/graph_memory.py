@@ -149,7 +149,13 @@ class GraphMemory:
     search_messages = Method(operations.search_messages, _search_messages)
     lookup = Method(
         operations.lookup,
-        lambda call: call.services.retrieval.lookup(call.owner, call.parameters.q, call.parameters.limit),
+        lambda call: call.services.retrieval.lookup(
+            call.owner,
+            call.parameters.q,
+            call.parameters.limit,
+            filters=call.parameters.to_memory_filters(),
+            reinforce=call.parameters.reinforce,
+        ),
     )
     entities = Method(operations.entities, lambda call: call.services.entities.page(call.owner, call.parameters))
     entity = Method(operations.entity, lambda call: call.services.entities.get(call.owner, call.resource_id))

@@ -27,7 +27,7 @@ SEARCH r IN (
 WITH r, score ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
-// name: scan_facts_by_vector(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
+// name: scan_facts_by_vector(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
 // Find facts by meaning with filters that the index cannot apply: scan all facts of the user.
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
@@ -35,7 +35,7 @@ WHERE {{as_of_filter}} AND {{matches_filters}}
 WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
-// name: find_facts_by_text(words, named_entity_ids, max_degree, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
+// name: find_facts_by_text(words, named_entity_ids, max_degree, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
 // Find facts by full text (`words` holds no query or one) and around entities, and return the user's write version.
 // All full-text hits are filtered before the limit, so that past facts cannot displace valid ones. The facts around an
 // entity are those at its edges and one step further; an entity with more than `max_degree` facts is skipped.
@@ -131,14 +131,14 @@ WHERE e.group_id IN $group_ids
 WITH e LIMIT $limit
 RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
 
-// name: load_entities_with_facts(group_ids, entity_ids, valid_before, valid_after, limit)
-// Fetch entities with the believed facts about each that are valid at some time of an interval, the most important first.
-UNWIND $entity_ids AS id
+// name: load_entities_with_facts(group_ids, named_entity_ids, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
+// Fetch entities with the facts about each that pass the filters, the most important first.
+{{as_of_params}}
+UNWIND $named_entity_ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
-CALL (e) {
+CALL (e, valid_at, valid_after, known_at) {
   {{facts_of_entity}}
-  WITH r WHERE r.expired_at IS NULL AND r.group_id IN $group_ids
-    AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
+  WITH * WHERE {{as_of_filter}} AND {{matches_filters}}
   WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
   RETURN collect({{memory_columns}}) AS facts
 }

@@ -8,12 +8,17 @@ import typer
 
 from graphmem.cli.command import Output, Tenant, User, command
 from graphmem.cli.startup import open_services
+from graphmem.errors import InvalidInput
 
 app = typer.Typer()
 
 ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
 KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
+Metadata = Annotated[
+    list[str] | None,
+    typer.Option("--metadata", help="KEY=VALUE that a memory's metadata must contain; repeat for several."),
+]
 
 
 @command(app, "add")
@@ -84,6 +89,9 @@ async def search(
     entity: Annotated[str | None, typer.Option(help="Only about this entity: a name, an alias or an id.")] = None,
     min_confidence: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
     min_importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
+    min_score: Annotated[float | None, typer.Option(help="Least score, 0 to 1; from 0.5 a memory fits.")] = None,
+    cut: Annotated[str, typer.Option(help="auto: only what fits, possibly nothing; none: up to the limit.")] = "none",
+    metadata: Metadata = None,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
     include_superseded: Annotated[
@@ -109,6 +117,9 @@ async def search(
         "entity": entity,
         "min_confidence": min_confidence,
         "min_importance": min_importance,
+        "min_score": min_score,
+        "cut": cut,
+        "metadata": _parse_pairs(metadata or []),
         "valid_as_of": valid_as_of,
         "known_as_of": known_as_of,
         "include_superseded": include_superseded,
@@ -198,3 +209,11 @@ async def context(
     async with open_services(output) as services:
         response = await services.contexts.build(owner, request)
     output.show(response, Text(response.preamble), Text(f"({response.token_count} tokens)", style="dim"))
+
+
+def _parse_pairs(pairs: list[str]) -> dict[str, str]:
+    """Return `KEY=VALUE` pairs as a dict; raise InvalidInput for one without `=`."""
+    for pair in pairs:
+        if "=" not in pair:
+            raise InvalidInput(f"{pair!r} is not KEY=VALUE: write --metadata file=plan.md.")
+    return dict(pair.split("=", 1) for pair in pairs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +19,7 @@ from graphmem.domain.filters import MemoryFilters
 from graphmem.domain.memory import Memory, MemoryType, parse_memory_type
 from graphmem.domain.session import Message
 from graphmem.domain.tags import parse_tag
+from graphmem.domain.types import UnitInterval
 from graphmem.errors import InvalidInput
 from graphmem.text.storable import remove_unstorable
 
@@ -52,12 +53,20 @@ PersonaWeights = Annotated[
 """Weights by memory type or tag; the score of a memory is multiplied by each weight that matches it."""
 
 
+Cut = Literal["none", "auto"]
+"""Where a list of results ends: at its limit, or before what neither names nor says what was asked."""
+
+
 class SearchQuery(MemoryFilters):
-    """A search by meaning, by words and around named entities; each of the three can be switched off."""
+    """A search by meaning, by words and around named entities; each of the three can be switched off.
+
+    `min_score` and `cut` withhold memories that do not fit the query; `limit` only bounds their number.
+    """
 
     query: QueryText
     limit: int = Field(10, ge=1, le=100)
-    min_score: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    min_score: UnitInterval | None = None
+    cut: Cut = "none"
     include_messages: bool = False
     semantic: bool = True
     keyword: bool = True

@@ -48,7 +48,7 @@ from graphmem.text.time_expressions import find_time_ranges
 MIN_CANDIDATES_PER_CHANNEL = 60
 """Least number of candidates that a channel is asked for; a search with a high limit asks for three times its limit."""
 
-MAX_GRAPH_ENTITIES = 5
+MAX_GRAPH_ENTITIES = 20
 """Most named entities around which the graph channel searches; the most certain ones are chosen."""
 
 MAX_EMBEDDED_CHARACTERS = 2_000

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from pydantic import TypeAdapter
 
+from graphmem.domain.filters import MemoryFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import CORE_IMPORTANCE, Memory
 from graphmem.domain.search_models import EntityMemories, LookupResponse, normalise_query
@@ -14,9 +16,10 @@ from graphmem.domain.times import MAX_TIME, MIN_TIME, Clock, interval_contains
 from graphmem.retrieval.cache import CORE_TTL_SECONDS, LOOKUP_TTL_SECONDS, Cache, open_cache
 from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
+from graphmem.store.entities import EntityStore
 from graphmem.store.search import SearchStore
 
-MAX_LOOKUP_ENTITIES = 10
+MAX_LOOKUP_ENTITIES = 20
 """Most entities that one lookup returns."""
 
 MAX_CORE_MEMORIES = 200
@@ -29,12 +32,14 @@ class EntityLookup:
     def __init__(
         self,
         store: SearchStore,
+        entities: EntityStore,
         name_cache: EntityNameCache,
         reinforcement: ReinforcementBuffer,
         clock: Clock,
         cache_url: str | None = None,
     ) -> None:
         self._store = store
+        self._entities = entities
         self._name_cache = name_cache
         self._reinforcement = reinforcement
         self._clock = clock
@@ -45,27 +50,43 @@ class EntityLookup:
             cache_url, "core", TypeAdapter(list[Memory]), clock, CORE_TTL_SECONDS
         )
 
-    async def lookup(self, owner: Owner, text: str, limit: int = 20, *, reinforce: bool = True) -> LookupResponse:
-        """Return the entities that a text names with up to `limit` current memories each.
+    async def lookup(
+        self,
+        owner: Owner,
+        text: str,
+        limit: int = 20,
+        *,
+        filters: MemoryFilters | None = None,
+        reinforce: bool = True,
+    ) -> LookupResponse:
+        """Return the entities that a text names with up to `limit` memories each that pass the filters.
 
         Raises InvalidInput for an empty text. `reinforce` counts a retrieval of each memory.
         """
         started = time.perf_counter()
-        text = normalise_query(text)
+        text, filters = normalise_query(text), filters or MemoryFilters()
         version = await self._name_cache.write_version(owner)
         mentions = await self._name_cache.find(owner, text, version)
         entity_ids = [mention.id for mention in mentions[:MAX_LOOKUP_ENTITIES]]
-        now = self._clock()
-        key = f"{owner.group_id}@{version}/{limit}/{','.join(entity_ids)}"
+        at = filters.valid_as_of or self._clock()
+        given = filters.model_dump_json(exclude_defaults=True)
+        key = f"{owner.group_id}@{version}/{limit}/{','.join(entity_ids)}/{given}"
         cached = await self._answers.get(key)
         if cached is None:
-            until = now + timedelta(seconds=LOOKUP_TTL_SECONDS)
-            found = await self._store.load_entities_with_facts(owner, entity_ids, now, until, limit)
+            about = await self._entities.resolve_entity_ids(owner, filters.entity) if filters.entity else None
+            until = at + timedelta(seconds=LOOKUP_TTL_SECONDS)
+            found = await self._store.load_entities_with_facts(
+                owner, entity_ids, filters.resolve(about, at), until, limit
+            )
             await self._answers.set(key, found)
         else:
             found = cached
         entities = [
-            EntityMemories(entity=known.entity, memories=_current(known.memories, now)[:limit]) for known in found
+            EntityMemories(
+                entity=known.entity,
+                memories=(known.memories if filters.include_superseded else _valid_at(known.memories, at))[:limit],
+            )
+            for known in found
         ]
         if reinforce:
             memories = {memory.id: memory for known in entities for memory in known.memories}
@@ -85,7 +106,7 @@ class EntityLookup:
             until = now + timedelta(seconds=CORE_TTL_SECONDS)
             cached = await self._store.list_core_facts(owner, CORE_IMPORTANCE, now, until, MAX_CORE_MEMORIES)
             await self._core.set(key, cached)
-        return _current(cached, now)
+        return _valid_at(cached, now)
 
     async def discard_user(self, owner: Owner) -> None:
         """Remove everything cached of a user."""
@@ -105,12 +126,12 @@ class EntityLookup:
         await self._core.close()
 
 
-def _current(memories: list[Memory], now: datetime) -> list[Memory]:
-    """Return the memories that are valid at `now`: a cached answer holds those of some moment of its lifetime."""
+def _valid_at(memories: Iterable[Memory], at: datetime) -> list[Memory]:
+    """Return the memories that are valid at a time: a cached answer holds those of some moment of its lifetime."""
     return [
         memory
         for memory in memories
         if interval_contains(
-            memory.valid_at or MIN_TIME, min(memory.invalid_at or MAX_TIME, memory.expires_at or MAX_TIME), now
+            memory.valid_at or MIN_TIME, min(memory.invalid_at or MAX_TIME, memory.expires_at or MAX_TIME), at
         )
     ]

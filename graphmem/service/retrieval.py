@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphmem.domain.filters import MemoryFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory
 from graphmem.domain.requests import MAX_LOOKUP_LIMIT
@@ -43,8 +44,16 @@ class RetrievalService:
         """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""
         return await self._search.search_messages(owner, query)
 
-    async def lookup(self, owner: Owner, text: str, limit: int = 20, *, reinforce: bool = True) -> LookupResponse:
-        """Return the entities that a text names with up to `limit` current memories each.
+    async def lookup(
+        self,
+        owner: Owner,
+        text: str,
+        limit: int = 20,
+        *,
+        filters: MemoryFilters | None = None,
+        reinforce: bool = True,
+    ) -> LookupResponse:
+        """Return the entities that a text names with up to `limit` memories each that pass the filters.
 
         Raises InvalidInput for an empty text and for a limit out of range. `reinforce` counts a retrieval of each
         memory.
@@ -52,7 +61,7 @@ class RetrievalService:
         if not 1 <= limit <= MAX_LOOKUP_LIMIT:
             errors = [{"loc": ["limit"], "msg": f"must be between 1 and {MAX_LOOKUP_LIMIT}"}]
             raise InvalidInput(f"limit must be between 1 and {MAX_LOOKUP_LIMIT}.", errors=errors)
-        return await self._lookup.lookup(owner, text, limit, reinforce=reinforce)
+        return await self._lookup.lookup(owner, text, limit, filters=filters, reinforce=reinforce)
 
     async def list_core_memories(self, owner: Owner) -> list[Memory]:
         """Return the core memories of a user: profile memories of high importance."""

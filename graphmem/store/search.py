@@ -14,7 +14,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory
 from graphmem.domain.search_candidates import FactCandidate, MessageCandidate, MessageContent, TextCandidates
 from graphmem.domain.search_models import EntityGraph, EntityMemories
-from graphmem.domain.times import AS_OF_NOW, MICROSECOND
+from graphmem.domain.times import AS_OF_NOW, MICROSECOND, to_epoch_pair
 from graphmem.domain.types import Vector
 from graphmem.store.driver import Graph
 from graphmem.store.entity_mapping import entity_from_columns
@@ -157,23 +157,26 @@ class SearchStore:
         return [NamedEntity(*columns) for columns in found]
 
     async def load_entities_with_facts(
-        self, owner: Owner, entity_ids: Sequence[str], start: datetime, end: datetime, limit: int
+        self, owner: Owner, entity_ids: Sequence[str], filters: FactFilters, until: datetime, limit: int
     ) -> list[EntityMemories]:
-        """Return entities in the order given, each with up to `limit` facts valid at a time in `[start, end)`."""
+        """Return entities in the order given, each with up to `limit` facts that pass the filters.
+
+        A fact is valid at the time of the filters or at one from there to `until`.
+        """
         if not entity_ids:
             return []
         found = await self._graph.fetch_value(
             "search.load_entities_with_facts",
             group_ids=owner.readable_group_ids,
-            entity_ids=list(entity_ids),
-            valid_before=end,
-            valid_after=start + MICROSECOND,
+            named_entity_ids=list(entity_ids),
+            **{**filters.as_of_params, **({} if filters.any_validity else {"valid_at": to_epoch_pair(until)})},
+            **filters.attribute_params,
             limit=limit,
         )
         by_id = {
             stored["uuid"]: EntityMemories(
                 entity=entity_from_columns(stored, times, memory_count),
-                memories=[_memory_from_columns(columns, start) for columns in facts],
+                memories=[_memory_from_columns(columns, filters.valid_at) for columns in facts],
             )
             for stored, times, memory_count, facts in found
         }

@@ -48,7 +48,7 @@ NAMES = NameIndex(
         ("what does bob ostrander like?", ["bob"]),
         ("BOBBY!", ["bob"]),
         ("did Ostrander call", ["bob"]),
-        ("is it far from New York City", ["nyc"]),
+        ("is it far from New York City", ["nyc", "york"]),
         ("is it far from York", ["york"]),
         ("a table at cafe zoe", ["cafe"]),
         ("明日東京に行きます", ["tokyo"]),

@@ -35,10 +35,10 @@ def test_list_options_have_the_fields_of_list_filters() -> None:
     assert ListMemoriesOptions.__annotations__.keys() == ListFilters.model_fields.keys()
 
 
-def test_lists_differ_from_the_model_only_in_the_names_of_types_and_tags() -> None:
-    assert SharedFilters.model_fields.keys() == without(MemoryFilters.model_fields, "types", "tags")
+def test_query_strings_differ_from_the_model_only_in_types_tags_and_metadata() -> None:
+    assert SharedFilters.model_fields.keys() == without(MemoryFilters.model_fields, "types", "tags", "metadata")
     assert ListFilters.model_fields.keys() - SharedFilters.model_fields.keys() == {
-        "type", "tag", "not_tag", "keyword", "session_id", "sort", "limit", "cursor",
+        "type", "tag", "not_tag", "metadata", "keyword", "session_id", "sort", "limit", "cursor",
     }  # fmt: skip
 
 

@@ -26,7 +26,13 @@ async def lookup(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[LookupQuery, Query()]
 ) -> LookupResponse:
     """Find the entities that `q` names, by name or alias, and their current memories; no model, no embedding."""
-    return await services.retrieval.lookup(owner, query.q, query.limit, reinforce=caller.can_write)
+    return await services.retrieval.lookup(
+        owner,
+        query.q,
+        query.limit,
+        filters=query.to_memory_filters(),
+        reinforce=query.reinforce and caller.can_write,
+    )
 
 
 @router.get(ENTITIES_PATH, summary="List entities")

@@ -9,6 +9,7 @@ from graphmem.domain.context_models import ContextItem, ContextRequest, ContextR
 from graphmem.domain.entity import Entity
 from graphmem.domain.inputs import (
     ContextOptions,
+    LookupOptions,
     SearchOptions,
     TimeInput,
     parse_context_request,
@@ -49,9 +50,9 @@ def search_messages(user_id: str, query: str, *, limit: int = 5) -> Request[Mess
     return Request(validate_input(MessageSearchQuery, {"query": query, "limit": limit}), user_id)
 
 
-def lookup(user_id: str, text: str, *, limit: int = 20) -> Request[LookupQuery, LookupResponse]:
+def lookup(user_id: str, text: str, **options: Unpack[LookupOptions]) -> Request[LookupQuery, LookupResponse]:
     """Return the entities that a text names and what is known about them, without language model or embedding."""
-    return Request(validate_input(LookupQuery, {"q": text, "limit": limit}), user_id)
+    return Request(validate_input(LookupQuery, {**options, "q": text}), user_id)
 
 
 def entities(
