@@ -77,10 +77,15 @@ r {.*, fact_embedding: null, valid_from: null, valid_to: null, known_from: null,
    updated_at: null, last_accessed_at: null, expires_at: null} AS fact,
 {{fact_times}} AS times, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 
+// fragment: question_similarity
+// The cosine of the angle between a version `r` and the vector of a question, null without one.
+CASE WHEN $vector IS NULL THEN null ELSE 2 * vector.similarity.cosine(r.fact_embedding, $vector) - 1 END
+
 // fragment: fact_candidate
 // What ranking needs of a version `r` that a channel found with a `score`, in the order of `FactCandidate`.
 [r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
- r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids]
+ r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids,
+ r.entity_ids, similarity]
 
 // fragment: memory_columns
 // What callers see of a version `r`: its properties, its times, its subject and object, and the entities it refers to.

@@ -50,7 +50,7 @@ PersonaWeights = Annotated[
     Field(max_length=200),
     AfterValidator(_parse_persona),
 ]
-"""Weights by memory type or tag; the score of a memory is multiplied by each weight that matches it."""
+"""Weights by memory type or tag; what a memory is ordered by is multiplied by each weight that matches it."""
 
 
 Cut = Literal["none", "auto"]
@@ -102,11 +102,20 @@ class ChannelRank(BaseModel):
 
 
 class Explanation(BaseModel):
-    """Every rank and factor behind a score: `score = rrf · persona · decay · importance · time`."""
+    """What a score and a place in the order come from.
+
+    The score is computed from `similarity` (cosine), `words` (share of the question's words) and `named` (how specific
+    a named entity is), unless a cross-encoder has given it (`rerank`). The order is that of
+    `rrf · persona · decay · importance · time`, or with `rerank` in place of `rrf`, with places for facts that are two
+    or three steps from a named entity.
+    """
 
     semantic: ChannelRank | None = None
     keyword: ChannelRank | None = None
     graph: ChannelRank | None = None
+    similarity: float
+    words: float
+    named: float
     rrf: float
     persona: float
     decay: float
@@ -116,7 +125,11 @@ class Explanation(BaseModel):
 
 
 class SearchHit(BaseModel):
-    """A memory found and its score; `explain` is set when the query asks for it."""
+    """A memory found and its score; `explain` is set when the query asks for it.
+
+    The score, from 0 to 1, says how well this memory alone answers the query: it does not depend on what else is found,
+    nor on age. Memories that fit score 0.5 or more.
+    """
 
     memory: Memory
     score: float
@@ -146,7 +159,10 @@ class Evidence(BaseModel):
 
 
 class SearchResponse(BaseModel):
-    """The answer to a search, best first; `messages` and `evidence` are filled with `include_messages`."""
+    """The answer to a search, best first; `messages` and `evidence` are filled with `include_messages`.
+
+    The order also depends on recency, importance and the persona, so that scores need not fall from one to the next.
+    """
 
     results: list[SearchHit]
     messages: list[MessageHit] = Field(default_factory=list)

@@ -75,7 +75,12 @@ def test_queries_take_the_parameters_that_the_filters_make() -> None:
     filters = FactFilters(valid_at=NOW)
     as_of, attributes = filters.as_of_params.keys(), filters.attribute_params.keys()
     queries = load_queries()
-    for name in ("facts.list_page", "search.scan_facts_by_vector", "search.find_facts_by_text"):
+    for name in (
+        "facts.list_page",
+        "search.scan_facts_by_vector",
+        "search.find_facts_by_text",
+        "search.find_facts_around_entities",
+    ):
         assert as_of | attributes <= queries[name].parameters, name
     for name in ("entities.list_facts", "search.list_entity_edges", "search.find_facts_by_vector"):
         assert as_of <= queries[name].parameters, name
