@@ -3,9 +3,9 @@
     python -m benches.bench_facts FILE [--rows ID …] [--out report]
 
 The file is JSON: `{rows: [{id, facts: [{n, text, subject, predicate, object}], questions: [{question, answers,
-hops}]}]}`. Every row becomes a user of a tenant that is erased at the end. A question counts as a hit if the object of one of the
-first 5 or 10 memories is one of its answers; a memory that a newer fact has replaced counts as outdated. Writes
-`facts.md` into the report folder.
+hops}]}]}`. Every row becomes a user of a tenant that is erased at the end. A question counts as a hit if the object of
+one of the first 5 or 10 memories is one of its answers; a memory that a newer fact has replaced counts as outdated.
+Writes `facts.md` into the report folder.
 """
 
 from __future__ import annotations

@@ -92,7 +92,6 @@ class ContextBuilder:
         query = SearchQuery(
             query=request.question,
             limit=min(100, max(MIN_SEARCH_LIMIT, SEARCH_LIMIT_FACTOR * request.top)),
-            cut="auto",
             include_messages=include_messages,
             reinforce=False,
             explain=True,

@@ -1,9 +1,9 @@
 """Fit: how well one memory answers a question, from 0 to 1, whatever else was found. Pure.
 
 It grows with the similarity of their vectors, with the share of the question's words that the memory contains or names,
-and with how specific an entity is that both name. Rare words weigh more. Neither age nor rank counts, so that the same
-memory has the same fit years later. The weights were fitted to labelled questions and checked on others: see
-`docs/retrieval.md`.
+and with how specific an entity is that both name. Rare words weigh more; the user's own name weighs nothing, because
+every memory is about the user. Neither age nor rank counts, so that the same memory has the same fit years later. The
+weights were fitted to labelled questions and checked on others: see `docs/retrieval.md`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from graphmem.domain.search_candidates import FactCandidate
-from graphmem.retrieval.name_index import EntityMention, MentionKind
+from graphmem.retrieval.name_index import EntityMention
 from graphmem.text.names import name_words
 from graphmem.text.tokenising import tokenize
 
@@ -40,7 +40,7 @@ def fit_features(
     languages: tuple[str, ...],
 ) -> dict[str, FitFeatures]:
     """Return the features of facts by uuid; `mentions` are the entities that the question names."""
-    named = {mention.id for mention in mentions if mention.kind is not MentionKind.SELF_REFERENCE}
+    named = {mention.id for mention in mentions if not mention.is_user}
     about = Counter(entity_id for fact in facts.values() for entity_id in named.intersection(fact.entity_ids))
     words = _QuestionWords.of(question, mentions, languages)
     stems = {uuid: frozenset(tokenize(_statement(fact), languages)) for uuid, fact in facts.items()}
@@ -78,6 +78,8 @@ class _QuestionWords(NamedTuple):
             for word in words[mention.position : mention.position + mention.size]:
                 for stem in tokenize(word, languages):
                     entities.setdefault(stem, set()).add(mention.id)
+        own = {mention.id for mention in mentions if mention.is_user}
+        entities = {stem: ids for stem, ids in entities.items() if not ids or not ids <= own} or entities
         return cls({stem: frozenset(ids) for stem, ids in entities.items()})
 
     def weights(self, texts: Collection[Collection[str]]) -> dict[str, float]:

@@ -31,13 +31,17 @@ class MentionKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EntityMention:
-    """An entity that a text names, and how; `position` and `size` say which of the text's words name it."""
+    """An entity that a text names, and how; `position` and `size` say which of the text's words name it.
+
+    `is_user` marks the user's own entity.
+    """
 
     id: str
     kind: MentionKind
     position: int
     size: int
     is_person: bool
+    is_user: bool = False
 
 
 def question_focus(text: str, mentions: Iterable[EntityMention], languages: Sequence[str] = ("en",)) -> str:
@@ -119,7 +123,7 @@ class NameIndex:
                     free[start : start + size] = [False] * size
                     self._add_mentions(found, self._ids_by_full_name[closest], MentionKind.TYPO, start, size)
         if not found and self._user_entity_id and not load_words(*LANGUAGES).first_person.isdisjoint(words):
-            return [EntityMention(self._user_entity_id, MentionKind.SELF_REFERENCE, 0, 0, True)]
+            return [EntityMention(self._user_entity_id, MentionKind.SELF_REFERENCE, 0, 0, True, True)]
         return sorted(found.values(), key=lambda mention: (mention.kind, mention.position))
 
     def _closest_name(self, phrase: str) -> str | None:
@@ -139,4 +143,7 @@ class NameIndex:
         self, found: dict[str, EntityMention], ids: Iterable[str], kind: MentionKind, position: int, size: int
     ) -> None:
         for entity_id in ids:
-            found.setdefault(entity_id, EntityMention(entity_id, kind, position, size, entity_id in self._person_ids))
+            mention = EntityMention(
+                entity_id, kind, position, size, entity_id in self._person_ids, entity_id == self._user_entity_id
+            )
+            found.setdefault(entity_id, mention)
