@@ -23,7 +23,7 @@ FactsByChannel = Mapping[str, Sequence[FactCandidate]]
 RESERVED_PLACE = 3
 """Every place of this number is for a fact that leads on from a named entity."""
 
-MIN_SIMILARITY = 0.4
+MIN_SIMILARITY = 0.35
 """Least similarity of a fact that stands out."""
 
 MIN_LEAD = 0.1
