@@ -7,8 +7,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-unit test-extras coverage lint format dist requirements reference \
-	constraints bench-retrieval bench-scale bench-growth bench-context bench-consolidation eval-extraction \
-	eval-consolidation eval-secrets torture
+	constraints bench-retrieval bench-facts bench-scale bench-growth bench-context bench-consolidation eval-extraction \
+	eval-consolidation eval-precision eval-secrets torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -79,6 +79,9 @@ constraints: $(VENV)/.installed-dev ## Pin the versions of a fresh .venv, except
 bench-retrieval: $(VENV)/.installed-dev ## Measure how well messages and memories are found in DATA=file.json
 	$(BIN)/python -m benches.bench_retrieval $(DATA)
 
+bench-facts: $(VENV)/.installed-dev ## Measure answers from numbered facts of which newer ones replace older ones in DATA=file.json
+	$(BIN)/python -m benches.bench_facts $(DATA)
+
 bench-scale: $(VENV)/.installed-dev ## Measure how fast reads are among a million facts
 	$(BIN)/python -m benches.bench_scale --peer
 
@@ -97,6 +100,9 @@ eval-extraction: $(VENV)/.installed-dev ## Measure what is extracted from conver
 
 eval-consolidation: $(VENV)/.installed-dev ## Measure what a night merges and links, and what it must not
 	$(BIN)/python -m evaluation.consolidation
+
+eval-precision: $(VENV)/.installed-dev ## Measure whether search returns what fits a question and nothing else
+	$(BIN)/python -m evaluation.precision --details
 
 eval-secrets: $(VENV)/.installed-dev ## Measure which secrets are found, and what is taken for one
 	$(BIN)/python -m evaluation.secret_detection --details

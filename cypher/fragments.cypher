@@ -17,7 +17,7 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND r.valid_from <= valid_at AND r.valid_to >= valid_after
 
 // fragment: matches_filters
-// True for a version `r` whose attributes match the filters; null and empty lists of tags filter nothing.
+// True for a version `r` whose attributes match the filters; null and empty lists filter nothing.
 ($types IS NULL OR r.type IN $types OR r.subtype IN $types)
   AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
   AND all(tag IN $tags_all WHERE tag IN r.tags)
@@ -29,6 +29,7 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND ($min_importance IS NULL OR r.importance >= $min_importance)
   AND ($created_after IS NULL OR r.first_created_at >= $created_after)
   AND ($created_before IS NULL OR r.first_created_at < $created_before)
+  AND all(texts IN $metadata WHERE any(text IN texts WHERE r.metadata CONTAINS text))
 
 // fragment: relation_of_person
 // The fact that says best who a person `e` is: one that names a relationship, then one with the user, then the oldest.
@@ -92,10 +93,15 @@ r {.*, fact_embedding: null, next_vector: null, valid_from: null, valid_to: null
   }
 }
 
+// fragment: question_similarity
+// The cosine of the angle between a version `r` and the vector of a question, null without one.
+CASE WHEN $vector IS NULL THEN null ELSE 2 * vector.similarity.cosine(r.fact_embedding, $vector) - 1 END
+
 // fragment: fact_candidate
 // What ranking needs of a version `r` that a channel found with a `score`, in the order of `FactCandidate`.
 [r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
- r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids]
+ r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids,
+ r.entity_ids, similarity]
 
 // fragment: memory_columns
 // What callers see of a version `r`: its properties, its times, its subject and object, and the entities it refers to.

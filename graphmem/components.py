@@ -221,4 +221,5 @@ class RetrievalComponents:
             reranker=CrossEncoderReranker(settings.rerank_model) if settings.rerank_model else None,
             languages=settings.query_languages,
         )
-        return cls(store, reinforcement, search, EntityLookup(store, names, reinforcement, clock, settings.cache_url))
+        lookup = EntityLookup(store, components.entities, names, reinforcement, clock, settings.cache_url)
+        return cls(store, reinforcement, search, lookup)

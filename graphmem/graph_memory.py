@@ -163,8 +163,7 @@ class GraphMemory:
             call.owner,
             call.parameters.q,
             call.parameters.limit,
-            valid_as_of=call.parameters.valid_as_of,
-            known_as_of=call.parameters.known_as_of,
+            filters=call.parameters.to_memory_filters(),
             reinforce=call.parameters.reinforce,
         ),
     )

@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from graphmem.store.invariants import check_invariants
-
 from torture.deployment import Deployment
 from torture.figures import Figure
 from torture.findings import Findings

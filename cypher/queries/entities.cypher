@@ -20,8 +20,9 @@ REMOVE e:Thing
 SET e.type = $type, e.labels = ['Entity', $type], e:$($type), e.updated_at = $now
 RETURN {{entity_node}} AS entity
 
-// name: add_aliases(group_id, entity, names, keys, now)
-// Add names to an entity, given by id or name key, and return those added; a name that an entity has already is left out.
+// name: add_aliases(group_id, entity, names, keys, shared, now)
+// Add names to an entity, given by id or name key, and return those added; unless `shared`, a name that another entity
+// has already is left out.
 CALL () {
   MATCH (e:Entity {uuid: $entity}) WHERE e.group_id = $group_id RETURN e
   UNION
@@ -32,7 +33,7 @@ WITH e, at, $keys[at] AS key WHERE NOT key IN e.alias_keys + [e.name_key, '']
 CALL (key) {
   OPTIONAL MATCH (named:Entity {group_id: $group_id, name_key: key})
   OPTIONAL MATCH (alias:EntityAlias {group_id: $group_id, key: key})
-  RETURN named IS NULL AND alias IS NULL AS is_free
+  RETURN $shared OR named IS NULL AND alias IS NULL AS is_free
 }
 WITH e, at, is_free ORDER BY at
 WHERE is_free

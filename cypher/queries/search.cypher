@@ -11,7 +11,7 @@ SEARCH r IN (
   WHERE {{as_of_filter}}
   LIMIT $ann_limit
 ) SCORE AS score
-WITH r, score ORDER BY score DESC LIMIT $limit
+WITH r, score, 2 * score - 1 AS similarity ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
 // name: find_domain_facts_by_vector(group_ids, vector, ann_limit, limit, valid_at, valid_after, known_at, domain)
@@ -24,51 +24,89 @@ SEARCH r IN (
   WHERE {{as_of_filter}} AND r.domain = $domain
   LIMIT $ann_limit
 ) SCORE AS score
-WITH r, score ORDER BY score DESC LIMIT $limit
+WITH r, score, 2 * score - 1 AS similarity ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
-// name: scan_facts_by_vector(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
+// name: scan_facts_by_vector(group_ids, vector, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
 // Find facts by meaning with filters that the index cannot apply: scan all facts of the user.
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
 WHERE {{as_of_filter}} AND {{matches_filters}}
 WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
+WITH r, score, 2 * score - 1 AS similarity
 RETURN collect({{fact_candidate}}) AS found
 
-// name: find_facts_by_text(words, named_entity_ids, max_degree, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before)
-// Find facts by full text (`words` holds no query or one) and around entities, and return the user's write version.
-// All full-text hits are filtered before the limit, so that past facts cannot displace valid ones. The facts around an
-// entity are those at its edges and one step further; an entity with more than `max_degree` facts is skipped.
+// name: find_facts_by_text(words, vector, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
+// Find facts by full text. All hits are filtered before the limit, so that past facts cannot displace valid ones.
 {{await_fulltext}}
 {{as_of_params}}
-CALL (valid_at, valid_after, known_at) {
-  UNWIND $words AS text
-  CALL db.index.fulltext.queryRelationships('graphmem_fact_words', text) YIELD relationship AS r, score
-  WHERE score > 0 AND {{as_of_filter}} AND {{matches_filters}}
-  WITH r, score LIMIT $limit
-  RETURN collect({{fact_candidate}}) AS by_words
+CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words) YIELD relationship AS r, score
+WHERE score > 0 AND {{as_of_filter}} AND {{matches_filters}}
+WITH r, score LIMIT $limit
+WITH r, score, {{question_similarity}} AS similarity
+RETURN collect({{fact_candidate}}) AS found
+
+// name: find_facts_around_entities(named_entity_ids, vector, max_degree, max_start, max_outgoing, max_incoming, max_followed, max_computed, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
+// Find facts up to three steps around entities, the nearest to the question and its way first, and return the user's write
+// version. The ways that are most similar to the question are followed: at the second step along outgoing facts and, from
+// an entity that few facts lead to, along these; at the third along outgoing facts only. Many facts lead to none of them
+// in particular, so that more than `max_start` facts and the user's own entity are not followed.
+{{as_of_params}}
+OPTIONAL MATCH (e:Entity) WHERE e.uuid IN $named_entity_ids AND e.group_id IN $group_ids
+  AND COUNT { (e)-[:RELATES_TO]-() } <= $max_degree
+WITH valid_at, valid_after, known_at, collect(e) AS named
+CALL (valid_at, valid_after, known_at, named) {
+  UNWIND named AS e
+  MATCH (e)-[r:RELATES_TO]-() WHERE {{as_of_filter}}
+  WITH DISTINCT named, r, {{matches_filters}} AS matches
+  ORDER BY matches DESC, r.importance DESC, r.known_from DESC LIMIT $limit
+  WITH named, r, {{question_similarity}} AS similarity
+  RETURN collect([r, similarity, coalesce(similarity, 0.0),
+                  head([n IN [startNode(r), endNode(r)] WHERE NOT n IN named AND NOT coalesce(n.is_user, false)])])
+         AS first_steps
 }
-CALL (valid_at, valid_after, known_at) {
-  UNWIND $named_entity_ids AS id
-  MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
-  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS degree WHERE degree <= $max_degree
-  CALL (e, degree, valid_at, valid_after, known_at) {
-    MATCH (e)-[r:RELATES_TO]-() RETURN DISTINCT r, 1 / log(2.0 + degree) AS proximity
-    UNION ALL
-    MATCH (e)-[r:RELATES_TO]-(n:Entity) WHERE n <> e AND {{as_of_filter}}
-    WITH DISTINCT e, degree, n LIMIT 15
-    WITH e, degree, n, COUNT { (n)-[:RELATES_TO]-() } AS neighbor_degree WHERE neighbor_degree <= $max_degree
-    MATCH (n)-[r:RELATES_TO]-(m) WHERE m <> e
-    RETURN DISTINCT r, 0.5 / (log(2.0 + degree) * log(2.0 + neighbor_degree)) AS proximity
+CALL (valid_at, valid_after, known_at, named, first_steps) {
+  UNWIND CASE WHEN size(first_steps) <= $max_start THEN first_steps ELSE [] END AS step
+  WITH valid_at, valid_after, known_at, named, step[3] AS n, max(step[2]) AS way WHERE n IS NOT NULL
+  ORDER BY way DESC LIMIT $max_followed
+  CALL (n) {
+    WITH n WHERE COUNT { (n)-[:RELATES_TO]->() } <= $max_outgoing
+    MATCH (n)-[r:RELATES_TO]->() RETURN r
+    UNION
+    WITH n WHERE COUNT { (n)<-[:RELATES_TO]-() } <= $max_incoming
+    MATCH (n)<-[r:RELATES_TO]-() RETURN r
   }
-  WITH r, sum(proximity) AS score WHERE {{as_of_filter}} AND {{matches_filters}}
-  WITH r, score ORDER BY score DESC, r.importance DESC, r.known_from DESC LIMIT $limit
+  WITH valid_at, valid_after, known_at, named, n, r, way
+  WHERE {{as_of_filter}} AND NOT startNode(r) IN named AND NOT endNode(r) IN named
+  WITH r, max(way) AS way, collect(DISTINCT n) AS from ORDER BY way DESC LIMIT $max_computed
+  WITH r, way, from, {{question_similarity}} AS similarity
+  RETURN collect([r, similarity, coalesce(similarity, -0.1) + 0.3 * way,
+                  head([n IN [endNode(r), startNode(r)] WHERE NOT n IN from AND NOT coalesce(n.is_user, false)]), way])
+         AS second_steps
+}
+CALL (valid_at, valid_after, known_at, named, first_steps, second_steps) {
+  WITH valid_at, valid_after, known_at, named, second_steps,
+       [step IN first_steps + second_steps | step[0]] AS seen, [step IN first_steps | step[3]] AS before
+  UNWIND second_steps AS step
+  WITH valid_at, valid_after, known_at, seen, before, step[3] AS n, max((step[2] + 0.7 * step[4]) / 2) AS way
+  WHERE n IS NOT NULL AND NOT n IN before AND COUNT { (n)-[:RELATES_TO]->() } <= $max_outgoing
+  WITH * ORDER BY way DESC LIMIT $max_followed
+  MATCH (n)-[r:RELATES_TO]->() WHERE {{as_of_filter}} AND NOT r IN seen
+  WITH r, max(way) AS way ORDER BY way DESC LIMIT $max_computed
+  WITH r, way, {{question_similarity}} AS similarity
+  RETURN collect([r, similarity, coalesce(similarity, -0.2) + 0.6 * way]) AS third_steps
+}
+CALL (first_steps, second_steps, third_steps) {
+  UNWIND first_steps + second_steps + third_steps AS step
+  WITH step[0] AS r, step[1] AS similarity, step[2] AS score
+  WHERE {{matches_filters}}
+  WITH r, similarity, score ORDER BY score DESC, r.importance DESC, r.known_from DESC LIMIT $limit
   RETURN collect({{fact_candidate}}) AS near_entities
 }
 CALL () {
   {{write_version}}
 }
-RETURN [write_version, by_words, near_entities] AS found
+RETURN [write_version, near_entities] AS found
 
 // name: load_memories(uuids)
 // Fetch facts in full, with the entities they refer to.
@@ -132,27 +170,14 @@ WHERE e.group_id IN $group_ids
 WITH e LIMIT $limit
 RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
 
-// name: load_entities_with_facts(group_ids, entity_ids, valid_before, valid_after, limit)
-// Fetch entities with the believed facts about each that are valid at some time of an interval, the most important first.
-UNWIND $entity_ids AS id
-MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
-CALL (e) {
-  {{facts_of_entity}}
-  WITH r WHERE r.expired_at IS NULL AND r.group_id IN $group_ids
-    AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
-  WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
-  RETURN collect({{memory_columns}}) AS facts
-}
-RETURN collect([{{entity_columns}}, facts]) AS found
-
-// name: load_entities_with_facts_as_of(group_ids, entity_ids, limit, valid_at, valid_after, known_at)
-// Fetch entities with the facts about each as of two times, the most important first.
+// name: load_entities_with_facts(group_ids, named_entity_ids, limit, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
+// Fetch entities with the facts about each that pass the filters, the most important first.
 {{as_of_params}}
-UNWIND $entity_ids AS id
+UNWIND $named_entity_ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
 CALL (e, valid_at, valid_after, known_at) {
   {{facts_of_entity}}
-  WITH * WHERE {{as_of_filter}}
+  WITH * WHERE {{as_of_filter}} AND {{matches_filters}}
   WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
   RETURN collect({{memory_columns}}) AS facts
 }

@@ -9,10 +9,15 @@ import typer
 from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
 from graphmem.cli.startup import open_services
 from graphmem.cli.times import with_zone
+from graphmem.errors import InvalidInput
 
 app = typer.Typer()
 
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
+Metadata = Annotated[
+    list[str] | None,
+    typer.Option("--metadata", help="KEY=VALUE that a memory's metadata must contain; repeat for several."),
+]
 
 
 @command(app, "add")
@@ -83,6 +88,9 @@ async def search(
     entity: Annotated[str | None, typer.Option(help="Only about this entity: a name, an alias or an id.")] = None,
     min_confidence: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
     min_importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
+    min_score: Annotated[float | None, typer.Option(help="Least score, 0 to 1; from 0.5 a memory fits.")] = None,
+    cut: Annotated[str, typer.Option(help="auto: only what fits, possibly nothing; none: up to the limit.")] = "none",
+    metadata: Metadata = None,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
     include_superseded: Annotated[
@@ -110,6 +118,9 @@ async def search(
         "min_importance": min_importance,
         "valid_as_of": with_zone(valid_as_of),
         "known_as_of": with_zone(known_as_of),
+        "min_score": min_score,
+        "cut": cut,
+        "metadata": _parse_pairs(metadata or []),
         "include_superseded": include_superseded,
         "include_messages": messages,
         "explain": explain,
@@ -138,12 +149,10 @@ async def entity(
     from graphmem.domain.validation import validate_input
 
     owner = make_owner(tenant, user)
-    given = {"q": text, "limit": limit, "valid_as_of": valid_as_of, "known_as_of": known_as_of}
+    given = {"q": text, "limit": limit, "valid_as_of": with_zone(valid_as_of), "known_as_of": with_zone(known_as_of)}
     query = validate_input(LookupQuery, given)
     async with open_services(output) as services:
-        response = await services.retrieval.lookup(
-            owner, query.q, query.limit, valid_as_of=query.valid_as_of, known_as_of=query.known_as_of
-        )
+        response = await services.retrieval.lookup(owner, query.q, query.limit, filters=query.to_memory_filters())
     output.show(response, *render.lookup_response(response))
 
 
@@ -180,3 +189,11 @@ async def sessions(
     async with open_services(output) as services:
         page = await services.messages.list_sessions(owner, SessionListQuery(limit=limit))
     output.show(page, render.sessions(page.items))
+
+
+def _parse_pairs(pairs: list[str]) -> dict[str, str]:
+    """Return `KEY=VALUE` pairs as a dict; raise InvalidInput for one without `=`."""
+    for pair in pairs:
+        if "=" not in pair:
+            raise InvalidInput(f"{pair!r} is not KEY=VALUE: write --metadata file=plan.md.")
+    return dict(pair.split("=", 1) for pair in pairs)

@@ -26,6 +26,9 @@ GROUP_TYPE = "Group"
 MAX_ENTITY_TYPE_LENGTH = 64
 """Longest entity type, in characters."""
 
+MAX_ALIASES = 20
+"""Most aliases of an entity in one statement."""
+
 _NON_WORD = re.compile(r"[^\w]+", re.UNICODE)
 
 
@@ -54,13 +57,14 @@ def parse_entity_type(value: object) -> str:
 
 
 class EntityIn(BaseModel):
-    """An entity as a caller names it."""
+    """An entity as a caller names it; its `aliases` are added to those that it has."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: EntityName
     type: EntityType | None = None
     attributes: Metadata = Field(default_factory=dict, description="Attributes of its declared type.")
+    aliases: list[EntityName] = Field(default_factory=list, max_length=MAX_ALIASES)
 
 
 class EntityRef(BaseModel):

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from graphmem.domain.memory import MemoryTypeWord, Scope
 from graphmem.domain.tags import Tags
+from graphmem.domain.text import StorableText
 from graphmem.domain.times import AS_OF_NOW, MAX_TIME, MICROSECOND, MIN_TIME, Instant, to_epoch_pair
 from graphmem.domain.types import Domain, EntityName, UnitInterval
+
+MetadataFilter = Annotated[
+    dict[Annotated[StorableText, Field(min_length=1, max_length=200)], bool | int | FiniteFloat | StorableText | None],
+    Field(max_length=20),
+]
+"""Keys and values that the metadata of a memory must contain, at any depth.
+
+A text also matches the number or the truth value that it spells, because a query string contains only text.
+"""
 
 
 class TagFilter(BaseModel):
@@ -50,6 +61,7 @@ class MemoryFilters(SharedFilters):
 
     types: list[MemoryTypeWord] | None = None
     tags: TagFilter | None = None
+    metadata: MetadataFilter = Field(default_factory=dict)
 
     def resolve(self, entity_ids: Sequence[str] | None, now: datetime) -> FactFilters:
         """Return the filters as the store applies them at `now`; `entity_ids` are those that `entity` means."""
@@ -70,6 +82,7 @@ class MemoryFilters(SharedFilters):
             min_importance=self.min_importance,
             created_after=self.created_after,
             created_before=self.created_before,
+            metadata=tuple(_metadata_texts(key, value) for key, value in self.metadata.items()),
         )
 
 
@@ -78,7 +91,7 @@ class FactFilters:
     """Filters as the store applies them: both times are set and `entity` is resolved to ids.
 
     With `any_validity` the valid time is not filtered. Messages were said until `said_until`. None and an empty
-    tuple of tags filter nothing.
+    tuple filter nothing. Each entry of `metadata` holds texts of which the stored JSON must contain one.
     """
 
     valid_at: datetime
@@ -96,6 +109,7 @@ class FactFilters:
     min_importance: float | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
+    metadata: tuple[tuple[str, ...], ...] = ()
 
     @property
     def as_of_params(self) -> Mapping[str, list[int]]:
@@ -126,6 +140,7 @@ class FactFilters:
             "min_importance": self.min_importance,
             "created_after": self.created_after,
             "created_before": self.created_before,
+            "metadata": list(map(list, self.metadata)),
         }
 
     @property
@@ -142,6 +157,25 @@ class FactFilters:
     def is_fully_indexable(self) -> bool:
         """Whether the vector index can apply every filter: it filters times and the domain only."""
         return all(value is None or value == [] for name, value in self.attribute_params.items() if name != "domain")
+
+
+def _metadata_texts(key: str, value: object) -> tuple[str, ...]:
+    """Return the texts that stored metadata contains if it has the value at the key: a pair ends with `,` or `}`.
+
+    Quotes inside a stored text are escaped, so that no text looks like a pair.
+    """
+    spelled = [json.dumps(value, ensure_ascii=False)]
+    if isinstance(value, str) and _is_number_or_truth_value(value):
+        spelled.append(value)
+    return tuple(f"{json.dumps(key, ensure_ascii=False)}:{text}{end}" for text in spelled for end in ",}")
+
+
+def _is_number_or_truth_value(text: str) -> bool:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(value, bool | int | float)
 
 
 def known_at_or_now(known_as_of: datetime | None) -> datetime:

@@ -11,7 +11,7 @@ from graphmem.domain.filters import TagFilter
 from graphmem.domain.listing import SortOrder
 from graphmem.domain.memory import MemoryIn, MemoryType, Scope
 from graphmem.domain.requests import SaveIn
-from graphmem.domain.search_models import SearchQuery
+from graphmem.domain.search_models import Cut, SearchQuery
 from graphmem.domain.session import MessageIn, MessagesIn
 from graphmem.domain.validation import validate_input
 
@@ -37,6 +37,8 @@ class SearchOptions(TypedDict, total=False):
     min_confidence: float | None
     min_importance: float | None
     min_score: float | None
+    cut: Cut
+    metadata: Mapping[str, str | float | bool | None]
     created_after: TimeInput | None
     created_before: TimeInput | None
     valid_as_of: TimeInput | None
@@ -72,6 +74,7 @@ class ListMemoriesOptions(TypedDict, total=False):
     type: Sequence[MemoryType | str]
     tag: Sequence[str]
     not_tag: Sequence[str]
+    metadata: Mapping[str, str | float | bool | None]
     domain: str | None
     scope: Scope | str | None
     entity: str | None
@@ -96,6 +99,27 @@ class ListChangesOptions(TypedDict, total=False):
     until: TimeInput | None
     limit: int
     cursor: str | None
+
+
+class LookupOptions(TypedDict, total=False):
+    """The fields of `LookupQuery` other than the text."""
+
+    limit: int
+    reinforce: bool
+    type: Sequence[MemoryType | str]
+    tag: Sequence[str]
+    not_tag: Sequence[str]
+    metadata: Mapping[str, str | float | bool | None]
+    domain: str | None
+    scope: Scope | str | None
+    entity: str | None
+    min_importance: float | None
+    min_confidence: float | None
+    created_after: TimeInput | None
+    created_before: TimeInput | None
+    valid_as_of: TimeInput | None
+    known_as_of: TimeInput | None
+    include_superseded: bool
 
 
 class MemoryChanges(TypedDict, total=False):

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from graphmem.domain.consolidation_models import MAX_PROPOSALS, Proposal
 from graphmem.domain.formats.document import ImportFormat
+from graphmem.domain.listing import QueryStringFilters
 from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.domain.memory import MemoryIn, MemoryPatch
 from graphmem.domain.stored_values import check_request_size
@@ -122,6 +123,14 @@ class EntityListQuery(PageQuery):
 
     query: str | None = Field(None, max_length=300, description="Part of a name or alias.")
     type: str | None = Field(None, max_length=64)
+
+
+class LookupQuery(QueryStringFilters):
+    """A text that names entities, and which memories of them to return."""
+
+    q: str = Field(description="Any text that names entities.")
+    limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Most memories of each entity.")
+    reinforce: bool = Field(False, description="Whether each memory counts as retrieved, which strengthens it.")
 
 
 class AsOfQuery(BaseModel):

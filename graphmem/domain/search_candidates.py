@@ -10,8 +10,9 @@ from typing import NamedTuple
 class FactCandidate(NamedTuple):
     """A fact that a channel found, with what ranking needs; times are in milliseconds since 1970.
 
-    `context` holds the names, the tags and the messages that belong to the statement. The fields are in the order of
-    the fragment `fact_candidate`.
+    `context` holds the names, the tags and the messages that belong to the statement. `similarity` is
+    the cosine of its vector and the question's, None for a search without vectors. The fields are in the order of the
+    fragment `fact_candidate`.
     """
 
     uuid: str
@@ -27,6 +28,8 @@ class FactCandidate(NamedTuple):
     last_accessed_ms: int
     valid_from: int
     message_ids: Sequence[str]
+    entity_ids: Sequence[str]
+    similarity: float | None
 
     @property
     def text(self) -> str:
@@ -34,15 +37,11 @@ class FactCandidate(NamedTuple):
         return f"{self.content}\n{self.context}"
 
 
-class TextCandidates(NamedTuple):
-    """Facts that share words with a question, and facts around the entities it names, both best first.
-
-    `write_version` is the user's at the time of the query.
-    """
+class NearbyFacts(NamedTuple):
+    """Facts around the entities that a question names, best first; `write_version` is the user's at that time."""
 
     write_version: str
-    by_words: list[FactCandidate]
-    near_entities: list[FactCandidate]
+    facts: list[FactCandidate]
 
 
 @dataclass(frozen=True, slots=True)

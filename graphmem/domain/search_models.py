@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +21,7 @@ from graphmem.domain.memory import Memory, MemoryType, parse_memory_type
 from graphmem.domain.session import Message
 from graphmem.domain.tags import parse_tag
 from graphmem.domain.times import Instant
+from graphmem.domain.types import UnitInterval
 from graphmem.errors import InvalidInput
 from graphmem.text.storable import remove_unstorable
 
@@ -51,15 +52,23 @@ PersonaWeights = Annotated[
     Field(max_length=200),
     AfterValidator(_parse_persona),
 ]
-"""Weights by memory type or tag; the score of a memory is multiplied by each weight that matches it."""
+"""Weights by memory type or tag; what a memory is ordered by is multiplied by each weight that matches it."""
+
+
+Cut = Literal["none", "auto"]
+"""Where a list of results ends: at its limit, or before what neither names nor says what was asked."""
 
 
 class SearchQuery(MemoryFilters):
-    """A search by meaning, by words and around named entities; each of the three can be switched off."""
+    """A search by meaning, by words and around named entities; each of the three can be switched off.
+
+    `min_score` and `cut` withhold memories that do not fit the query; `limit` only bounds their number.
+    """
 
     query: QueryText
     limit: int = Field(10, ge=1, le=100)
-    min_score: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    min_score: UnitInterval | None = None
+    cut: Cut = "none"
     include_messages: bool = False
     semantic: bool = True
     keyword: bool = True
@@ -105,11 +114,20 @@ class ChannelRank(BaseModel):
 
 
 class Explanation(BaseModel):
-    """Every rank and factor behind a score: `score = rrf · persona · decay · importance · time`."""
+    """What a score and a place in the order come from.
+
+    The score is computed from `similarity` (cosine), `words` (share of the question's words) and `named` (how specific
+    a named entity is), unless a cross-encoder has given it (`rerank`). The order is that of
+    `rrf · persona · decay · importance · time`, or with `rerank` in place of `rrf`, with places for facts that are two
+    or three steps from a named entity.
+    """
 
     semantic: ChannelRank | None = None
     keyword: ChannelRank | None = None
     graph: ChannelRank | None = None
+    similarity: float
+    words: float
+    named: float
     rrf: float
     persona: float
     decay: float
@@ -119,7 +137,11 @@ class Explanation(BaseModel):
 
 
 class SearchHit(BaseModel):
-    """A memory found and its score; `explain` is set when the query asks for it."""
+    """A memory found and its score; `explain` is set when the query asks for it.
+
+    The score, from 0 to 1, says how well this memory alone answers the query: it does not depend on what else is found,
+    nor on age. Memories that fit score 0.5 or more.
+    """
 
     memory: Memory
     score: float
@@ -160,7 +182,10 @@ class Evidence(BaseModel):
 
 
 class SearchResponse(BaseModel):
-    """The answer to a search, best first; `messages` and `evidence` are filled with `include_messages`."""
+    """The answer to a search, best first; `messages` and `evidence` are filled with `include_messages`.
+
+    The order also depends on recency, importance and the persona, so that scores need not fall from one to the next.
+    """
 
     results: list[SearchHit]
     messages: list[MessageHit] = Field(default_factory=list)

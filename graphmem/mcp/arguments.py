@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.filters import TagFilter
+from graphmem.domain.filters import MetadataFilter, TagFilter
 from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryTypeInput, Scope
 from graphmem.domain.profile import known_topic_tags
-from graphmem.domain.search_models import QueryText
+from graphmem.domain.search_models import Cut, QueryText
 from graphmem.domain.tags import Tags
 from graphmem.domain.text import NonBlankText
 from graphmem.domain.times import Instant
@@ -60,6 +60,11 @@ SupersededIds = Annotated[
 ]
 MemoryId = Annotated[Id, Field(description="Id of a memory, from search_memory or lookup_entity.")]
 Query = Annotated[QueryText, Field(description="What to look for, in plain words.")]
+CutArgument = Annotated[
+    Cut,
+    Field(description="auto: only what fits the query, possibly nothing; none: the nearest memories, fitting or not."),
+]
+MinScore = Annotated[UnitInterval, Field(description="Least score of a memory, 0 to 1; from 0.5 it fits the query.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="Most memories to return.")]
 
 
@@ -82,6 +87,9 @@ class SearchFilters(BaseModel):
     valid_as_of: Instant | None = Field(None, description="What held in the world at this time; absent: now.")
     known_as_of: Instant | None = Field(None, description="What was known at this time; absent: now.")
     include_superseded: bool = Field(False, description="Also what no longer holds.")
+    metadata: MetadataFilter = Field(
+        default_factory=dict, description='Keys and values that its metadata must contain, such as {"file": "plan.md"}.'
+    )
 
 
 def predicate_from_key(key: str) -> str:

@@ -11,6 +11,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from graphmem.domain.context_models import DEFAULT_TOKEN_BUDGET, ContextRequest, EnhancedReply, EnhanceIn
+from graphmem.domain.filters import MemoryFilters
+from graphmem.domain.inputs import without_none
 from graphmem.domain.memory import MemoryIn, MemoryPatch, MemoryType, Scope
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.validation import validate_input
@@ -139,6 +141,8 @@ class MemoryTools:
         query: arguments.Query,
         filters: arguments.SearchFilters | None = None,
         limit: arguments.Limit = 5,
+        min_score: arguments.MinScore = 0.0,
+        cut: arguments.CutArgument = "auto",
     ) -> MemorySearchResult:
         """Search what is remembered about the user, by meaning and words, before you answer.
 
@@ -147,10 +151,8 @@ class MemoryTools:
         nothing fits; `metadata` of a memory may point to one.
         """
         connection = self._get_connection(call)
-        given = filters.model_dump(exclude_unset=True) if filters else {}
-        search_query = validate_input(
-            SearchQuery, {**given, "query": query, "limit": limit, "reinforce": connection.can_write}
-        )
+        asked = {"query": query, "limit": limit, "min_score": min_score, "cut": cut, "reinforce": connection.can_write}
+        search_query = validate_input(SearchQuery, {**_given_filters(filters), **asked})
         services = await self._get_services()
         response = await services.retrieval.search(connection.owner, search_query)
         memories = [MemoryResult.from_memory(hit.memory, round(hit.score, 4)) for hit in response.results]
@@ -213,6 +215,7 @@ class MemoryTools:
         call: ToolCall,
         text: Annotated[str, Field(description="A name, or any text that names people, places or things.")],
         limit: arguments.Limit = 10,
+        filters: arguments.SearchFilters | None = None,
         valid_as_of: arguments.ValidAsOf = None,
         known_as_of: arguments.KnownAsOf = None,
     ) -> EntityLookupResult:
@@ -226,8 +229,10 @@ class MemoryTools:
             connection.owner,
             text,
             limit,
-            valid_as_of=valid_as_of,
-            known_as_of=known_as_of,
+            filters=validate_input(
+                MemoryFilters,
+                {**_given_filters(filters), **without_none(valid_as_of=valid_as_of, known_as_of=known_as_of)},
+            ),
             reinforce=connection.can_write,
         )
         entities = [EntityResult.from_match(match) for match in response.entities]
@@ -316,6 +321,10 @@ class MemoryTools:
         if (await services.memories.get(connection.writable_owner, memory_id)).scope is Scope.GLOBAL:
             raise Forbidden("All users read this memory: only an administrator can change it.")
         return services, connection
+
+
+def _given_filters(filters: arguments.SearchFilters | None) -> dict[str, Any]:
+    return filters.model_dump(exclude_unset=True) if filters else {}
 
 
 def _attribute_statement(key: str, value: str) -> dict[str, Any]:

@@ -28,14 +28,18 @@ from graphmem.domain.types import Vector
 from graphmem.embedding import Embedder
 from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.evidence import EVIDENCE_PER_RESULT, describe_facts, describe_messages, rank_messages
+from graphmem.retrieval.fit import fit_features
 from graphmem.retrieval.name_index import EntityMention, MentionKind, question_focus
 from graphmem.retrieval.ranking import (
     FactsByChannel,
     ScoredFact,
     apply_rerank_scores,
+    distinct_facts,
     explain,
     rank_facts,
     rescore_keyword_channel,
+    reserve_places,
+    select_fitting,
 )
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.retrieval.rerank import CrossEncoderReranker
@@ -49,7 +53,7 @@ from graphmem.text.time_expressions import find_time_ranges
 MIN_CANDIDATES_PER_CHANNEL = 60
 """Least number of candidates that a channel is asked for; a search with a high limit asks for three times its limit."""
 
-MAX_GRAPH_ENTITIES = 5
+MAX_GRAPH_ENTITIES = 20
 """Most named entities around which the graph channel searches; the most certain ones are chosen."""
 
 MAX_EMBEDDED_CHARACTERS = 2_000
@@ -140,15 +144,19 @@ class HybridSearch:
         """
         started = time.perf_counter()
         search = await self._prepare(owner, query)
-        facts, messages, time_ranges = await asyncio.gather(
+        (facts, mentions), messages, time_ranges = await asyncio.gather(
             self._find_facts(search),
             self._find_messages(search) if query.include_messages else _find_nothing(),
             asyncio.to_thread(find_time_ranges, search.text, search.now, self._languages),
         )
-        ranked = rank_facts(facts, query.persona, time_ranges, search.now, self._rrf_k)
+        features = fit_features(search.text, distinct_facts(facts), mentions, self._languages)
+        ranked = rank_facts(facts, query.persona, time_ranges, search.now, self._rrf_k, features)
         if query.rerank:
             ranked = await self._rerank(search.text, ranked, query.limit)
-        best = [scored for scored in ranked if scored.score >= (query.min_score or 0.0)][: query.limit]
+        else:
+            ranked = reserve_places(ranked, facts.get("graph", ()), {mention.id for mention in mentions})
+        selected = select_fitting(ranked) if query.cut == "auto" else ranked
+        best = [scored for scored in selected if scored.fit >= (query.min_score or 0.0)][: query.limit]
         memories, (message_hits, evidence) = await asyncio.gather(
             self._store.load_memories([scored.fact.uuid for scored in best], search.now),
             self._rank_messages(search, ranked, messages, query.limit),
@@ -157,7 +165,7 @@ class HybridSearch:
             self._reinforcement.record(owner, memories)
         return SearchResponse(
             results=[
-                SearchHit(memory=memory, score=scored.score, explain=explain(scored, facts) if query.explain else None)
+                SearchHit(memory=memory, score=scored.fit, explain=explain(scored, facts) if query.explain else None)
                 for scored, memory in zip(best, memories, strict=True)
             ],
             messages=message_hits,
@@ -219,39 +227,54 @@ class HybridSearch:
 
     # Channels
 
-    async def _find_facts(self, search: PreparedSearch) -> FactsByChannel:
-        by_vector, by_text = await asyncio.gather(self._find_facts_by_vector(search), self._find_facts_by_text(search))
-        return rescore_keyword_channel({**by_vector, **by_text}, search.text, self._languages)
+    async def _find_facts(self, search: PreparedSearch) -> tuple[FactsByChannel, list[EntityMention]]:
+        """Return the facts that each channel finds, and the entities that the question names."""
+        vectors = await search.vectors if search.vectors else []
+        vector = vectors[0] if vectors else None
+        by_vector, by_words, (near_entities, mentions) = await asyncio.gather(
+            self._find_facts_by_vector(search, vector),
+            self._find_facts_by_words(search, vector),
+            self._find_facts_around_named(search, vector),
+        )
+        found = {**by_vector, **by_words, **near_entities}
+        return rescore_keyword_channel(found, search.text, self._languages), mentions
 
-    async def _find_facts_by_vector(self, search: PreparedSearch) -> FactsByChannel:
-        if search.vectors is None:
+    async def _find_facts_by_vector(self, search: PreparedSearch, vector: Vector | None) -> FactsByChannel:
+        if vector is None:
             return {}
-        vector, *_ = await search.vectors
         found = await self._store.find_facts_by_vector(search.owner, vector, search.filters, search.candidates)
         return {"semantic": found}
 
-    async def _find_facts_by_text(self, search: PreparedSearch) -> FactsByChannel:
-        """Search by keywords and around the named entities, in one query.
+    async def _find_facts_by_words(self, search: PreparedSearch, vector: Vector | None) -> FactsByChannel:
+        lucene = search.lucene_query(FACT_TEXT_FIELDS)
+        if lucene is None:
+            return {}
+        found = await self._store.find_facts_by_text(search.owner, lucene, vector, search.filters, search.candidates)
+        return {"keyword": found}
+
+    async def _find_facts_around_named(
+        self, search: PreparedSearch, vector: Vector | None
+    ) -> tuple[FactsByChannel, list[EntityMention]]:
+        """Search around the named entities, and return these too.
 
         The query returns the user's write version. If the names are those of an earlier version, it is repeated with
         the current names.
         """
-        if not search.words and not search.searches_graph:
-            return {}
+        if search.named is None or not search.searches_graph:
+            return {}, []
         find = partial(
-            self._store.find_facts_by_text,
+            self._store.find_facts_around_entities,
             search.owner,
-            search.lucene_query(FACT_TEXT_FIELDS),
+            vector=vector,
             filters=search.filters,
             limit=search.candidates,
         )
-        if search.named is None or not search.searches_graph:
-            return {"keyword": (await find([])).by_words}
         named = await search.named
         found = await find(named.ids)
         if found.write_version != named.version:
-            found = await find((await self._find_named(search.owner, search.text, refresh=True)).ids)
-        return {**({"keyword": found.by_words} if search.words else {}), "graph": found.near_entities}
+            named = await self._find_named(search.owner, search.text, refresh=True)
+            found = await find(named.ids)
+        return {"graph": found.facts}, named.mentions
 
     async def _find_messages(self, search: PreparedSearch) -> MessagesByChannel:
         by_vector, by_words = await asyncio.gather(

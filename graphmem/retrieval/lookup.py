@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from pydantic import TypeAdapter
 
-from graphmem.domain.filters import FactFilters, known_at_or_now
+from graphmem.domain.filters import MemoryFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import CORE_IMPORTANCE, Memory, MemoryType, Scope
 from graphmem.domain.search_models import EntityMemories, LookupResponse, UserProfile, normalise_query
@@ -17,9 +17,10 @@ from graphmem.metrics import HitRate
 from graphmem.retrieval.cache import LOOKUP_TTL_SECONDS, PROFILE_TTL_SECONDS, Cache, open_cache
 from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
+from graphmem.store.entities import EntityStore
 from graphmem.store.search import SearchStore
 
-MAX_LOOKUP_ENTITIES = 10
+MAX_LOOKUP_ENTITIES = 20
 """Most entities that one lookup returns."""
 
 MAX_PROFILE_MEMORIES = 200
@@ -32,12 +33,14 @@ class EntityLookup:
     def __init__(
         self,
         store: SearchStore,
+        entities: EntityStore,
         name_cache: EntityNameCache,
         reinforcement: ReinforcementBuffer,
         clock: Clock,
         cache_url: str | None = None,
     ) -> None:
         self._store = store
+        self._entities = entities
         self._name_cache = name_cache
         self._reinforcement = reinforcement
         self._clock = clock
@@ -47,7 +50,6 @@ class EntityLookup:
         self._profiles: Cache[list[Memory]] = open_cache(
             cache_url, "profile", TypeAdapter(list[Memory]), clock, PROFILE_TTL_SECONDS
         )
-
         self._lookup_hits, self._profile_hits = HitRate("lookup"), HitRate("profile")
 
     async def lookup(
@@ -56,53 +58,47 @@ class EntityLookup:
         text: str,
         limit: int = 20,
         *,
-        valid_as_of: datetime | None = None,
-        known_as_of: datetime | None = None,
+        filters: MemoryFilters | None = None,
         reinforce: bool = True,
     ) -> LookupResponse:
-        """Return the entities that a text names with up to `limit` memories each, current ones or as of both times.
+        """Return the entities that a text names with up to `limit` memories each that pass the filters.
 
-        Raises InvalidInput for an empty text. `reinforce` counts a retrieval of each memory. Only answers about now
-        are cached.
+        Raises InvalidInput for an empty text. `reinforce` counts a retrieval of each memory.
         """
         started = time.perf_counter()
-        text = normalise_query(text)
+        text, filters = normalise_query(text), filters or MemoryFilters()
         version = await self._name_cache.write_version(owner)
         mentions = await self._name_cache.find(owner, text, version)
         entity_ids = [mention.id for mention in mentions[:MAX_LOOKUP_ENTITIES]]
-        if valid_as_of is None and known_as_of is None:
-            entities, is_cached = await self._load_current(owner, version, entity_ids, limit)
+        at = filters.valid_as_of or self._clock()
+        given = filters.model_dump_json(exclude_defaults=True)
+        key = f"{owner.group_id}@{version}/{limit}/{','.join(entity_ids)}/{given}"
+        cached = await self._answers.get(key)
+        if cached is None:
+            about = await self._entities.resolve_entity_ids(owner, filters.entity) if filters.entity else None
+            until = at + timedelta(seconds=LOOKUP_TTL_SECONDS)
+            found = await self._store.load_entities_with_facts(
+                owner, entity_ids, filters.resolve(about, at), until, limit
+            )
+            await self._answers.set(key, found)
         else:
-            now = self._clock()
-            filters = FactFilters(valid_at=valid_as_of or now, known_at=known_at_or_now(known_as_of))
-            entities = await self._store.load_entities_with_facts_as_of(owner, entity_ids, filters, limit, now)
-            is_cached = False
+            found = cached
+        entities = [
+            EntityMemories(
+                entity=known.entity,
+                memories=(known.memories if filters.include_superseded else _valid_at(known.memories, at))[:limit],
+            )
+            for known in found
+        ]
+        self._lookup_hits.count(is_hit=cached is not None)
         if reinforce:
             memories = {memory.id: memory for known in entities for memory in known.memories}
             self._reinforcement.record(owner, memories.values())
         return LookupResponse(
             entities=entities,
-            cache="hit" if is_cached else "miss",
+            cache="miss" if cached is None else "hit",
             took_ms=round((time.perf_counter() - started) * 1000, 3),
         )
-
-    async def _load_current(
-        self, owner: Owner, version: str, entity_ids: Sequence[str], limit: int
-    ) -> tuple[list[EntityMemories], bool]:
-        """Return entities with their current memories, and whether they came from the cache."""
-        now = self._clock()
-        key = f"{owner.group_id}@{version}/{limit}/{','.join(entity_ids)}"
-        cached = await self._answers.get(key)
-        found = cached
-        if found is None:
-            until = now + timedelta(seconds=LOOKUP_TTL_SECONDS)
-            found = await self._store.load_entities_with_facts(owner, entity_ids, now, until, limit)
-            await self._answers.set(key, found)
-        self._lookup_hits.count(is_hit=cached is not None)
-        entities = [
-            EntityMemories(entity=known.entity, memories=_current(known.memories, now)[:limit]) for known in found
-        ]
-        return entities, cached is not None
 
     async def load_profile(self, owner: Owner, domain: str | None = None) -> UserProfile:
         """Return the current profile of a user, with the memories of a domain if one is given.
@@ -119,7 +115,7 @@ class EntityLookup:
             found = await self._store.list_profile_facts(owner, domain, now, until, MAX_PROFILE_MEMORIES)
             await self._profiles.set(key, found)
         self._profile_hits.count(is_hit=cached is not None)
-        memories = _current(found, now)
+        memories = _valid_at(found, now)
         by_type: dict[MemoryType, list[Memory]] = {}
         for memory in memories:
             by_type.setdefault(memory.type, []).append(memory)
@@ -153,12 +149,12 @@ def _is_core(memory: Memory) -> bool:
     return memory.scope is Scope.PROFILE and memory.importance >= CORE_IMPORTANCE
 
 
-def _current(memories: list[Memory], now: datetime) -> list[Memory]:
-    """Return the memories that are valid at `now`: a cached answer holds those of some moment of its lifetime."""
+def _valid_at(memories: Iterable[Memory], at: datetime) -> list[Memory]:
+    """Return the memories that are valid at a time: a cached answer holds those of some moment of its lifetime."""
     return [
         memory
         for memory in memories
         if interval_contains(
-            memory.valid_at or MIN_TIME, min(memory.invalid_at or MAX_TIME, memory.expires_at or MAX_TIME), now
+            memory.valid_at or MIN_TIME, min(memory.invalid_at or MAX_TIME, memory.expires_at or MAX_TIME), at
         )
     ]

@@ -23,20 +23,25 @@ class MentionKind(IntEnum):
     """How a text names an entity; the lower, the surer."""
 
     FULL_NAME = 0
-    NAME_PART = 1
-    TYPO = 2
-    SELF_REFERENCE = 3
+    INNER_NAME = 1
+    NAME_PART = 2
+    TYPO = 3
+    SELF_REFERENCE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class EntityMention:
-    """An entity that a text names, and how; `position` and `size` say which of the text's words name it."""
+    """An entity that a text names, and how; `position` and `size` say which of the text's words name it.
+
+    `is_user` marks the user's own entity.
+    """
 
     id: str
     kind: MentionKind
     position: int
     size: int
     is_person: bool
+    is_user: bool = False
 
 
 def question_focus(text: str, mentions: Iterable[EntityMention], languages: Sequence[str] = ("en",)) -> str:
@@ -87,7 +92,7 @@ class NameIndex:
             self._names_by_initial_and_length[name[0], len(name)].append(name)
 
     def find(self, text: str) -> list[EntityMention]:
-        """Return the entities that a text names, the surest first, each once; a long name hides the names inside it.
+        """Return the entities that a text names, the surest first, each once; names inside a longer one are less sure.
 
         A first-person word names the user's own entity if the text names no other.
         """
@@ -98,9 +103,11 @@ class NameIndex:
         for size in range(min(self._max_words, len(words)), 0, -1):
             for start in range(len(words) - size + 1):
                 ids = self._ids_by_full_name.get(" ".join(words[start : start + size]))
-                if ids and all(free[start : start + size]):
+                if ids:
+                    is_free = all(free[start : start + size])
                     free[start : start + size] = [False] * size
-                    self._add_mentions(found, ids, MentionKind.FULL_NAME, start, size)
+                    kind = MentionKind.FULL_NAME if is_free else MentionKind.INNER_NAME
+                    self._add_mentions(found, ids, kind, start, size)
         for name, ids in self._ids_by_unspaced_name.items():
             if name in folded:
                 self._add_mentions(found, ids, MentionKind.FULL_NAME, 0, 0)
@@ -116,7 +123,7 @@ class NameIndex:
                     free[start : start + size] = [False] * size
                     self._add_mentions(found, self._ids_by_full_name[closest], MentionKind.TYPO, start, size)
         if not found and self._user_entity_id and not load_words(*LANGUAGES).first_person.isdisjoint(words):
-            return [EntityMention(self._user_entity_id, MentionKind.SELF_REFERENCE, 0, 0, True)]
+            return [EntityMention(self._user_entity_id, MentionKind.SELF_REFERENCE, 0, 0, True, True)]
         return sorted(found.values(), key=lambda mention: (mention.kind, mention.position))
 
     def _closest_name(self, phrase: str) -> str | None:
@@ -136,4 +143,7 @@ class NameIndex:
         self, found: dict[str, EntityMention], ids: Iterable[str], kind: MentionKind, position: int, size: int
     ) -> None:
         for entity_id in ids:
-            found.setdefault(entity_id, EntityMention(entity_id, kind, position, size, entity_id in self._person_ids))
+            mention = EntityMention(
+                entity_id, kind, position, size, entity_id in self._person_ids, entity_id == self._user_entity_id
+            )
+            found.setdefault(entity_id, mention)

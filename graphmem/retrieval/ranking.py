@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from graphmem.domain.search_candidates import FactCandidate
 from graphmem.domain.search_models import ChannelRank, Explanation
 from graphmem.retrieval.bm25 import bm25_scores
+from graphmem.retrieval.fit import FLOOR, FitFeatures, fit
 from graphmem.retrieval.rank_fusion import CHANNEL_WEIGHTS, max_rrf_score, reciprocal_rank_fusion
 from graphmem.retrieval.score_factors import ScoreFactors, score_factors
 from graphmem.text.time_expressions import TimeRange
@@ -18,17 +20,32 @@ from graphmem.text.tokenising import tokenize
 FactsByChannel = Mapping[str, Sequence[FactCandidate]]
 """The facts that each channel found, best first."""
 
+RESERVED_PLACE = 3
+"""Every place of this number is for a fact that leads on from a named entity."""
+
+MIN_SIMILARITY = 0.35
+"""Least similarity of a fact that stands out."""
+
+MIN_LEAD = 0.1
+"""How much more similar to the question than the next one it is at least."""
+
 _by_score = attrgetter("score")
 
 
 class ScoredFact(NamedTuple):
-    """A fact with its score, which is its fused score or its cross-encoder score times the factors."""
+    """A fact with what it is ordered by, which is its fused score or its cross-encoder score times the factors."""
 
     fact: FactCandidate
     score: float
     rrf: float
     factors: ScoreFactors
+    features: FitFeatures
     rerank: float | None = None
+
+    @property
+    def fit(self) -> float:
+        """How well the fact alone answers the question, from 0 to 1."""
+        return fit(self.features) if self.rerank is None else self.rerank
 
 
 def distinct_facts(facts: FactsByChannel) -> dict[str, FactCandidate]:
@@ -53,8 +70,12 @@ def rank_facts(
     time_ranges: Sequence[TimeRange],
     now: datetime,
     rrf_k: int,
+    features: Mapping[str, FitFeatures],
 ) -> list[ScoredFact]:
-    """Return the facts found, best first, by their fused score (from 0 to 1) times their factors."""
+    """Return the facts found, best first, by their fused score (from 0 to 1) times their factors.
+
+    `features` are those of the fit of each fact, by uuid.
+    """
     pool = distinct_facts(facts)
     rankings = {channel: [fact.uuid for fact in found] for channel, found in facts.items()}
     max_score = max_rrf_score(rankings, CHANNEL_WEIGHTS, rrf_k)
@@ -62,8 +83,45 @@ def rank_facts(
     scored = []
     for uuid, fused in reciprocal_rank_fusion(rankings, CHANNEL_WEIGHTS, rrf_k).items():
         rrf, factors = fused / max_score, score_factors(pool[uuid], persona, time_ranges, now_ms)
-        scored.append(ScoredFact(pool[uuid], rrf * factors.product, rrf, factors))
+        scored.append(ScoredFact(pool[uuid], rrf * factors.product, rrf, factors, features[uuid]))
     return sorted(scored, key=_by_score, reverse=True)
+
+
+def reserve_places(
+    ranked: Sequence[ScoredFact], near_entities: Sequence[FactCandidate], named_ids: Set[str]
+) -> list[ScoredFact]:
+    """Return ranked facts with every third place given to a fact that leads on from the entities named.
+
+    A fact about such an entity is found by words too; those at the next steps are found around entities alone, where
+    `near_entities` has them in order.
+    """
+    by_uuid = {scored.fact.uuid: scored for scored in ranked}
+    leading_on = deque(by_uuid[fact.uuid] for fact in near_entities if named_ids.isdisjoint(fact.entity_ids))
+    order: dict[str, ScoredFact] = {}
+    for scored in ranked:
+        if scored.fact.uuid in order:
+            continue
+        order[scored.fact.uuid] = scored
+        while leading_on and len(order) % RESERVED_PLACE == RESERVED_PLACE - 1:
+            reserved = leading_on.popleft()
+            order.setdefault(reserved.fact.uuid, reserved)
+    return list(order.values())
+
+
+def select_fitting(ranked: Sequence[ScoredFact]) -> list[ScoredFact]:
+    """Return the facts that are taken for answers, in their order; possibly none.
+
+    Where none is by its fit, the one that is clearly more similar to the question than every other may be: a question
+    in other words than the fact.
+    """
+    fitting = [scored for scored in ranked if scored.fit >= FLOOR]
+    if fitting or not ranked:
+        return fitting
+    nearest, *others = sorted(ranked, key=lambda scored: -scored.features.similarity)
+    next_similarity = others[0].features.similarity if others else 0.0
+    similarity = nearest.features.similarity
+    stands_out = similarity >= MIN_SIMILARITY and similarity - next_similarity >= MIN_LEAD
+    return [nearest] if stands_out else []
 
 
 def apply_rerank_scores(facts: Sequence[ScoredFact], scores: Sequence[float]) -> list[ScoredFact]:
@@ -85,6 +143,7 @@ def explain(scored: ScoredFact, facts: FactsByChannel) -> Explanation:
     }
     return Explanation(
         **ranks,
+        **scored.features._asdict(),
         rrf=scored.rrf,
         persona=scored.factors.persona,
         decay=scored.factors.decay,

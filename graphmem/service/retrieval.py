@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
+from graphmem.domain.filters import MemoryFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.requests import MAX_LOOKUP_LIMIT
 from graphmem.domain.search_models import (
@@ -76,11 +75,10 @@ class RetrievalService:
         text: str,
         limit: int = 20,
         *,
-        valid_as_of: datetime | None = None,
-        known_as_of: datetime | None = None,
+        filters: MemoryFilters | None = None,
         reinforce: bool = True,
     ) -> LookupResponse:
-        """Return the entities that a text names with up to `limit` memories each, current ones or as of both times.
+        """Return the entities that a text names with up to `limit` memories each that pass the filters.
 
         Raises InvalidInput for an empty text and for a limit out of range. `reinforce` counts a retrieval of each
         memory.
@@ -88,9 +86,7 @@ class RetrievalService:
         if not 1 <= limit <= MAX_LOOKUP_LIMIT:
             errors = [{"loc": ["limit"], "msg": f"must be between 1 and {MAX_LOOKUP_LIMIT}"}]
             raise InvalidInput(f"limit must be between 1 and {MAX_LOOKUP_LIMIT}.", errors=errors)
-        return await self._lookup.lookup(
-            owner, text, limit, valid_as_of=valid_as_of, known_as_of=known_as_of, reinforce=reinforce
-        )
+        return await self._lookup.lookup(owner, text, limit, filters=filters, reinforce=reinforce)
 
     async def load_profile(self, owner: Owner, domain: str | None = None) -> UserProfile:
         """Return the current profile of a user, with the memories of a domain if one is given."""

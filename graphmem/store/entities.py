@@ -11,7 +11,7 @@ from typing import Any
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, GROUP_TYPE, PERSON_TYPE, Entity, EntityIn, EntityRef
 from graphmem.domain.identity import Owner
 from graphmem.domain.text import name_key
-from graphmem.domain.types import Vector
+from graphmem.domain.types import Vector, deduplicate
 from graphmem.errors import NotFound
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.entity_mapping import entity_from_node, entity_ref_from_node, new_entity_properties
@@ -85,11 +85,19 @@ class EntityStore:
         return entity_ref_from_node(rows[0]["entity"])
 
     async def add_aliases(
-        self, transaction: Transaction, owner: Owner, entity: str, names: Sequence[str], now: datetime
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        entity: str,
+        names: Sequence[str],
+        now: datetime,
+        *,
+        shared: bool = False,
     ) -> list[Row]:
         """Add names to an entity given by id or name key; the caller has locked the user.
 
-        A name that an entity has already is left out. Returns `[{entity_id, aliases}]` with the names added, or [].
+        A name that an entity has already is left out: with `shared`, only one that this entity has. Returns
+        `[{entity_id, aliases}]` with the names added, or [].
         """
         names_by_key = {name_key(name): name for name in names}
         return await transaction.run(
@@ -98,6 +106,7 @@ class EntityStore:
             entity=entity,
             names=list(names_by_key.values()),
             keys=list(names_by_key),
+            shared=shared,
             now=now,
         )
 
@@ -114,12 +123,13 @@ class EntityStore:
         return {row["entity"]["uuid"]: entity_ref_from_node(row["entity"]) for row in rows}
 
     async def resolve_entity_ids(self, owner: Owner, entity: str) -> list[str]:
-        """Return the ids that an entity filter means: an id itself, or the entities of that name or alias."""
+        """Return the ids that an entity filter means: an id itself, or every entity of that name or alias."""
 
         async def work(transaction: Transaction) -> list[str]:
-            named = await self._find_by_keys(transaction, owner.readable_group_ids, [name_key(entity)])
-            by_id = await transaction.run("entities.fetch_by_ids", group_ids=owner.readable_group_ids, ids=[entity])
-            return [node["uuid"] for node in named.values()] + [row["entity"]["uuid"] for row in by_id]
+            group_ids = owner.readable_group_ids
+            named = await transaction.run("entities.find_by_keys", group_ids=group_ids, keys=[name_key(entity)])
+            by_id = await transaction.run("entities.fetch_by_ids", group_ids=group_ids, ids=[entity])
+            return deduplicate(row["entity"]["uuid"] for row in [*named, *by_id])
 
         return await self._graph.read(work)
 

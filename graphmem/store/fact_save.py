@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from graphmem.domain.entity import EntityRef
+from graphmem.domain.entity import EntityIn, EntityRef
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import SaveAction, SaveResult
 from graphmem.domain.new_memory import NewMemory, SourceMessage, first_version
+from graphmem.domain.text import name_key
 from graphmem.domain.types import Vector
 from graphmem.domain.versioning import Ledger, SaveOutcome
 from graphmem.store.driver import Transaction
@@ -50,8 +51,18 @@ class FactSave:
         vectors = {draft.uuid: memory.vector for draft, memory in zip(drafts, memories, strict=True)}
         write = FactWrite(self.owner, self.transaction, self.now, ledger, vectors, entities.new_entities)
         await write.commit([outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP])
+        await self._add_aliases(named, entities)
         refs = await self._load_refs(outcomes, entities)
         return [_save_result(outcome, refs, ledger.now) for outcome in outcomes]
+
+    async def _add_aliases(self, named: Iterable[EntityIn], entities: ResolvedEntities) -> None:
+        """Add the aliases that the statements give; several entities may share one."""
+        aliases: dict[str, list[str]] = {}
+        for entity in named:
+            if entity.aliases:
+                aliases.setdefault(entities.refs[name_key(entity.name)].id, []).extend(entity.aliases)
+        for entity_id, names in aliases.items():
+            await self.entities.add_aliases(self.transaction, self.owner, entity_id, names, self.now, shared=True)
 
     async def _fetch_sources(self, memories: Sequence[NewMemory]) -> dict[str, SourceMessage]:
         """Return the stored messages that memories were taken from, by message id."""

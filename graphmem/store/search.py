@@ -12,9 +12,9 @@ from graphmem.domain.entity import EntityRef, NamedEntity
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import Memory
-from graphmem.domain.search_candidates import FactCandidate, MessageCandidate, MessageContent, TextCandidates
+from graphmem.domain.search_candidates import FactCandidate, MessageCandidate, MessageContent, NearbyFacts
 from graphmem.domain.search_models import EntityGraph, EntityMemories
-from graphmem.domain.times import MICROSECOND
+from graphmem.domain.times import MICROSECOND, to_epoch_pair
 from graphmem.domain.types import Vector
 from graphmem.store.driver import Graph
 from graphmem.store.entity_mapping import entity_from_columns
@@ -28,7 +28,22 @@ take one millisecond less.
 """
 
 MAX_ENTITY_DEGREE = 200
-"""Facts from which an entity is not followed: it does not lead to any of them in particular."""
+"""Most facts of a named entity around which facts are searched: more do not lead to any of them in particular."""
+
+MAX_START_FACTS = 40
+"""Most facts of the named entities from which further steps are made."""
+
+MAX_COMPUTED_FACTS = 100
+"""Most facts of one step whose similarity to the question is computed, at 0.07 ms each."""
+
+MAX_OUTGOING_FACTS = 50
+"""Most facts of which an entity on the way is the subject for these to be followed."""
+
+MAX_INCOMING_FACTS = 15
+"""Most facts of which an entity on the way is the object for these to be followed."""
+
+MAX_FOLLOWED_ENTITIES = 30
+"""Most entities that are followed at one step; those whose way is most similar to the question are chosen."""
 
 
 class SearchStore:
@@ -60,22 +75,45 @@ class SearchStore:
         return list(map(FactCandidate._make, found))
 
     async def find_facts_by_text(
-        self, owner: Owner, words: str | None, named_entity_ids: Sequence[str], filters: FactFilters, limit: int
-    ) -> TextCandidates:
-        """Return the facts that a full-text query finds, and the facts around the entities named."""
-        write_version, by_words, near_entities = await self._graph.fetch_value(
+        self, owner: Owner, words: str, vector: Vector | None, filters: FactFilters, limit: int
+    ) -> list[FactCandidate]:
+        """Return the facts that a full-text query finds, best first."""
+        found = await self._graph.fetch_value(
             "search.find_facts_by_text",
-            words=[words] if words else [],
-            named_entity_ids=list(named_entity_ids),
-            max_degree=MAX_ENTITY_DEGREE,
+            words=words,
+            vector=_to_neo4j_vector(vector) if vector else None,
             limit=limit,
             group_ids=owner.readable_group_ids,
             **filters.as_of_params,
             **filters.attribute_params,
         )
-        return TextCandidates(
-            write_version, list(map(FactCandidate._make, by_words)), list(map(FactCandidate._make, near_entities))
+        return list(map(FactCandidate._make, found))
+
+    async def find_facts_around_entities(
+        self,
+        owner: Owner,
+        named_entity_ids: Sequence[str],
+        vector: Vector | None,
+        filters: FactFilters,
+        limit: int,
+    ) -> NearbyFacts:
+        """Return the facts up to three steps around entities, best first by their similarity and that of the way."""
+        write_version, found = await self._graph.fetch_value(
+            "search.find_facts_around_entities",
+            named_entity_ids=list(named_entity_ids),
+            vector=_to_neo4j_vector(vector) if vector else None,
+            max_degree=MAX_ENTITY_DEGREE,
+            max_start=MAX_START_FACTS,
+            max_outgoing=MAX_OUTGOING_FACTS,
+            max_incoming=MAX_INCOMING_FACTS,
+            max_followed=MAX_FOLLOWED_ENTITIES,
+            max_computed=MAX_COMPUTED_FACTS,
+            limit=limit,
+            group_ids=owner.readable_group_ids,
+            **filters.as_of_params,
+            **filters.attribute_params,
         )
+        return NearbyFacts(write_version, list(map(FactCandidate._make, found)))
 
     async def find_messages_by_vector(
         self, owner: Owner, vector: Vector, filters: FactFilters, limit: int
@@ -157,35 +195,23 @@ class SearchStore:
         return [NamedEntity(*columns) for columns in found]
 
     async def load_entities_with_facts(
-        self, owner: Owner, entity_ids: Sequence[str], start: datetime, end: datetime, limit: int
+        self, owner: Owner, entity_ids: Sequence[str], filters: FactFilters, until: datetime, limit: int
     ) -> list[EntityMemories]:
-        """Return entities in the order given, each with up to `limit` facts valid at a time in `[start, end)`."""
+        """Return entities in the order given, each with up to `limit` facts that pass the filters.
+
+        A fact is valid at the time of the filters or at one from there to `until`.
+        """
         if not entity_ids:
             return []
         found = await self._graph.fetch_value(
             "search.load_entities_with_facts",
             group_ids=owner.readable_group_ids,
-            entity_ids=list(entity_ids),
-            valid_before=end,
-            valid_after=start + MICROSECOND,
+            named_entity_ids=list(entity_ids),
+            **{**filters.as_of_params, **({} if filters.any_validity else {"valid_at": to_epoch_pair(until)})},
+            **filters.attribute_params,
             limit=limit,
         )
-        return _entities_with_memories(entity_ids, found, start)
-
-    async def load_entities_with_facts_as_of(
-        self, owner: Owner, entity_ids: Sequence[str], filters: FactFilters, limit: int, now: datetime
-    ) -> list[EntityMemories]:
-        """Return entities in the order given, each with up to `limit` facts as of both times of the filters."""
-        if not entity_ids:
-            return []
-        found = await self._graph.fetch_value(
-            "search.load_entities_with_facts_as_of",
-            group_ids=owner.readable_group_ids,
-            entity_ids=list(entity_ids),
-            limit=limit,
-            **filters.as_of_params,
-        )
-        return _entities_with_memories(entity_ids, found, now)
+        return _entities_with_memories(entity_ids, found, filters.valid_at)
 
     async def list_profile_facts(
         self, owner: Owner, domain: str | None, start: datetime, end: datetime, limit: int

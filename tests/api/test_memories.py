@@ -102,7 +102,10 @@ async def test_lists_are_filtered_by_every_attribute(agent: httpx.AsyncClient) -
         agent,
         {"content": "likes basil", "type": "preference", "tags": ["food", "Herbs"], "importance": 0.9, "domain": "c"},
         {"content": "likes thyme", "type": "preference", "tags": ["food"], "importance": 0.2, "confidence": 0.6},
-        {"content": "plans a garden", "type": "plan", "object": {"name": "Garden", "type": "Place"}},
+        {
+            "content": "plans a garden", "type": "plan", "object": {"name": "Garden", "type": "Place"},
+            "metadata": {"file": "a.md", "page": 7},
+        },
         {"content": "works at Acme", "source": {"session_id": "s9"}},
     )  # fmt: skip
     assert await current_contents(agent, tag=["food", "HERBS"]) == {"likes basil"}
@@ -115,6 +118,8 @@ async def test_lists_are_filtered_by_every_attribute(agent: httpx.AsyncClient) -
     assert await current_contents(agent, session_id="s9") == {"works at Acme"}
     assert await current_contents(agent, min_importance=0.8) == {"likes basil"}
     assert await current_contents(agent, type="preference", min_confidence=0.7) == {"likes basil"}
+    assert await current_contents(agent, **{"metadata.file": "a.md", "metadata.page": "7"}) == {"plans a garden"}
+    assert await current_contents(agent, **{"metadata.page": "70"}) == set()
     assert await current_contents(agent, created_before="2020-01-01T00:00:00Z") == set()
     assert len(await current_contents(agent, created_after="2020-01-01T00:00:00Z")) == 4
 

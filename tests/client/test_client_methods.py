@@ -36,6 +36,7 @@ async def test_a_memory_is_added_searched_updated_and_its_history_read(agent: As
     assert (await agent.memory("mara", tea.id)).content == "Mara likes green tea"
     listed = await agent.memories("mara", type=["preference"], tag=["tea"], limit=5)
     assert [memory.id for memory in listed.items] == [tea.id]
+    assert (await agent.memories("mara", metadata={"shelf": "top"})).items == []
     assert (await agent.delete_memory("mara", tea.id)).status is MemoryStatus.DELETED
     versions = await agent.history("mara", tea.id)
     assert [version.content for version in versions][:2] == ["Mara likes oolong tea", "Mara likes green tea"]
@@ -47,6 +48,8 @@ async def test_entities_are_looked_up_listed_and_graphed(agent: AsyncClient) -> 
     matches = await agent.lookup("mara", "How is Anna?")
     [anna] = [match.entity for match in matches.entities]
     assert anna.name == "Anna"
+    planned = await agent.lookup("mara", "How is Anna?", type=["plan"], metadata={"file": "a.md"})
+    assert [match.memories for match in planned.entities] == [[]]
     assert (await agent.entity("mara", anna.id)).name == "Anna"
     assert [entity.name for entity in (await agent.entities("mara", query="ann")).items] == ["Anna"]
     now = datetime.now(UTC)

@@ -111,7 +111,7 @@ async def open_harness(
     facts, episodes, search_store = FactStore(graph, entities, clock), EpisodeStore(graph, clock), SearchStore(graph)
     names, reinforcement = EntityNameCache(search_store, facts, clock), ReinforcementBuffer(facts, clock)
     search = HybridSearch(search_store, entities, episodes, names, reinforcement, embedder, clock)
-    lookup = EntityLookup(search_store, names, reinforcement, clock)
+    lookup = EntityLookup(search_store, entities, names, reinforcement, clock)
     store = ContextStore(graph, clock)
     yield ContextHarness(
         owner=owner,

@@ -35,7 +35,15 @@ def memory(content: str, **fields: Any) -> Memory:
 
 def hit(content: str, semantic_score: float, **fields: Any) -> SearchHit:
     explain = Explanation(
-        semantic=ChannelRank(rank=1, score=semantic_score), rrf=1, persona=1, decay=1, importance=1, time=1
+        semantic=ChannelRank(rank=1, score=semantic_score),
+        similarity=2 * semantic_score - 1,
+        words=0,
+        named=0,
+        rrf=1,
+        persona=1,
+        decay=1,
+        importance=1,
+        time=1,
     )
     return SearchHit(memory=memory(content, **fields), score=1.0, explain=explain)
 

@@ -20,6 +20,7 @@ import pytest
 from neo4j import AsyncGraphDatabase
 
 import graphmem
+from graphmem.domain.embedding_models import EmbeddingModel
 from graphmem.embedded.home import Neo4jHome, ServerInfo
 from graphmem.embedded.server import EmbeddedNeo4j, find_server, stop_server
 from graphmem.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
@@ -35,6 +36,7 @@ from tests.embedded import use_server
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(480)]
 CACHE = Settings().cache_dir
 ROOT = Path(graphmem.__file__).parents[1]
+FIRST_MODEL = EmbeddingModel(name="model", dimension=3, embedder="openai")
 
 DATA_OF_FIRST_RELEASE = """
 CREATE (:User {group_id: 'acme:mara', tenant: 'acme', user_id: 'mara', write_version: 1})
@@ -203,9 +205,9 @@ async def check_upgrade(info: ServerInfo) -> None:
     graph = Graph(info.uri, info.user, info.password)
     first = info.home / "first release"
     await asyncio.to_thread(copy_first_migration, first)
-    assert await migrate(graph, "model", 3, first) == [1]
+    assert await migrate(graph, FIRST_MODEL, first) == [1]
     await graph.write(lambda transaction: transaction.run_text(DATA_OF_FIRST_RELEASE))
-    assert await migrate(graph, "model", 3) == [migration.version for migration in load_migrations()[1:]]
+    assert await migrate(graph, FIRST_MODEL) == [migration.version for migration in load_migrations()[1:]]
     assert [result async for result in check_invariants(graph) if result.count] == []
     found = await graph.fetch("entities.find_by_keys", group_ids=["acme:mara"], keys=["bobby"])
     assert [row["entity"]["name"] for row in found] == ["Bob"], "an entity is found by the alias that it had"

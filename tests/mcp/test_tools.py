@@ -35,7 +35,7 @@ async def test_tool_descriptions_say_when_to_use_them(services: Services, owner:
         assert client.instructions is not None
         assert all(name in client.instructions for name in ("search_memory", "save_memory", "upsert_memories"))
     assert all(tool.description and "\n\n" in tool.description for tool in tools.values())
-    assert set(tools["search_memory"].input_schema["properties"]) == {"query", "filters", "limit"}
+    assert set(tools["search_memory"].input_schema["properties"]) == {"query", "filters", "limit", "min_score", "cut"}
     assert tools["search_memory"].input_schema["required"] == ["query"]
     reads = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
     assert reads == {"search_memory", "get_context", "lookup_entity", "memory_history", "enhance_reply"}
@@ -86,9 +86,9 @@ async def test_a_memory_supersedes_the_one_it_names(services: Services, owner: O
             supersedes=[old["memory_id"]],
         )
         assert (new["action"], new["superseded"]) == ("supersede", [old["memory_id"]])
-        found = await call_tool(client, "search_memory", query="pet", filters={"types": ["plan"]})
+        found = await call_tool(client, "search_memory", query="pet", cut="none", filters={"types": ["plan"]})
         assert [memory["id"] for memory in found["memories"]] == [new["memory_id"]]
-        past = await call_tool(client, "search_memory", query="pet", filters={"include_superseded": True})
+        past = await call_tool(client, "search_memory", query="pet", cut="none", filters={"include_superseded": True})
         assert {memory["id"] for memory in past["memories"]} == {old["memory_id"], new["memory_id"]}
 
 

@@ -48,7 +48,7 @@ NAMES = NameIndex(
         ("what does bob ostrander like?", ["bob"]),
         ("BOBBY!", ["bob"]),
         ("did Ostrander call", ["bob"]),
-        ("is it far from New York City", ["nyc"]),
+        ("is it far from New York City", ["nyc", "york"]),
         ("is it far from York", ["york"]),
         ("a table at cafe zoe", ["cafe"]),
         ("明日東京に行きます", ["tokyo"]),
@@ -104,7 +104,7 @@ def fact(**changes: object) -> FactCandidate:
     same = {
         "uuid": "f", "memory_id": "m", "score": 1.0, "content": "c", "context": "", "type": "fact", "tags": ["tea"],
         "importance": 0.5, "strength": 1.0, "decay_rate": 0.01, "last_accessed_ms": 0, "valid_from": 0,
-        "message_ids": [],
+        "message_ids": [], "entity_ids": [], "similarity": None,
     }  # fmt: skip
     return FactCandidate(**{**same, **changes})  # type: ignore[arg-type]
 

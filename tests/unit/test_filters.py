@@ -35,10 +35,10 @@ def test_list_options_have_the_fields_of_list_filters() -> None:
     assert ListMemoriesOptions.__annotations__.keys() == ListFilters.model_fields.keys()
 
 
-def test_lists_differ_from_the_model_only_in_the_names_of_types_and_tags() -> None:
-    assert SharedFilters.model_fields.keys() == without(MemoryFilters.model_fields, "types", "tags")
+def test_query_strings_differ_from_the_model_only_in_types_tags_and_metadata() -> None:
+    assert SharedFilters.model_fields.keys() == without(MemoryFilters.model_fields, "types", "tags", "metadata")
     assert ListFilters.model_fields.keys() - SharedFilters.model_fields.keys() == {
-        "type", "tag", "not_tag", "keyword", "session_id", "sort", "limit", "cursor",
+        "type", "tag", "not_tag", "metadata", "keyword", "session_id", "sort", "limit", "cursor",
     }  # fmt: skip
 
 
@@ -75,7 +75,12 @@ def test_queries_take_the_parameters_that_the_filters_make() -> None:
     filters = FactFilters(valid_at=NOW)
     as_of, attributes = filters.as_of_params.keys(), filters.attribute_params.keys()
     queries = load_queries()
-    for name in ("facts.list_page", "search.scan_facts_by_vector", "search.find_facts_by_text"):
+    for name in (
+        "facts.list_page",
+        "search.scan_facts_by_vector",
+        "search.find_facts_by_text",
+        "search.find_facts_around_entities",
+    ):
         assert as_of | attributes <= queries[name].parameters, name
     for name in ("entities.list_facts", "search.list_entity_edges", "search.find_facts_by_vector"):
         assert as_of <= queries[name].parameters, name

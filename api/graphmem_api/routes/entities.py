@@ -30,8 +30,7 @@ async def lookup(
         owner,
         query.q,
         query.limit,
-        valid_as_of=query.valid_as_of,
-        known_as_of=query.known_as_of,
+        filters=query.to_memory_filters(),
         reinforce=query.reinforce and caller.can_write,
     )
 

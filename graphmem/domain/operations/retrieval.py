@@ -18,6 +18,7 @@ from graphmem.domain.context_models import (
 from graphmem.domain.entity import Entity
 from graphmem.domain.inputs import (
     ContextOptions,
+    LookupOptions,
     SearchOptions,
     TimeInput,
     parse_context_request,
@@ -69,18 +70,9 @@ def search_messages(
     return Request(validate_input(MessageSearchQuery, given), user_id)
 
 
-def lookup(
-    user_id: str,
-    text: str,
-    *,
-    limit: int = 20,
-    valid_as_of: TimeInput | None = None,
-    known_as_of: TimeInput | None = None,
-    reinforce: bool = False,
-) -> Request[LookupQuery, LookupResponse]:
+def lookup(user_id: str, text: str, **options: Unpack[LookupOptions]) -> Request[LookupQuery, LookupResponse]:
     """Return the entities that a text names and what is known about them, without language model or embedding."""
-    given = without_none(q=text, limit=limit, valid_as_of=valid_as_of, known_as_of=known_as_of, reinforce=reinforce)
-    return Request(validate_input(LookupQuery, given), user_id)
+    return Request(validate_input(LookupQuery, {**options, "q": text}), user_id)
 
 
 def entities(

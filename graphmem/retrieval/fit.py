@@ -1,0 +1,111 @@
+"""Fit: how well one memory answers a question, from 0 to 1, whatever else was found. Pure.
+
+It grows with the similarity of their vectors, with the share of the question's words that the memory contains or names,
+and with how specific an entity is that both name. Rare words weigh more; the user's own name weighs nothing, because
+every memory is about the user. Neither age nor rank counts, so that the same memory has the same fit years later. The
+weights were fitted to labelled questions and checked on others: see `docs/retrieval.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from graphmem.domain.search_candidates import FactCandidate
+from graphmem.retrieval.name_index import EntityMention
+from graphmem.text.names import name_words
+from graphmem.text.tokenising import tokenize
+
+FLOOR = 0.5
+"""Fit from which a memory is taken for an answer."""
+
+BIAS, SIMILARITY_WEIGHT, WORDS_WEIGHT, NAMED_WEIGHT = -4.15, 4.5, 5.0, 2.5
+"""Fitted weights of the logistic function of the features; the bias puts the best cut at `FLOOR`."""
+
+
+class FitFeatures(NamedTuple):
+    """What the fit of a memory is computed from, each from 0 to 1: similarity, words shared, entity named."""
+
+    similarity: float
+    words: float
+    named: float
+
+
+def fit_features(
+    question: str,
+    facts: Mapping[str, FactCandidate],
+    mentions: Collection[EntityMention],
+    languages: tuple[str, ...],
+) -> dict[str, FitFeatures]:
+    """Return the features of facts by uuid; `mentions` are the entities that the question names."""
+    named = {mention.id for mention in mentions if not mention.is_user}
+    about = Counter(entity_id for fact in facts.values() for entity_id in named.intersection(fact.entity_ids))
+    words = _QuestionWords.of(question, mentions, languages)
+    stems = {uuid: frozenset(tokenize(_statement(fact), languages)) for uuid, fact in facts.items()}
+    weights = words.weights(stems.values())
+    return {
+        uuid: FitFeatures(
+            similarity=max(0.0, fact.similarity or 0.0),
+            words=words.share(stems[uuid], fact.entity_ids, weights),
+            named=max(
+                (_specificity(about[key], len(facts)) for key in named.intersection(fact.entity_ids)), default=0.0
+            ),
+        )
+        for uuid, fact in facts.items()
+    }
+
+
+def fit(features: FitFeatures) -> float:
+    """Return the fit of a memory with these features."""
+    odds = (
+        BIAS + SIMILARITY_WEIGHT * features.similarity + WORDS_WEIGHT * features.words + NAMED_WEIGHT * features.named
+    )
+    return 1 / (1 + math.exp(-odds))
+
+
+class _QuestionWords(NamedTuple):
+    """The stems of a question, and for each the entities that it helps to name."""
+
+    entities_by_stem: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def of(cls, question: str, mentions: Collection[EntityMention], languages: tuple[str, ...]) -> _QuestionWords:
+        entities: dict[str, set[str]] = {stem: set() for stem in tokenize(question, languages)}
+        words = name_words(question)
+        for mention in mentions:
+            for word in words[mention.position : mention.position + mention.size]:
+                for stem in tokenize(word, languages):
+                    entities.setdefault(stem, set()).add(mention.id)
+        own = {mention.id for mention in mentions if mention.is_user}
+        entities = {stem: ids for stem, ids in entities.items() if not ids or not ids <= own} or entities
+        return cls({stem: frozenset(ids) for stem, ids in entities.items()})
+
+    def weights(self, texts: Collection[Collection[str]]) -> dict[str, float]:
+        """Return the weight of each stem by how few of the texts contain it."""
+        counts = Counter(stem for text in texts for stem in self.entities_by_stem if stem in text)
+        return {
+            stem: 1 + math.log(1 + (len(texts) - counts[stem] + 0.5) / (counts[stem] + 0.5))
+            for stem in self.entities_by_stem
+        }
+
+    def share(self, text: Collection[str], entity_ids: Sequence[str], weights: Mapping[str, float]) -> float:
+        """Return the share of the stems, by weight, that a text contains or whose entity it is about."""
+        total = sum(weights.values())
+        shared = sum(
+            weights[stem]
+            for stem, entities in self.entities_by_stem.items()
+            if stem in text or not entities.isdisjoint(entity_ids)
+        )
+        return shared / total if total else 0.0
+
+
+def _statement(fact: FactCandidate) -> str:
+    """Return a statement with its predicate, its names and its tags, without the messages it was taken from."""
+    return f"{fact.content}\n{fact.context.partition(chr(10))[0]}"
+
+
+def _specificity(about: int, facts: int) -> float:
+    """Return how specific an entity is that so many of the facts found are about: 1 for one of many, 0 for all."""
+    return 1 - math.log(about) / math.log(facts) if facts > 1 and about else float(about == 1)
