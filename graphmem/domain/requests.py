@@ -140,14 +140,6 @@ class AsOfQuery(BaseModel):
     known_as_of: Instant | None = None
 
 
-class LookupQuery(AsOfQuery):
-    """A text that names entities."""
-
-    q: str = Field(description="Any text that names entities.")
-    limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Most memories of each entity.")
-    reinforce: bool = Field(False, description="Whether the lookup counts as a retrieval, which strengthens memories.")
-
-
 class EntityMemoriesQuery(AsOfQuery):
     """Which memories of an entity to list."""
 

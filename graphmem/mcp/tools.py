@@ -142,7 +142,7 @@ class MemoryTools:
         filters: arguments.SearchFilters | None = None,
         limit: arguments.Limit = 5,
         min_score: arguments.MinScore = 0.0,
-        cut: arguments.CutArgument = "auto",
+        cut: arguments.CutArgument = "none",
     ) -> MemorySearchResult:
         """Search what is remembered about the user, by meaning and words, before you answer.
 

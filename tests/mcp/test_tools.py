@@ -86,9 +86,9 @@ async def test_a_memory_supersedes_the_one_it_names(services: Services, owner: O
             supersedes=[old["memory_id"]],
         )
         assert (new["action"], new["superseded"]) == ("supersede", [old["memory_id"]])
-        found = await call_tool(client, "search_memory", query="pet", cut="none", filters={"types": ["plan"]})
+        found = await call_tool(client, "search_memory", query="pet", filters={"types": ["plan"]})
         assert [memory["id"] for memory in found["memories"]] == [new["memory_id"]]
-        past = await call_tool(client, "search_memory", query="pet", cut="none", filters={"include_superseded": True})
+        past = await call_tool(client, "search_memory", query="pet", filters={"include_superseded": True})
         assert {memory["id"] for memory in past["memories"]} == {old["memory_id"], new["memory_id"]}
 
 
