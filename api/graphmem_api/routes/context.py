@@ -34,13 +34,13 @@ async def build(owner: OwnerInPath, caller: Caller, services: ServicesDep, body:
     return await services.contexts.build(owner, body, reinforce=caller.can_write)
 
 
-@router.post(USER_PATH + "/sessions/{session_id:segment}/enhance", summary="Adapt a draft reply to the user")
+@router.post(USER_PATH + "/sessions/{session_id:segment}/enhance", summary="Adapt a draft reply to the user", operation_id="sessions_enhance")
 async def enhance(owner: OwnerInPath, session_id: str, services: ServicesDep, body: EnhanceIn) -> EnhancedReply:
     """Return a draft reply with continuity, style, an example, likely follow-ups and sources; nothing is stored."""
     return await services.contexts.enhance(owner, session_id, body)
 
 
-@router.get(USER_PATH + "/profile", summary="Read the profile")
+@router.get(USER_PATH + "/profile", summary="Read the profile", operation_id="profile_get")
 async def profile(owner: OwnerInPath, services: ServicesDep, query: Annotated[ProfileQuery, Query()]) -> UserProfile:
     """Read the memories of the profile by type, and its core, without search; every write invalidates its cache."""
     return await services.retrieval.load_profile(owner, query.domain)
@@ -58,13 +58,13 @@ async def patterns(owner: OwnerInPath, services: ServicesDep) -> Page[BehaviorPa
     return Page(items=await services.contexts.list_patterns(owner))
 
 
-@router.get(USER_PATH + "/contradictions", summary="List reported contradictions")
+@router.get(USER_PATH + "/contradictions", summary="List reported contradictions", operation_id="contradictions_list")
 async def contradictions(owner: OwnerInPath, services: ServicesDep) -> Page[UserContradiction]:
     """List the memories that cannot all be true, as consolidation runs reported them, the latest first."""
     return Page(items=await services.consolidations.list_contradictions(owner))
 
 
-@router.get(USER_PATH + "/intents", summary="List learned intents")
+@router.get(USER_PATH + "/intents", summary="List learned intents", operation_id="intents_list")
 async def intents(owner: OwnerInPath, services: ServicesDep) -> Page[LearnedIntent]:
     """List the intents learned from feedback, with the database queries that answered each well."""
     return Page(items=await services.contexts.list_intents(owner))

@@ -15,13 +15,13 @@ write_router = APIRouter(route_class=route_classes.AdminWriteRoute, tags=["admin
 TYPES_PATH = "/v1/admin/types"
 
 
-@read_router.get(TYPES_PATH, summary="Read the declared types")
+@read_router.get(TYPES_PATH, summary="Read the declared types", operation_id="types_get")
 async def get_declared_types(caller: Caller, services: ServicesDep) -> DeclaredTypes:
     """Read the types of memories and entities that the tenant declared."""
     return await services.declared_types.get(caller.tenant)
 
 
-@write_router.put(TYPES_PATH, summary="Declare types")
+@write_router.put(TYPES_PATH, summary="Declare types", operation_id="types_set")
 async def set_declared_types(caller: Caller, services: ServicesDep, body: DeclaredTypesIn) -> DeclaredTypes:
     """Declare types of memories and entities; they replace those declared before, and empty lists remove them.
 

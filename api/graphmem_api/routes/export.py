@@ -57,7 +57,7 @@ async def export_schema() -> dict[str, Any]:
     return export_json_schema()
 
 
-@router.get("/v1/schema/records", summary="JSON Schema of records")
+@router.get("/v1/schema/records", summary="JSON Schema of records", operation_id="records_schema")
 async def records_schema() -> dict[str, Any]:
     """Return the JSON Schema of a document of records, which `view=records` of an export has."""
     return records_json_schema()

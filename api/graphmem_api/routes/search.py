@@ -32,13 +32,13 @@ async def search_messages(owner: OwnerInPath, services: ServicesDep, body: Messa
     return await services.retrieval.search_messages(owner, body)
 
 
-@router.get(USER_PATH + "/persona", summary="Read the persona")
+@router.get(USER_PATH + "/persona", summary="Read the persona", operation_id="persona_get")
 async def persona(owner: OwnerInPath, services: ServicesDep) -> Persona:
     """Read the weights by memory type or tag that the user's searches use when they give none."""
     return await services.retrieval.get_persona(owner)
 
 
-@write_router.post(USER_PATH + "/persona", summary="Set the persona")
+@write_router.post(USER_PATH + "/persona", summary="Set the persona", operation_id="persona_set")
 async def set_persona(owner: OwnerInPath, services: ServicesDep, body: Persona) -> Persona:
     """Set the weights by memory type or tag that the user's searches use when they give none; empty ones remove it."""
     return await services.retrieval.set_persona(owner, body)
