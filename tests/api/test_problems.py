@@ -95,7 +95,7 @@ async def test_validation_errors_do_not_echo_input(agent: httpx.AsyncClient) -> 
     answer = await agent.post(MEMORIES, json=body)
     assert answer.status_code == 422
     places = [error["loc"] for error in answer.json()["errors"]]
-    assert ["body", "memories", 0, "type"] in places
+    assert ["body", "memories", 0, "predicate"] in places
     assert ["body", "memories", 1, "confidence"] in places
     assert "kestrel" not in answer.text
 

@@ -147,7 +147,10 @@ def test_the_package_exports_the_public_names() -> None:
 
 
 PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
-HTTPX = {"httpx", "httpcore", "h11", "anyio", "sniffio", "certifi", "idna", "click", "rich", "pygments", "brotli"}
+HTTPX = {
+    "httpx", "httpcore", "h11", "anyio", "sniffio", "certifi", "idna", "click", "rich", "pygments", "brotli",
+    "zstandard",
+}  # fmt: skip
 """httpx and what it imports, where it is installed: its own command line needs some of them."""
 
 

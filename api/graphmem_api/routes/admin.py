@@ -82,13 +82,22 @@ async def maintain(caller: Caller, services: ServicesDep, body: MaintenanceIn) -
     return MaintenanceOut(tasks=await services.maintenance.run(caller.tenant, body.tasks))
 
 
-@write_router.post("/v1/admin/reembed", summary="Re-embed everything with another model", operation_id="reembedding_start", status_code=202)
+@write_router.post(
+    "/v1/admin/reembed",
+    summary="Re-embed everything with another model",
+    operation_id="reembedding_start",
+    status_code=202,
+)
 async def reembed(caller: Caller, services: ServicesDep, body: ReembeddingIn | None = None) -> Job:
     """Replace the vectors of all users by those of a model, while searches go on; 409 while another one does so."""
     return await services.reembedding.start(caller.tenant, body.model if body else None)
 
 
-@read_router.get("/v1/admin/reembed", summary="Read the embedding model and the progress of a re-embedding", operation_id="reembedding_get")
+@read_router.get(
+    "/v1/admin/reembed",
+    summary="Read the embedding model and the progress of a re-embedding",
+    operation_id="reembedding_get",
+)
 async def embedding(_: Caller, services: ServicesDep) -> EmbeddingStatus:
     """Read which model all vectors are of, and how far a re-embedding has come."""
     return await services.reembedding.status()

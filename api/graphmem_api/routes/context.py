@@ -34,7 +34,11 @@ async def build(owner: OwnerInPath, caller: Caller, services: ServicesDep, body:
     return await services.contexts.build(owner, body, reinforce=caller.can_write)
 
 
-@router.post(USER_PATH + "/sessions/{session_id:segment}/enhance", summary="Adapt a draft reply to the user", operation_id="sessions_enhance")
+@router.post(
+    USER_PATH + "/sessions/{session_id:segment}/enhance",
+    summary="Adapt a draft reply to the user",
+    operation_id="sessions_enhance",
+)
 async def enhance(owner: OwnerInPath, session_id: str, services: ServicesDep, body: EnhanceIn) -> EnhancedReply:
     """Return a draft reply with continuity, style, an example, likely follow-ups and sources; nothing is stored."""
     return await services.contexts.enhance(owner, session_id, body)

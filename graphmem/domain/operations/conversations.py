@@ -32,9 +32,12 @@ def add_messages(
     extract: bool = True,
     wait: bool = False,
     timezone: str | None = None,
+    domain: str | None = None,
 ) -> Request[MessagesIn, MessagesAccepted | Job]:
     """Store messages and extract memories in the background; with `wait` return the finished job."""
-    batch = parse_messages(messages, session_id=session_id, extract=extract, wait=wait, timezone=timezone)
+    batch = parse_messages(
+        messages, session_id=session_id, extract=extract, wait=wait, timezone=timezone, domain=domain
+    )
     return Request(batch, user_id)
 
 
@@ -52,9 +55,12 @@ def create_session(
     title: str | None = None,
     topic_tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
+    domain: str | None = None,
 ) -> Request[SessionIn, Session]:
     """Open a session under an id of your own or a new one; raise Conflict when the id is taken."""
-    given = without_none(session_id=session_id, title=title, topic_tags=list(topic_tags), metadata=metadata)
+    given = without_none(
+        session_id=session_id, title=title, topic_tags=list(topic_tags), metadata=metadata, domain=domain
+    )
     return Request(validate_input(SessionIn, given), user_id)
 
 
