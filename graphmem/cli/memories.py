@@ -67,9 +67,11 @@ async def add(
         "domain": domain,
         "immutable": immutable,
     }
+    memories = parse_memories(statement).memories
     async with open_services(output) as services:
-        complete = [await services.memories.complete_id(owner, memory_id) for memory_id in supersedes or []]
-        memories = parse_memories({**statement, "supersedes": complete}).memories
+        if supersedes:
+            complete = [await services.memories.complete_id(owner, memory_id) for memory_id in supersedes]
+            memories = parse_memories({**statement, "supersedes": complete}).memories
         results = await services.memories.save(owner, memories, actor="cli", kind="cli")
     output.show({"results": results}, render.save_results(results))
 
