@@ -12,7 +12,6 @@ import pytest
 from pydantic import BaseModel
 
 from graphmem.errors import ConfigurationError, ModelUnavailable
-from graphmem.llm.completion import ToolCall
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.llm.replay import ReplayServer, load_recordings, pack_recordings, recording_key
 from graphmem.llm.structured_output import response_schema
@@ -83,11 +82,13 @@ async def test_recorded_prompts_are_answered_as_recorded(folder: Path) -> None:
     with ReplayServer(folder) as replay:
         async with ProviderModel(base_url=replay.base_url) as model:
             completion = await model.complete_structured(TEA["request"]["messages"], Verdict)
-            called = await model.call_tools(CAKE["request"]["messages"], TOOLS)
-            await model.call_tools(CAKE["request"]["messages"], TOOLS)
+        async with httpx.AsyncClient(base_url=replay.base_url) as client:
+            for _ in range(2):
+                answer = await client.post("chat/completions", json={**CAKE["request"], "model": "any"})
     assert completion.value == Verdict(keep=True)
     assert completion.receipt.prompt_tokens == len(json.dumps(TEA["request"]["messages"], ensure_ascii=False)) // 4
-    assert called.calls == [ToolCall("keep", {"what": "cake"})]
+    (called,) = answer.json()["choices"][0]["message"]["tool_calls"]
+    assert (called["function"]["name"], json.loads(called["function"]["arguments"])) == ("keep", {"what": "cake"})
     assert replay.calls == {TEA["key"]: 1, CAKE["key"]: 2}
     assert replay.missing == []
 
@@ -108,8 +109,8 @@ async def test_a_prompt_without_a_recording_fails_at_once_and_names_its_key(fold
 async def test_concurrent_requests_are_answered(folder: Path) -> None:
     with ReplayServer(folder) as replay:
         async with ProviderModel(base_url=replay.base_url) as model:
-            await asyncio.gather(*(model.call_tools(CAKE["request"]["messages"], TOOLS) for _ in range(40)))
-    assert replay.calls[CAKE["key"]] == 40
+            await asyncio.gather(*(model.complete_structured(TEA["request"]["messages"], Verdict) for _ in range(40)))
+    assert replay.calls[TEA["key"]] == 40
 
 
 @pytest.mark.parametrize(
