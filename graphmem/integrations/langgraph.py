@@ -52,7 +52,7 @@ _MAX_READABLE_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _ClientCall:
     """A call of a client's method, which the caller of the generator makes."""
 
     method: str
@@ -61,7 +61,7 @@ class _Call:
     options: Mapping[str, Any] | None = None
 
 
-Calls = Generator[_Call, Any, T]
+Calls = Generator[_ClientCall, Any, T]
 """The calls of one operation, whose results are sent in, and its result: the same for both kinds of client."""
 
 
@@ -138,19 +138,19 @@ class GraphmemStore(BaseStore):
         memory = yield from self._find(op.namespace, op.key)
         if op.value is None:
             if memory:
-                yield _Call("delete_memory", user_id, (memory.id,))
+                yield _ClientCall("delete_memory", user_id, (memory.id,))
         elif memory is None or memory.content != _to_text(op):
-            yield _Call("add", user_id, (_to_statement(op),))
+            yield _ClientCall("add", user_id, (_to_statement(op),))
         elif _stored(memory).get("value") != op.value:
             # A statement that is current already would be reinforced, and the fields that are not in it lost.
-            yield _Call("update_memory", user_id, (memory.id,), {"metadata": _to_metadata(op)})
+            yield _ClientCall("update_memory", user_id, (memory.id,), {"metadata": _to_metadata(op)})
 
     def _search(self, op: SearchOp) -> Calls[list[SearchItem]]:
         user_id = self._user_of(op.namespace_prefix)
         tags = [_tag_of(op.namespace_prefix)]
         if op.query:
             options = {"limit": MAX_SEARCH_RESULTS, "tags": {"all": tags}, **self._as_of}
-            response = yield _Call("search", user_id, (op.query,), options)
+            response = yield _ClientCall("search", user_id, (op.query,), options)
             found = [_to_search_item(hit.memory, hit.score) for hit in response.results]
         else:
             memories = yield from self._list(user_id, tags)
@@ -174,7 +174,7 @@ class GraphmemStore(BaseStore):
     def _find(self, namespace: tuple[str, ...], key: str) -> Calls[Memory | None]:
         """Return the current memory of an item."""
         options = {"entity": _subject_name(namespace, key), "tag": [STORE_TAG], "limit": PAGE_SIZE, **self._as_of}
-        page = yield _Call("memories", self._user_of(namespace), (), options)
+        page = yield _ClientCall("memories", self._user_of(namespace), (), options)
         same = (memory for memory in page.items if (_namespace_of(memory), _key_of(memory)) == (namespace, key))
         return next(same, None)
 
@@ -184,7 +184,7 @@ class GraphmemStore(BaseStore):
         cursor: str | None = None
         while True:
             options = {"tag": tags, "limit": PAGE_SIZE, "cursor": cursor, **self._as_of}
-            page = yield _Call("memories", user_id, (), options)
+            page = yield _ClientCall("memories", user_id, (), options)
             memories += page.items
             if not (cursor := page.next_cursor):
                 return memories
@@ -216,7 +216,7 @@ async def _arun(client: AsyncClient | GraphMemory, calls: Calls[T]) -> T:
         return cast("T", end.value)
 
 
-def _bind(client: object, call: _Call) -> Callable[[], Any]:
+def _bind(client: object, call: _ClientCall) -> Callable[[], Any]:
     method = getattr(client, call.method)
     return lambda: method(call.user_id, *call.arguments, **(call.options or {}))
 
