@@ -23,9 +23,10 @@ WITH s.group_id AS group_id, id
 {{violation}}
 
 // name: wrong_message_counts(tenant, limit)
-// A session counts another number of messages than it has.
+// A session counts another number of messages than it has, those of an extraction included.
 // Fix: Restore a backup, or export the user, forget them and import the export.
-MATCH (s:Session) WHERE s.message_count <> COUNT { (s)-[:HAS_EPISODE]->() }
+MATCH (s:Session)
+WHERE s.message_count <> COUNT { (s)-[:HAS_EPISODE]->() } + size(coalesce(s.transcript, []))
 WITH s.group_id AS group_id, s.session_id AS id
 {{violation}}
 

@@ -99,12 +99,12 @@ REMOVE m.pending_job
 
 // name: release_from_job(group_id, job_id)
 // Release the messages that a job was to read.
-MATCH (m:Episodic {pending_job: $job_id}) WHERE m.group_id = $group_id
+MATCH (m:Episodic {pending_job: $job_id}) USING INDEX SEEK m:Episodic(pending_job) WHERE m.group_id = $group_id
 REMOVE m.pending_job
 
 // name: list_pending_of_job(group_id, job_id)
 // Fetch the messages that a job has not read yet.
-MATCH (m:Episodic {pending_job: $job_id}) WHERE m.group_id = $group_id
+MATCH (m:Episodic {pending_job: $job_id}) USING INDEX SEEK m:Episodic(pending_job) WHERE m.group_id = $group_id
 RETURN {{message_columns}} AS message ORDER BY m.session_id, m.position
 
 // name: list_pending()
