@@ -34,7 +34,7 @@ async def test_quickstart_answers_from_the_sample_and_is_idempotent(cli: Cli, te
     second = await cli("quickstart", "--tenant", tenant)
     assert second.code == 0, second.err
     assert f"Kept: {len(report['kept'])} current memories" in second.out
-    for part in ("Superseded, ended or retracted", "Answers", "Neo4j Browser", ":params", "OPENAI_API_KEY"):
+    for part in ("Superseded, ended or retracted", "Answers", "Neo4j Browser", "db browser", "OPENAI_API_KEY"):
         assert part in second.out
     sessions = (await cli("sessions", "--user", "mara", "--tenant", tenant, "--json")).json["items"]
     assert sum(session["message_count"] for session in sessions) == 64
