@@ -285,8 +285,9 @@ class HybridSearch:
         """Return the facts found with their similarity to the question, where a channel did not compute it."""
         if vector is None:
             return found
-        known = {fact.uuid: fact.similarity for facts in found.values() for fact in facts if fact.similarity is not None}
-        others = {fact.uuid for facts in found.values() for fact in facts} - known.keys()
+        pool = [fact for facts in found.values() for fact in facts]
+        known = {fact.uuid: fact.similarity for fact in pool if fact.similarity is not None}
+        others = {fact.uuid for fact in pool} - known.keys()
         computed = await self._vectors.similarities(search.owner, "facts", others, [vector])
         known |= {uuid: similarity for uuid, (similarity,) in computed.items()}
         return {

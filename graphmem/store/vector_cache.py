@@ -24,6 +24,8 @@ MAX_VECTORS = 20_000
 VectorKind = Literal["facts", "messages"]
 """What a vector is of."""
 
+_QUERIES: Mapping[VectorKind, str] = {"facts": "vectors.load_facts", "messages": "vectors.load_messages"}
+
 _Key = tuple[str, VectorKind, str]
 _Array = NDArray[np.float32]
 
@@ -40,8 +42,10 @@ class VectorCache:
     async def similarities(
         self, owner: Owner, kind: VectorKind, ids: Iterable[str], vectors: Sequence[Vector]
     ) -> dict[str, list[float]]:
-        """Return the cosines of facts (by the uuid of the version) or messages with each vector; those without a
-        vector are left out."""
+        """Return the cosines with each vector of facts, by the uuid of the version, or of messages, by their id.
+
+        Those that have no vector, or that the user cannot read, are left out.
+        """
         if not vectors:
             return {}
         stored = await self._load(owner, kind, list(ids))
@@ -76,7 +80,7 @@ class VectorCache:
 
     async def _fetch(self, owner: Owner, kind: VectorKind, ids: Sequence[str]) -> dict[str, _Array]:
         rows: Mapping[str, Any] = dict(
-            await self._graph.fetch_value(f"vectors.load_{kind}", group_ids=owner.readable_group_ids, ids=ids)
+            await self._graph.fetch_value(_QUERIES[kind], group_ids=owner.readable_group_ids, ids=ids)
         )
         fetched = {item_id: _normalise(vector) for item_id, vector in rows.items() if vector is not None}
         for item_id, vector in fetched.items():
@@ -88,7 +92,7 @@ class VectorCache:
     async def _forget_other_model(self) -> None:
         """Drop all vectors when the database has changed to those of another model."""
         state = await self._graph.vector_state()
-        model = state and (state.next if state.reads_next else state.model)
+        model = (state.next if state.reads_next else state.model) if state else None
         if self._model != model:
             self._vectors.clear()
             self._model = model
