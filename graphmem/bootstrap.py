@@ -187,6 +187,7 @@ class Services:
                 context=ContextStore(graph, clock),
                 reinforcement=retrieval.reinforcement,
                 lookup=retrieval.lookup,
+                vectors=retrieval.vectors,
                 context_snapshots=self.contexts,
             ),
             clock,
