@@ -187,6 +187,7 @@ class Services:
                 context=ContextStore(graph, clock),
                 reinforcement=retrieval.reinforcement,
                 lookup=retrieval.lookup,
+                vectors=retrieval.vectors,
                 context_snapshots=self.contexts,
             ),
             clock,
@@ -260,6 +261,8 @@ def _build_job_handlers(
         profiles=components.profiles,
         embedder=components.embedder,
         model=components.model,
+        queue_summary=services.inbox.summarize_session,
+        queue_learning=partial(_queue_observation, jobs, is_derived=True),
         zone=components.settings.timezone,
     )
     summaries = SummaryJob(
@@ -336,8 +339,13 @@ def build_maintenance_job(
     )
 
 
-async def _queue_observation(jobs: JobRunner, owner: Owner, message_ids: Sequence[str]) -> None:
-    payload = ObservationPayload(tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids))
+async def _queue_observation(
+    jobs: JobRunner, owner: Owner, message_ids: Sequence[str], *, is_derived: bool = False
+) -> None:
+    payload = ObservationPayload(
+        tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids), is_derived=is_derived
+    )
     # The same messages are the same job, so that a repeated request does not queue them twice.
-    job_id = str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([OBSERVATION_JOB.name, owner.group_id, *message_ids])))
+    name = f"{OBSERVATION_JOB.name} derived" if is_derived else OBSERVATION_JOB.name
+    job_id = str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([name, owner.group_id, *message_ids])))
     await jobs.enqueue(OBSERVATION_JOB, payload, job_id)

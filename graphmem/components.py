@@ -33,6 +33,7 @@ from graphmem.store.facts import FactStore
 from graphmem.store.idempotency import IdempotencyStore
 from graphmem.store.migrations import migrate
 from graphmem.store.search import SearchStore
+from graphmem.store.vector_cache import VectorCache
 
 log = logging.getLogger(__name__)
 
@@ -198,6 +199,7 @@ class RetrievalComponents:
     """The components of retrieval that services and benchmarks share."""
 
     store: SearchStore
+    vectors: VectorCache
     reinforcement: ReinforcementBuffer
     search: HybridSearch
     lookup: EntityLookup
@@ -206,11 +208,12 @@ class RetrievalComponents:
     def build(cls, components: Components) -> RetrievalComponents:
         """Build them from the shared components."""
         settings, clock, graph = components.settings, components.clock, components.graph
-        store = SearchStore(graph)
+        store, vectors = SearchStore(graph), VectorCache(graph)
         names = EntityNameCache(store, components.facts, clock)
         reinforcement = ReinforcementBuffer(components.facts, clock)
         search = HybridSearch(
             store,
+            vectors,
             components.entities,
             components.episodes,
             names,
@@ -222,4 +225,4 @@ class RetrievalComponents:
             languages=settings.query_languages,
         )
         lookup = EntityLookup(store, components.entities, names, reinforcement, clock, settings.cache_url)
-        return cls(store, reinforcement, search, lookup)
+        return cls(store, vectors, reinforcement, search, lookup)

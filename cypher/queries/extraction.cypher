@@ -1,8 +1,8 @@
 // Extraction: names, related facts, interest candidates and the results already applied.
 
-// name: list_known_names(group_id, name_limit, interest_limit, domain_limit, known_at)
+// name: list_known_names(group_id, name_limit, interest_limit, domain_limit, intent_limit, known_at)
 // List the entities with the most facts, the user's own first, with what says who a person is; the interests that were
-// mentioned too rarely so far; and the domains with the most facts.
+// mentioned too rarely so far; the domains with the most facts; and the intents of the latest sessions.
 CALL () {
   MATCH (e:Entity {group_id: $group_id})
   WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts
@@ -21,7 +21,15 @@ CALL () {
   WITH r.domain AS domain, count(*) AS facts ORDER BY facts DESC, domain LIMIT $domain_limit
   RETURN collect(domain) AS domains
 }
-RETURN [entities, interests, domains] AS known
+CALL () {
+  MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $known_at
+  WITH s ORDER BY s.updated_at DESC LIMIT 20
+  UNWIND s.intent_sequence AS intent
+  WITH intent, max(s.updated_at) AS used, count(*) AS times ORDER BY used DESC, times DESC, intent LIMIT $intent_limit
+  WITH intent ORDER BY intent
+  RETURN collect(intent) AS intents
+}
+RETURN [entities, interests, domains, intents] AS known
 
 // name: find_entities_by_keys(group_ids, keys)
 // Find entities by the keys of their names or aliases.
@@ -118,6 +126,18 @@ SET s.transcript = coalesce(s.transcript, []) + $entries, s.message_count = s.me
 // Fetch the actions of a part of a job, if it was applied.
 MATCH (x:Extraction {group_id: $group_id, extraction_id: $extraction_id})
 RETURN x.actions AS actions
+
+// name: set_turns(group_id, session_id, turns)
+// Store what messages are about where their sender did not say; the session lists its latest 200 intents.
+UNWIND $turns AS turn
+MATCH (m:Episodic {group_id: $group_id, message_id: turn.message_id})
+WITH m, turn, m.intent IS NULL AND turn.intent IS NOT NULL AS is_new
+SET m.intent = coalesce(m.intent, turn.intent),
+    m.entities = CASE coalesce(m.entities, '{}') WHEN '{}' THEN turn.entities ELSE m.entities END
+WITH m.position AS position, turn, is_new ORDER BY position
+WITH collect(CASE WHEN is_new THEN turn.intent END) AS intents
+MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+SET s.intent_sequence = (s.intent_sequence + intents)[-200..]
 
 // name: record_extraction(group_id, extraction_id, actions, links, message_ids, session_id, tags, at)
 // Record that a part of a job was applied: its actions, the messages it read and the tags of the session.

@@ -36,14 +36,13 @@ WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY sc
 WITH r, score, 2 * score - 1 AS similarity
 RETURN collect({{fact_candidate}}) AS found
 
-// name: find_facts_by_text(words, vector, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
+// name: find_facts_by_text(words, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
 // Find facts by full text. All hits are filtered before the limit, so that past facts cannot displace valid ones.
 {{await_fulltext}}
 {{as_of_params}}
 CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words) YIELD relationship AS r, score
 WHERE score > 0 AND {{as_of_filter}} AND {{matches_filters}}
-WITH r, score LIMIT $limit
-WITH r, score, {{question_similarity}} AS similarity
+WITH r, score, null AS similarity LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
 // name: find_facts_around_entities(named_entity_ids, vector, max_degree, max_start, max_outgoing, max_incoming, max_followed, max_computed, limit, group_ids, valid_at, valid_after, known_at, types, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
@@ -139,22 +138,11 @@ WHERE score > 0 AND m.group_id IN $group_ids AND m.created_at <= $known_at AND m
 WITH m, score LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
-// name: compute_fact_similarities(uuids, vectors)
-// Compute the exact cosine similarity of facts with each vector.
-UNWIND $uuids AS uuid
-MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
-WITH uuid, r.fact_embedding AS embedding
-RETURN collect([uuid, [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1]]) AS found
-
-// name: load_message_contents(group_ids, message_ids, vector, said_until, known_at)
-// Fetch the text of messages and their exact cosine similarity with a vector, which is 0 without one.
+// name: load_message_contents(group_ids, message_ids, said_until, known_at)
+// Fetch the text of messages.
 UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND m.created_at <= $known_at AND m.valid_at <= $said_until
-RETURN collect([
-  m.message_id, left(m.content, 2000), m.speaker,
-  CASE WHEN $vector IS NULL OR m.content_embedding IS NULL THEN 0.0
-       ELSE 2 * vector.similarity.cosine(m.content_embedding, $vector) - 1 END
-]) AS found
+RETURN collect([m.message_id, left(m.content, 2000), m.speaker]) AS found
 
 // name: list_entity_names(group_ids, limit)
 // List the names and aliases of a user's entities.

@@ -130,3 +130,15 @@ RETURN c.run_id AS run_id, c.kind AS kind, c.element_id AS element_id, coalesce(
 UNWIND $rows AS row
 MATCH (c:Change {run_id: row.run_id, kind: row.kind, element_id: row.element_id})
 SET c.vector = row.vector, c.vector_model = $model
+
+// name: load_facts(group_ids, ids)
+// Fetch the vectors of versions of facts that a user can read.
+UNWIND $ids AS id
+MATCH ()-[r:RELATES_TO {uuid: id}]->() WHERE r.group_id IN $group_ids
+RETURN collect([id, r.fact_embedding]) AS found
+
+// name: load_messages(group_ids, ids)
+// Fetch the vectors of messages that a user can read.
+UNWIND $group_ids AS group_id
+MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $ids
+RETURN collect([m.message_id, m.content_embedding]) AS found

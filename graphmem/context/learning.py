@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from graphmem.context.feedback import HIGHEST_SCORE, LOWEST_SCORE, evaluate_feedback, unchanged_result
-from graphmem.context.mentions import MAX_TTL, extract_mentions
+from graphmem.context.mentions import MAX_TTL, extract_mentions, extract_named_things
 from graphmem.context.patterns import find_patterns, max_window_days
 from graphmem.context.preferences import apply_signals, extract_stated_preferences, select_stale_preferences
 from graphmem.domain.behavior_patterns import BehaviorPattern
@@ -31,9 +31,10 @@ from graphmem.text_thread import read_text
 
 
 class ObservationPayload(UserJobPayload):
-    """New messages to learn from."""
+    """New messages to learn from; with `is_derived`, once more from what extraction found them to be about."""
 
     message_ids: list[str]
+    is_derived: bool = False
 
 
 OBSERVATION_JOB = JobKind("observation", ObservationPayload)
@@ -70,8 +71,10 @@ class ContextLearner:
         """Handle a job that learns from new messages."""
         owner = payload.owner
 
+        learn_from = self.learn_from_turns if payload.is_derived else self.learn_from_messages
+
         async def learn() -> None:
-            await self.learn_from_messages(owner, await self._episodes.load_messages(owner, payload.message_ids))
+            await learn_from(owner, await self._episodes.load_messages(owner, payload.message_ids))
 
         await steps.run("observe", learn)
         return JobOutcome(status=JobStatus.SUCCEEDED)
@@ -88,6 +91,13 @@ class ContextLearner:
         await self._store.upsert_items(owner, mentions)
         for message in user_messages:
             await self._learn_stated_preferences(owner, message)
+        await self.detect_patterns(owner)
+
+    async def learn_from_turns(self, owner: Owner, messages: Sequence[Message]) -> None:
+        """Learn from the intents and entities that extraction gave messages: what they name, and patterns."""
+        now = self._clock()
+        mentions = [mention for message in messages for mention in extract_named_things(message, now)]
+        await self._store.upsert_items(owner, mentions)
         await self.detect_patterns(owner)
 
     async def learn_from_feedback(

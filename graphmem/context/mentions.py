@@ -77,6 +77,16 @@ def extract_mentions(
     ]
 
 
+def extract_named_things(message: Message, now: datetime) -> list[Mention]:
+    """Return the things that a message was found to name and that have not expired at `now`.
+
+    Times and amounts are not among them, since they are read from the text.
+    """
+    kinds = message.entities.keys() - {"time", "date", "period", "amount"}
+    named = message.model_copy(update={"entities": {kind: message.entities[kind] for kind in sorted(kinds)}})
+    return [mention for mention in _entity_mentions(named, now, ()) if mention.expires_at > now]
+
+
 def _time_mentions(message: Message, now: datetime) -> list[Mention]:
     at = min(message.timestamp, now)
     if at + TIME_TTL <= now or message.entities.keys() & {"time", "date", "period"}:

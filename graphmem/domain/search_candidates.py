@@ -11,8 +11,8 @@ class FactCandidate(NamedTuple):
     """A fact that a channel found, with what ranking needs; times are in milliseconds since 1970.
 
     `context` holds the names, the tags and the messages that belong to the statement. `similarity` is
-    the cosine of its vector and the question's, None for a search without vectors. The fields are in the order of the
-    fragment `fact_candidate`.
+    the cosine of its vector and the question's, None where the channel did not compute it. The fields are in the order
+    of the fragment `fact_candidate`.
     """
 
     uuid: str
@@ -54,9 +54,8 @@ class MessageCandidate:
 
 @dataclass(frozen=True, slots=True)
 class MessageContent:
-    """The text and the speaker of a message, and its similarity (cosine) to a question."""
+    """The text and the speaker of a message."""
 
     message_id: str
     content: str
     speaker: str | None
-    similarity: float

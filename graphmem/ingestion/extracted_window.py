@@ -13,6 +13,7 @@ from graphmem.domain.text import content_hash
 from graphmem.ingestion.candidates import AliasGroup, Rejection, ValidatedCandidate
 from graphmem.ingestion.linking_models import LinkingResult
 from graphmem.ingestion.llm_schemas import Reconciliation
+from graphmem.ingestion.turns import DerivedTurn
 from graphmem.store.driver import Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.fact_write import FactLoader
@@ -33,6 +34,7 @@ class ExtractedWindow:
     user_name: str | None = None
     candidates: Sequence[ValidatedCandidate] = ()
     rejections: Sequence[Rejection] = ()
+    turns: Sequence[DerivedTurn] = ()
     aliases: Sequence[AliasGroup] = ()
     linking: LinkingResult = field(default_factory=LinkingResult)
     answer: Reconciliation | None = None

@@ -53,6 +53,9 @@ MAX_KNOWN_NAMES = 80
 MAX_NOTED_INTERESTS = 50
 """Interests mentioned once that a prompt shows."""
 
+MAX_KNOWN_INTENTS = 30
+"""Intents of earlier messages that a prompt shows, those of the latest sessions first."""
+
 MAX_KNOWN_DOMAINS = 30
 """Domains of known facts that a prompt shows, those with most facts first."""
 
@@ -71,11 +74,12 @@ class KnownName(BaseModel):
 
 
 class KnownWorld(BaseModel):
-    """What a first call knows of the user: entities, interests mentioned once, domains, and the user's own name."""
+    """What a first call knows of the user: entities, interests mentioned once, domains, intents, the user's name."""
 
     entities: list[KnownName] = Field(default_factory=list)
     interests: list[str] = Field(default_factory=list)
     domains: list[str] = Field(default_factory=list)
+    intents: list[str] = Field(default_factory=list)
     user_name: str | None = None
 
 
@@ -140,6 +144,7 @@ class Extractor:
             secrets=self._render_secret_rule(owner),
             known_names=_render_known_names(known, user_names, redact),
             known_domains="\n".join(map(indent_continuations, known.domains)),
+            known_intents=", ".join(map(indent_continuations, known.intents)),
             noted_interests="\n".join(map(indent_continuations, known.interests)),
             earlier=earlier,
             conversation=render_transcript(lines),
@@ -212,13 +217,14 @@ class Extractor:
         )
 
     async def _load_known_world(self, owner: Owner) -> KnownWorld:
-        """Return the entities and domains with most facts, the and the interests mentioned once."""
-        entities, interests, domains = await self._graph.fetch_value(
+        """Return the entities and domains with most facts, the interests mentioned once, and the latest intents."""
+        entities, interests, domains, intents = await self._graph.fetch_value(
             "extraction.list_known_names",
             group_id=owner.group_id,
             name_limit=MAX_KNOWN_NAMES,
             interest_limit=MAX_NOTED_INTERESTS,
             domain_limit=MAX_KNOWN_DOMAINS,
+            intent_limit=MAX_KNOWN_INTENTS,
             known_at=AS_OF_NOW,
         )
         known = [KnownName.model_validate(entity) for entity in entities]
@@ -226,6 +232,7 @@ class Extractor:
             entities=[_without_user_id(entity, owner) for entity in known],
             interests=interests,
             domains=domains,
+            intents=intents,
             user_name=next((e.name for e in known if e.is_user and name_key(e.name) != name_key(owner.user_id)), None),
         )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
+from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
@@ -28,6 +30,13 @@ NO_MODEL_REASON = "no language model is configured: set OPENAI_API_KEY or OPENAI
 """Why a job that needs a model is skipped without one."""
 
 
+QueueSummary = Callable[[Owner, str], Awaitable[object]]
+"""Queue the summary of a session, by its id."""
+
+QueueLearning = Callable[[Owner, Sequence[str]], Awaitable[None]]
+"""Queue the job that learns from what messages were found to be about, by their ids."""
+
+
 class ExtractionJob:
     """Handles extraction jobs: up to two model calls a window, one where nothing is related to what is known."""
 
@@ -45,6 +54,8 @@ class ExtractionJob:
         profiles: TenantProfiles,
         embedder: Embedder,
         model: LanguageModel | None,
+        queue_summary: QueueSummary | None = None,
+        queue_learning: QueueLearning | None = None,
         zone: str = "UTC",
     ) -> None:
         """`zone` is the IANA zone of users without one of their own."""
@@ -56,6 +67,8 @@ class ExtractionJob:
         self._embedder = embedder
         self._model = model
         self._prompts = load_prompts()
+        self._queue_summary = queue_summary
+        self._queue_learning = queue_learning
         self._extractor = Extractor(graph, episodes, policy, instructions, declared_types, self._prompts, zone)
 
     async def run(self, payload: ExtractionPayload, steps: Steps) -> JobOutcome:
@@ -90,7 +103,16 @@ class ExtractionJob:
         others = [message_id for message_id in payload.message_ids if message_id not in extracted]
         if others:
             await steps.run("mark read", lambda: self._episodes.mark_extracted(owner, others))
+        await self._queue_followers(payload, windows, steps)
         return _job_outcome(windows)
+
+    async def _queue_followers(self, payload: ExtractionPayload, windows: Sequence[WindowResult], steps: Steps) -> None:
+        """Queue what follows from the windows: learning from their turns, and a summary that the user asked for."""
+        turns = [message_id for window in windows if window.has_turns for message_id in window.message_ids]
+        if turns and self._queue_learning:
+            await steps.run("queue learning", partial(self._queue_learning, payload.owner, turns))
+        if self._queue_summary and any(window.summarize for window in windows):
+            await steps.run("queue summary", partial(self._queue_summary, payload.owner, payload.session_id))
 
 
 def _job_outcome(windows: Sequence[WindowResult]) -> JobOutcome:

@@ -208,6 +208,11 @@ class Inbox:
         )
         return await self._jobs.enqueue(SUMMARY_JOB, payload, _session_job_id(session, task or f"summary {through}"))
 
+    async def summarize_session(self, owner: Owner, session_id: str) -> str:
+        """Queue the summary of a whole session, which its user asked for; return the job's id."""
+        session = await self._episodes.get_session(owner, session_id)
+        return await self.summarize(owner, session, through=session.message_count)
+
     async def enqueue_closing(self, owner: Owner, session: Session, *, summarize: bool = True) -> str:
         """Queue the job that follows the end of a session, with `summarize` its summary; return the job's id."""
         unsummarized = session.message_count - session.summarized_through

@@ -51,6 +51,21 @@ class Candidate(BaseModel):
     messages: list[int] = Field(description="numbers of the messages that state it")
 
 
+class NamedValue(BaseModel):
+    """A value that a message names."""
+
+    type: str = Field(description="in English, lower_snake_case")
+    value: str
+
+
+class Turn(BaseModel):
+    """What one message of the user is about."""
+
+    message: int = Field(description="number of the message")
+    intent: str | None = Field(description="what the user wants with it, in English, lower_snake_case")
+    entities: list[NamedValue]
+
+
 class Extraction(BaseModel):
     """The answer of the first call."""
 
@@ -59,6 +74,8 @@ class Extraction(BaseModel):
     keywords: list[str] = Field(description="search words for what is already known about the same things")
     names: list[OtherNames]
     candidates: list[Candidate]
+    summarize: bool = Field(False, description="true when the user asks to sum up the conversation and remember that")
+    turns: list[Turn] = Field(default_factory=list, description="one for each message of the user")
 
 
 # The second call

@@ -23,12 +23,6 @@ _NAMES: dict[SecretClass, str] = {
 }
 """What prompts call the classes of secrets."""
 
-_RULE = (
-    "secrets: numbers of cards, accounts, social security, IBAN; passwords, keys, codes; e-mail and street addresses, "
-    "telephone numbers, dates of birth"
-)
-"""The rule where no class is allowed."""
-
 
 def make_redactor(allowed: Set[SecretClass]) -> Redactor:
     """Return a function that replaces each secret whose class is not allowed by the class, such as `[card]`."""
@@ -41,9 +35,7 @@ def make_redactor(allowed: Set[SecretClass]) -> Redactor:
 
 def render_secret_rule(allowed: Set[SecretClass]) -> str:
     """Return what prompts say of secrets: which classes they are, and which of them may be kept here."""
-    if not allowed:
-        return _RULE
     refused = [_NAMES[cls] for cls in SECRET_CLASSES if cls not in allowed]
-    kept = ", ".join(_NAMES[cls] for cls in SECRET_CLASSES if cls in allowed)
+    kept = [_NAMES[cls] for cls in SECRET_CLASSES if cls in allowed]
     rule = f"secrets: {', '.join(refused)}" if refused else "secrets, of which there are none here"
-    return f"{rule} (but {kept} are allowed here, and kept like anything else)"
+    return f"{rule} (but {', '.join(kept)} are allowed here, and kept like anything else)" if kept else rule

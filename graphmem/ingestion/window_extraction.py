@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
+from graphmem.domain.json_values import JSON
 from graphmem.domain.memory import MemoryIn, MemoryStatus
 from graphmem.domain.policy import SecretPolicy
 from graphmem.embedding import Embedder
@@ -32,6 +33,7 @@ from graphmem.ingestion.reconciliation import (
 from graphmem.ingestion.secret_redaction import make_redactor
 from graphmem.ingestion.statement_matching import collect_named_entities
 from graphmem.ingestion.transcript import MessagePart, message_ids_of
+from graphmem.ingestion.turns import derive_turns
 from graphmem.ingestion.window_transaction import WindowWriter
 from graphmem.jobs import Steps
 from graphmem.llm.model import LanguageModel
@@ -76,12 +78,17 @@ class WindowTools:
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """What a window came to; `skip_reason` is None when the model found something worth remembering."""
+    """What a window came to; `skip_reason` is None when the model found something worth remembering.
+
+    `summarize` says that the user asks for a summary of the session, `has_turns` that intents or entities were derived.
+    """
 
     message_ids: Sequence[str]
     receipt: Receipt
     actions: Sequence[ExtractionAction] = ()
     skip_reason: str | None = None
+    summarize: bool = False
+    has_turns: bool = False
 
 
 class WindowExtraction:
@@ -109,6 +116,8 @@ class WindowExtraction:
         message_ids = message_ids_of(self._parts)
         if first.extraction is None:
             return WindowResult(message_ids, first.receipt, skip_reason="the messages are gone")
+        turns = derive_turns(first.extraction.turns, first.lines, self._holds_secret)
+        result = WindowResult(message_ids, first.receipt, summarize=first.extraction.summarize, has_turns=bool(turns))
         window = ExtractedWindow(
             id=f"{self._steps.job_id}:{self._number}",
             session_id=first.session_id,
@@ -117,11 +126,12 @@ class WindowExtraction:
             transcript=first.transcript,
             user_name=first.user_name,
             rejections=first.rejections,
+            turns=turns,
         )
         if first.extraction.skip or not first.extraction.candidates:
             actions = await self._apply(window)
             skip_reason = None if first.rejections else first.extraction.reason or "nothing worth keeping"
-            return WindowResult(message_ids, first.receipt, actions, skip_reason)
+            return replace(result, actions=actions, skip_reason=skip_reason)
         candidates, rejections = validate_candidates(
             first.extraction,
             first.lines,
@@ -139,7 +149,7 @@ class WindowExtraction:
         second = await self._reconcile(first, window)
         actions = await self._apply(replace(window, linking=second.linking, answer=second.answer))
         receipt = first.receipt + second.receipt + Receipt(embedded_texts=self._vectors.count)
-        return WindowResult(message_ids, receipt, actions)
+        return replace(result, actions=actions, receipt=receipt)
 
     async def _make_first_call(self) -> ExtractionStep:
         return await self._tools.first_call(self._owner, self._parts, self._tools.model)
@@ -187,6 +197,9 @@ class WindowExtraction:
             answer=answer.value.model_copy(update={"decisions": decisions}),
             receipt=answer.receipt,
         )
+
+    def _holds_secret(self, value: JSON) -> bool:
+        return bool(self._tools.policy.refused_classes(value, self._owner.tenant))
 
     def _check_remaining(self, content: str | None) -> str | None:
         """Return the text of a statement that the second call words, or None when the policy rejects it."""

@@ -296,7 +296,7 @@ class WindowTransaction:
         self._actions.append(MemoryAction(action=action, memory_id=memory_id, type=type.value, reason=reason))
 
     async def _record(self, session_tags: Sequence[str]) -> None:
-        """Record the actions under the window's id, and that its messages are extracted."""
+        """Record the actions under the window's id, what its messages are about, and that they are extracted."""
         window = self._window
         if window.transcript:
             await self._transaction.run(
@@ -305,6 +305,13 @@ class WindowTransaction:
                 session_id=window.run_session_id,
                 entries=[message.model_dump_json() for message in window.transcript],
                 now=self._now,
+            )
+        if window.turns:
+            await self._transaction.run(
+                "extraction.set_turns",
+                group_id=self._owner.group_id,
+                session_id=window.session_id,
+                turns=[{**turn.model_dump(), "entities": to_json(turn.entities)} for turn in window.turns],
             )
         await self._transaction.run(
             "extraction.record_extraction",

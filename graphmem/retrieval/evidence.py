@@ -68,14 +68,16 @@ def describe_facts(facts: Iterable[FactCandidate], similarities: Mapping[str, Se
     return described
 
 
-def describe_messages(question: str, messages: Iterable[MessageContent]) -> list[MessageText]:
-    """Return messages as candidates."""
+def describe_messages(
+    question: str, messages: Iterable[MessageContent], similarities: Mapping[str, float]
+) -> list[MessageText]:
+    """Return messages as candidates; `similarities` are those to the question, by message id."""
     question_words = frozenset(name_words(question))
     return [
         MessageText(
             message_id=message.message_id,
             text=message.content,
-            similarity=message.similarity,
+            similarity=similarities.get(message.message_id, 0.0),
             speaker_named=not question_words.isdisjoint(name_words(message.speaker or "")),
         )
         for message in messages

@@ -47,6 +47,7 @@ from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.fulltext import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS
 from graphmem.store.search import SearchStore
+from graphmem.store.vector_cache import VectorCache
 from graphmem.text.lucene import build_lucene_query, query_terms
 from graphmem.text.time_expressions import find_time_ranges
 
@@ -111,6 +112,7 @@ class HybridSearch:
     def __init__(
         self,
         store: SearchStore,
+        vectors: VectorCache,
         entities: EntityStore,
         episodes: EpisodeStore,
         name_cache: EntityNameCache,
@@ -122,6 +124,7 @@ class HybridSearch:
         languages: Sequence[str] = ("en",),
     ) -> None:
         self._store = store
+        self._vectors = vectors
         self._entities = entities
         self._episodes = episodes
         self._name_cache = name_cache
@@ -233,10 +236,10 @@ class HybridSearch:
         vector = vectors[0] if vectors else None
         by_vector, by_words, (near_entities, mentions) = await asyncio.gather(
             self._find_facts_by_vector(search, vector),
-            self._find_facts_by_words(search, vector),
+            self._find_facts_by_words(search),
             self._find_facts_around_named(search, vector),
         )
-        found = {**by_vector, **by_words, **near_entities}
+        found = await self._add_similarities(search, {**by_vector, **by_words, **near_entities}, vector)
         return rescore_keyword_channel(found, search.text, self._languages), mentions
 
     async def _find_facts_by_vector(self, search: PreparedSearch, vector: Vector | None) -> FactsByChannel:
@@ -245,11 +248,11 @@ class HybridSearch:
         found = await self._store.find_facts_by_vector(search.owner, vector, search.filters, search.candidates)
         return {"semantic": found}
 
-    async def _find_facts_by_words(self, search: PreparedSearch, vector: Vector | None) -> FactsByChannel:
+    async def _find_facts_by_words(self, search: PreparedSearch) -> FactsByChannel:
         lucene = search.lucene_query(FACT_TEXT_FIELDS)
         if lucene is None:
             return {}
-        found = await self._store.find_facts_by_text(search.owner, lucene, vector, search.filters, search.candidates)
+        found = await self._store.find_facts_by_text(search.owner, lucene, search.filters, search.candidates)
         return {"keyword": found}
 
     async def _find_facts_around_named(
@@ -275,6 +278,25 @@ class HybridSearch:
             named = await self._find_named(search.owner, search.text, refresh=True)
             found = await find(named.ids)
         return {"graph": found.facts}, named.mentions
+
+    async def _add_similarities(
+        self, search: PreparedSearch, found: FactsByChannel, vector: Vector | None
+    ) -> FactsByChannel:
+        """Return the facts found with their similarity to the question, where a channel did not compute it."""
+        if vector is None:
+            return found
+        pool = [fact for facts in found.values() for fact in facts]
+        known = {fact.uuid: fact.similarity for fact in pool if fact.similarity is not None}
+        others = {fact.uuid for fact in pool} - known.keys()
+        computed = await self._vectors.similarities(search.owner, "facts", others, [vector])
+        known |= {uuid: similarity for uuid, (similarity,) in computed.items()}
+        return {
+            channel: [
+                fact if fact.similarity is not None else fact._replace(similarity=known.get(fact.uuid))
+                for fact in facts
+            ]
+            for channel, facts in found.items()
+        }
 
     async def _find_messages(self, search: PreparedSearch) -> MessagesByChannel:
         by_vector, by_words = await asyncio.gather(
@@ -317,29 +339,25 @@ class HybridSearch:
         found_ids = dict.fromkeys(message.message_id for messages in found.values() for message in messages)
         source_ids = dict.fromkeys(message_id for scored in ranked for message_id in scored.fact.message_ids)
         vectors = await search.vectors if search.vectors else []
-        similarities, contents = await asyncio.gather(
-            self._store.compute_fact_similarities(
-                [scored.fact.uuid for scored in ranked], vectors if len(vectors) > 1 else []
+        fact_similarities, message_similarities, contents = await asyncio.gather(
+            self._vectors.similarities(
+                search.owner, "facts", [scored.fact.uuid for scored in ranked], vectors if len(vectors) > 1 else []
             ),
-            self._store.load_message_contents(
-                search.owner,
-                list(found_ids | source_ids),
-                vectors[0] if vectors else None,
-                search.filters,
-            ),
+            self._vectors.similarities(search.owner, "messages", found_ids | source_ids, vectors[:1]),
+            self._store.load_message_contents(search.owner, list(found_ids | source_ids), search.filters),
         )
-        facts = describe_facts([scored.fact for scored in ranked], similarities)
-        messages = describe_messages(search.text, contents)
+        cosines = {message_id: cosine for message_id, (cosine,) in message_similarities.items()}
+        facts = describe_facts([scored.fact for scored in ranked], fact_similarities)
+        messages = describe_messages(search.text, contents, cosines)
         found_messages = [message for message in messages if message.message_id in found_ids]
         best = rank_messages(search.text, [], found_messages, self._languages)[:limit]
         stored = await self._episodes.load_messages(search.owner, [hit.message_id for hit in best])
         by_id = {message.id: message for message in stored}
-        cosines = {content.message_id: content.similarity for content in contents}
         hits = [
             MessageHit(
                 message=by_id[hit.message_id],
                 score=hit.score,
-                similarity_score=similarity_score(cosines[hit.message_id]),
+                similarity_score=similarity_score(cosines.get(hit.message_id, 0.0)),
             )
             for hit in best
             if hit.message_id in by_id

@@ -77,6 +77,9 @@ class UserData:
     lookup: UserCache
     """Cached entity names, lookup answers and core memories."""
 
+    vectors: UserCache
+    """Cached vectors of facts and messages."""
+
     context_snapshots: UserCache
     """Cached parts of contexts."""
 
@@ -122,7 +125,7 @@ class ForgetService:
 
     async def _erase(self, owner: Owner, erasure: Erasure) -> tuple[ErasureProgress, dict[str, int]]:
         """Erase a marked user; return what was erased, and what is left by place."""
-        caches = (self._data.reinforcement, self._data.lookup, self._data.context_snapshots)
+        caches = (self._data.reinforcement, self._data.lookup, self._data.vectors, self._data.context_snapshots)
         await self._data.reinforcement.discard_user(owner)
         await erasure.add_erased("Job", await self._data.jobs.forget(owner.group_id))
         await erasure.erase()

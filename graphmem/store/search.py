@@ -75,13 +75,12 @@ class SearchStore:
         return list(map(FactCandidate._make, found))
 
     async def find_facts_by_text(
-        self, owner: Owner, words: str, vector: Vector | None, filters: FactFilters, limit: int
+        self, owner: Owner, words: str, filters: FactFilters, limit: int
     ) -> list[FactCandidate]:
-        """Return the facts that a full-text query finds, best first."""
+        """Return the facts that a full-text query finds, best first, without their similarity."""
         found = await self._graph.fetch_value(
             "search.find_facts_by_text",
             words=words,
-            vector=_to_neo4j_vector(vector) if vector else None,
             limit=limit,
             group_ids=owner.readable_group_ids,
             **filters.as_of_params,
@@ -151,29 +150,16 @@ class SearchStore:
         memories = {columns[0]["uuid"]: _memory_from_columns(columns, now) for columns in found}
         return [memories[uuid] for uuid in uuids if uuid in memories]
 
-    async def compute_fact_similarities(
-        self, uuids: Sequence[str], vectors: Sequence[Vector]
-    ) -> dict[str, list[float]]:
-        """Return the exact cosine similarities of facts with each vector, by the uuid of the version."""
-        if not uuids or not vectors:
-            return {}
-        return dict(
-            await self._graph.fetch_value(
-                "search.compute_fact_similarities", uuids=list(uuids), vectors=list(map(_to_neo4j_vector, vectors))
-            )
-        )
-
     async def load_message_contents(
-        self, owner: Owner, message_ids: Sequence[str], vector: Vector | None, filters: FactFilters
+        self, owner: Owner, message_ids: Sequence[str], filters: FactFilters
     ) -> list[MessageContent]:
-        """Return the texts of messages within the times of the filters, with their similarity to a vector or 0."""
+        """Return the texts of messages within the times of the filters."""
         if not message_ids:
             return []
         found = await self._graph.fetch_value(
             "search.load_message_contents",
             group_ids=owner.readable_group_ids,
             message_ids=list(message_ids),
-            vector=_to_neo4j_vector(vector) if vector else None,
             **filters.message_params,
         )
         return [MessageContent(*columns) for columns in found]

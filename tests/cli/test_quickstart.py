@@ -19,7 +19,7 @@ async def test_quickstart_answers_from_the_sample_and_is_idempotent(cli: Cli, te
     first = await cli("quickstart", "--tenant", tenant, "--json")
     assert first.code == 0, first.err
     assert "recorded completions of a large language model" in first.err
-    assert "4242" not in first.out.replace('"4242"', "")
+    assert "42424242" not in first.out.replace(" ", "")
     report = first.json["report"]
     assert {entry["reason"].partition(":")[0] for entry in report["rejected"]} >= {
         "a secret (card)",

@@ -56,6 +56,7 @@ def forget_service(harness: ConsolidationHarness, jobs: JobRunner) -> ForgetServ
         context=ContextStore(graph, harness.clock),
         reinforcement=cache,
         lookup=cache,
+        vectors=cache,
         context_snapshots=cache,
     )
     return ForgetService(graph, data, harness.clock, lambda: b"key")

@@ -33,6 +33,7 @@ from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from graphmem.store.search import SearchStore
+from graphmem.store.vector_cache import VectorCache
 from tests.conftest import FakeClock
 
 
@@ -110,7 +111,7 @@ async def open_harness(
     entities, policy = EntityStore(graph), SecretPolicy()
     facts, episodes, search_store = FactStore(graph, entities, clock), EpisodeStore(graph, clock), SearchStore(graph)
     names, reinforcement = EntityNameCache(search_store, facts, clock), ReinforcementBuffer(facts, clock)
-    search = HybridSearch(search_store, entities, episodes, names, reinforcement, embedder, clock)
+    search = HybridSearch(search_store, VectorCache(graph), entities, episodes, names, reinforcement, embedder, clock)
     lookup = EntityLookup(search_store, entities, names, reinforcement, clock)
     store = ContextStore(graph, clock)
     yield ContextHarness(

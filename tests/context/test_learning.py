@@ -74,6 +74,29 @@ async def test_three_questions_about_a_category_are_a_spending_concern(
         assert rows == [{"name": "Frequently asks about food spending", "evidence": 3}]
 
 
+@pytest.mark.req("TRUE-04", "TRUE-15")
+async def test_what_extraction_found_messages_to_be_about_is_learned_like_what_callers_send(
+    finance_harness: ContextHarness,
+) -> None:
+    harness = finance_harness
+    turns = [MessageIn(role="user", content=f"And food? {number}") for number in range(3)]
+    messages = await harness.add_messages("s", *turns, learn=True)
+    assert await harness.contexts.list_patterns(harness.owner) == []
+    derived = {"intent": "spending_analysis", "entities": '{"category": ["food"]}'}
+    await harness.graph.execute(
+        "extraction.set_turns",
+        group_id=harness.owner.group_id,
+        session_id="s",
+        turns=[{"message_id": message.id, **derived} for message in messages],
+    )
+    found = await harness.episodes.load_messages(harness.owner, [message.id for message in messages])
+    await harness.learner.learn_from_turns(harness.owner, found)
+    (concern,) = await harness.contexts.list_patterns(harness.owner)
+    assert (concern.pattern_type, concern.occurrence_count) == ("spending_concern", 3)
+    items = await harness.store.list_active_items(harness.owner, "s")
+    assert ("entity_category", "food") in {(item.context_type, item.context_value) for item in items}
+
+
 async def test_the_general_profile_detects_no_spending_concern(harness: ContextHarness) -> None:
     question = MessageIn(role="user", content="And food?", intent="spending_analysis", entities={"category": "food"})
     await harness.add_messages("s", *[question] * 10, learn=True)

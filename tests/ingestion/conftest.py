@@ -189,6 +189,7 @@ def harness(
         profiles=profiles,
         embedder=embedder,
         model=model,
+        queue_summary=inbox.summarize_session,
     )
     summaries = SummaryJob(
         graph=graph,
@@ -248,6 +249,7 @@ def extraction(
     *candidates: Json,
     names: Sequence[Json] = (),
     keywords: Sequence[str] = (),
+    turns: Sequence[Json] = (),
     **fields: Any,
 ) -> Json:
     """The answer of the first call."""
@@ -257,8 +259,16 @@ def extraction(
         "keywords": list(keywords),
         "names": list(names),
         "candidates": list(candidates),
+        "summarize": False,
+        "turns": list(turns),
         **fields,
     }
+
+
+def turn(message: int, intent: str | None, **entities: str) -> Json:
+    """What a message is about, as a model writes it."""
+    named = [{"type": kind, "value": value} for kind, value in entities.items()]
+    return {"message": message, "intent": intent, "entities": named}
 
 
 def decision(new: int, action: str, *known: int, **fields: Any) -> Json:
