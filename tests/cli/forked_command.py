@@ -16,7 +16,9 @@ _context = get_context("forkserver")
 _context.set_forkserver_preload(list(PRELOADED))
 
 
-def start_command(arguments: Sequence[str], environment: Mapping[str, str], folder: Path, streams: Path) -> ForkServerProcess:
+def start_command(
+    arguments: Sequence[str], environment: Mapping[str, str], folder: Path, streams: Path
+) -> ForkServerProcess:
     """Start a command with its input from the file `in` of the folder `streams`, and its output to `out` and `err`."""
     process = _context.Process(target=_run, args=(list(arguments), dict(environment), str(folder), str(streams)))
     process.start()
@@ -30,7 +32,9 @@ def _run(arguments: list[str], environment: dict[str, str], folder: str, streams
     for number, (name, flags) in enumerate((("in", os.O_RDONLY), ("out", os.O_WRONLY), ("err", os.O_WRONLY))):
         file = os.open(os.path.join(streams, name), flags | os.O_CREAT)
         os.dup2(file, number)
-    sys.stdin, sys.stdout, sys.stderr = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8"), open(2, "w", encoding="utf-8")
+    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 - it is open until the process ends
+    sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115
     sys.argv = ["graphmem", *arguments]
     from graphmem.cli import main
 
