@@ -6,10 +6,8 @@ import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
 
-from graphmem.artifacts import DownloadProgress
-from graphmem.bootstrap import Services
 from graphmem.domain import operations
 from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult
 from graphmem.domain.export.records_writer import records_json_schema
@@ -19,7 +17,11 @@ from graphmem.domain.job import Job
 from graphmem.domain.operations import Request
 from graphmem.domain.requests import ConsolidationIn, RollbackIn
 from graphmem.domain.search_models import MessageHit, MessageSearchQuery
-from graphmem.settings import Settings
+
+if TYPE_CHECKING:
+    from graphmem.artifacts import DownloadProgress
+    from graphmem.bootstrap import Services
+    from graphmem.settings import Settings
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -125,6 +127,8 @@ class GraphMemory:
         Without `settings` they are read from the environment. `progress` is called with the bytes downloaded and in
         total while the embedded Neo4j or the embedding model is downloaded.
         """
+        from graphmem.bootstrap import Services  # takes most of the time of a program that only imports this class
+
         async with Services.open(settings, worker=worker, progress=progress) as services:
             yield cls(services)
 
