@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
-from PIL import Image
 from graphmem_api.app import create_app
+from PIL import Image
 from pydantic import SecretStr
 from selenium import webdriver
 from selenium.webdriver.common.by import By
@@ -163,6 +163,11 @@ class Page:
             value,
         )
 
+    def drawing(self, expression: str) -> Any:
+        """Return a JavaScript expression about the drawing `cy`, the whole content of which is on one canvas."""
+        script = f"const cy = document.querySelector('#drawing')._cyreg.cy; return {expression};"
+        return self.driver.execute_script(script)
+
     def screenshot(self, name: str) -> None:
         """Write a picture for the documentation into the folder that GRAPHMEM_SCREENSHOTS names, if it is set."""
         if folder := os.environ.get(SCREENSHOTS_VARIABLE):
@@ -244,7 +249,7 @@ class ExplorerUser:
 
     def memory_id(self, text: str) -> str:
         """Return the id of the memory, true or no longer true, that contains a text."""
-        query = {"keyword": text, "include_superseded": "true"}
+        query = {"include_superseded": "true", "limit": "200"}
         items = self.http.get(f"/v1/users/{self.user}/memories", params=query).json()["items"]
         return next(str(memory["id"]) for memory in items if text in memory["content"])
 

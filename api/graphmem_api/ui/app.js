@@ -124,7 +124,7 @@ async function loadKeyNames(api) {
 
 /** End the session and remove its data from the page. */
 function signOut() {
-  sessionStorage.removeItem(SESSION_STORAGE_KEY);
+  sessionStorage.clear();
   session = null;
   running?.abort();
   byId("view").replaceChildren();
@@ -194,6 +194,7 @@ function showNavigation({ user, view }) {
       .map(([name, { title }]) => navigationLink(address({ view: name }), title, user === null && name === view)),
   ];
   byId("views").replaceChildren(...links);
+  byId("views").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   byId("who").textContent = user ?? "";
 }
 

@@ -1,8 +1,8 @@
 // Labels that do not cover one another: the best connected entities are named first, the rest when there is room.
 
 const FONT_SIZE = 12;
-const LINE_HEIGHT = 15;
-const CHARACTER_WIDTH = 6.8;
+const LINE_HEIGHT = 20;
+const CHARACTER_WIDTH = 7.2;
 const MAX_LABELS = 90;
 const CELL = 120;
 

@@ -2,11 +2,16 @@
 
 const PALETTE_SIZE = 12;
 const FIRST_TYPES = ["Person", "Place", "Organization", "Thing"];
-const paletteIndexes = new Map(FIRST_TYPES.map((type, index) => [type, index]));
+const STORAGE_KEY = "graphmem.types";
+const knownTypes = JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? "null") ?? FIRST_TYPES;
+const paletteIndexes = new Map(knownTypes.map((type, index) => [type, index]));
 
-/** Return the palette index of an entity type, the same as long as the page is open. */
+/** Return the palette index of an entity type, which stays the same in this tab. */
 export function hueOf(type) {
-  if (!paletteIndexes.has(type)) paletteIndexes.set(type, paletteIndexes.size);
+  if (!paletteIndexes.has(type)) {
+    paletteIndexes.set(type, paletteIndexes.size);
+    sessionStorage.setItem(STORAGE_KEY, JSON.stringify([...paletteIndexes.keys()]));
+  }
   return paletteIndexes.get(type) % PALETTE_SIZE;
 }
 

@@ -38,10 +38,13 @@ export class GraphView {
         tool("+", "Zoom in", () => this.#zoom(ZOOM_STEP)), tool("−", "Zoom out", () => this.#zoom(1 / ZOOM_STEP)), tool("⤢", "Fit", () => this.fit())),
       this.canvas, this.details, this.legend,
       element("p", { class: "hint", id: `${id}-hint` }, "Click, then scroll to zoom; drag to move. Keys: arrows select, Enter opens, + and − zoom, 0 fits."));
+    const observer = new ResizeObserver(() => this.fit());
+    observer.observe(this.canvas);
     const restyle = () => this.#cy?.style(readGraphStyle(this.canvas));
     darkScheme.addEventListener("change", restyle);
     signal.addEventListener("abort", () => {
       darkScheme.removeEventListener("change", restyle);
+      observer.disconnect();
       this.#cy?.destroy();
       this.#cy = null;
     });
@@ -117,6 +120,14 @@ export class GraphView {
       numIter: isSmall ? 800 : 90, idealEdgeLength: () => (isSmall ? 90 : 50), nodeRepulsion: () => (isSmall ? 12000 : 6000),
       nodeOverlap: 8, gravity: isSmall ? 0.6 : 1, coolingFactor: isSmall ? 0.99 : 0.96, initialTemp: isSmall ? 300 : 200,
     }).run();
+    this.#widen();
+  }
+
+  /** Stretch the layout to the form of the canvas: labels are wider than high. */
+  #widen() {
+    const { width, height } = this.canvas.getBoundingClientRect();
+    const stretch = Math.min(1.8, Math.max(1, (0.75 * width) / (height || 1)));
+    this.#cy.nodes().positions((node) => ({ x: node.position("x") * stretch, y: node.position("y") }));
   }
 
   #rememberPositions() {

@@ -5,7 +5,7 @@ import { formatDay, formatInterval, formatTime } from "./times.js";
 import { stateOf, truncate } from "./wording.js";
 
 const WIDTH = 760;
-const MARGIN = { left: 108, right: 12, top: 10, bottom: 44 };
+const MARGIN = { left: 128, right: 12, top: 10, bottom: 44 };
 const MIN_ROW = 34;
 const CHARACTER_WIDTH = 6.6;
 const COLOURS = 12;
@@ -22,9 +22,9 @@ export function drawTimeline(histories, mainId) {
   const validTimes = axisTimes(areas.map((area) => area.valid));
   const knownTimes = axisTimes(areas.map((area) => area.known));
   const rows = Math.max(1, knownTimes.length);
-  const height = Math.min(520, Math.max(150, rows * MIN_ROW + MARGIN.top + MARGIN.bottom));
-  const x = scale(validTimes, MARGIN.left, WIDTH - MARGIN.right);
-  const y = scale(knownTimes, height - MARGIN.bottom, MARGIN.top);
+  const height = Math.min(520, Math.max(130, rows * MIN_ROW + MARGIN.top + MARGIN.bottom));
+  const x = scale(validTimes, MARGIN.left, WIDTH - MARGIN.right, areas.some((area) => area.valid[0] === BEFORE));
+  const y = scale(knownTimes, height - MARGIN.bottom, MARGIN.top, false);
   const picture = svgElement("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "timeline", role: "img", "aria-label": "Versions on two time axes; the table below has the same." },
     ...areas.map((area) => areaElement(area, x, y)), ...validTicks(validTimes, x, height), ...knownTicks(knownTimes, y));
   return element("div", {}, element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Timeline" }, picture),
@@ -35,12 +35,13 @@ const toNumber = (time, otherwise) => (time ? new Date(time).getTime() : otherwi
 
 const axisTimes = (intervals) => [...new Set(intervals.flat())].filter(Number.isFinite).sort((a, b) => a - b);
 
-/** Return a function from a time to a coordinate: times are steps of the same length, between two open ends. */
-function scale(times, start, end) {
-  const step = (end - start) / (times.length + 1);
+/** Return a function from a time to a coordinate: times are steps of the same length, after an open start if there is one. */
+function scale(times, start, end, isOpen) {
+  const first = isOpen ? 1 : 0;
+  const step = (end - start) / (times.length + first);
   return (time) => {
     if (time === BEFORE) return start;
-    return time === AFTER ? end : start + step * (times.indexOf(time) + 1);
+    return time === AFTER ? end : start + step * (times.indexOf(time) + first);
   };
 }
 
@@ -69,8 +70,8 @@ function knownTicks(times, y) {
   const every = Math.ceil(15 / space);
   return times.flatMap((time, index) => [
     svgElement("line", { class: "tick", x1: MARGIN.left - 5, x2: WIDTH - MARGIN.right, y1: y(time), y2: y(time) }),
-    index % every === 0 && svgElement("text", { class: "mark", x: MARGIN.left - 8, y: y(time) + 4, "text-anchor": "end" }, formatTime(time).slice(0, 16)),
-  ]).concat(svgElement("text", { class: "axis-name", x: 4, y: 22 }, "↑ known")).filter(Boolean);
+    index % every === 0 && svgElement("text", { class: "mark", x: MARGIN.left - 8, y: y(time) + 4, "text-anchor": "end" }, formatTime(time)),
+  ]).concat(svgElement("text", { class: "axis-name", x: 4, y: 16 }, "↑ known")).filter(Boolean);
 }
 
 function table(areas) {

@@ -3,7 +3,6 @@
 import { latestOnly } from "../api.js";
 import { announce, card, element, field, list, pluralize, reportErrors } from "../dom.js";
 import { hueOf } from "../graph_style.js";
-import { toWords } from "../wording.js";
 
 const PAGE_SIZE = 50;
 const TYPING_MS = 250;
@@ -52,7 +51,7 @@ async function loadEntities(context, api, query, cursor) {
 
 function entityItem(context, entity) {
   const aliases = entity.aliases.filter((alias) => alias !== entity.name);
-  const details = [toWords(entity.type), entity.memory_count && pluralize(entity.memory_count, "memory", "memories"),
+  const details = [entity.type, entity.memory_count && pluralize(entity.memory_count, "memory", "memories"),
     aliases.length > 0 && `also ${aliases.join(", ")}`].filter(Boolean);
   return element("li", {}, element("a", { class: "row", href: context.link("entities", entity.id), "data-id": entity.id },
     element("span", { class: `dot hue-${hueOf(entity.type)}`, "aria-hidden": "true" }),

@@ -44,7 +44,7 @@ class EntityPage {
       element("div", { class: "heading" },
         element("h1", { id: "entity-title", tabindex: "-1" }, this.entity.name),
         element("label", { class: "inline" }, "Steps", this.depth)),
-      element("p", { class: "hint" }, [toWords(this.entity.type), aliases.length ? `also ${aliases.join(", ")}` : "", this.entity.summary].filter(Boolean).join(" · ")),
+      element("p", { class: "hint" }, [this.entity.type, aliases.length ? `also ${aliases.join(", ")}` : "", this.entity.summary].filter(Boolean).join(" · ")),
       attributes.length > 0 && descriptions(attributes),
       this.graph.node);
   }

@@ -21,7 +21,7 @@ export function memoryItem(context, memory, { attributes = {}, extra = [], mark 
 /** Return a link to an entity with the colour of its type. */
 export function entityLink(context, entity, attributes = {}) {
   return element("a", { class: "chip", href: context.link("entities", entity.id), "data-id": entity.id, ...attributes },
-    element("span", { class: `dot hue-${hueOf(entity.type)}`, "aria-hidden": "true" }), `${entity.name} (${toWords(entity.type)})`);
+    element("span", { class: `dot hue-${hueOf(entity.type)}`, "aria-hidden": "true" }), `${entity.name} (${entity.type})`);
 }
 
 /** Return the entities of memories, by id, each once. */

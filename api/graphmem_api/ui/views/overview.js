@@ -34,16 +34,16 @@ export async function overviewView(context) {
       counts(context, summary, entities),
       summary.created_at && element("p", { class: "hint" },
         `Since ${formatTime(summary.created_at)}${summary.last_write_at ? `; last change ${formatTime(summary.last_write_at)}` : ""}.`)),
-    element("div", { class: "halves" },
-      card("changes", "What changed lately", {}, await recentChanges(context, summary)),
-      card("core", "Most important memories", {},
-        list({ id: "core-memories" }, memories.items.slice(0, SHOWN_MEMORIES).map((memory) => memoryItem(context, memory)), "No memories yet."))),
     card("graph", "The whole graph", {},
       element("p", { class: "hint" }, memories.hasMore
         ? `The ${MAX_MEMORIES} most important current facts are drawn.` : "Every current fact between two entities."),
       isDrawable ? graph.node : element("p", {}, "No current fact connects two entities."),
       element("details", {}, element("summary", {}, "The entities as a list"),
         element("div", { class: "chips" }, ...entities.items.map((entity) => entityLink(context, entity))))),
+    element("div", { class: "halves" },
+      card("changes", "What changed lately", {}, await recentChanges(context, summary)),
+      card("core", "Most important memories", {},
+        list({ id: "core-memories" }, memories.items.slice(0, SHOWN_MEMORIES).map((memory) => memoryItem(context, memory)), "No memories yet."))),
     ...(context.isAdmin ? [forgetCard(context)] : []));
   if (isDrawable) {
     const connected = memories.items.filter((memory) => memory.object);
@@ -71,11 +71,11 @@ async function forget(context) {
 }
 
 function counts(context, summary, entities) {
-  const tile = (number, noun, view) => element("li", {}, element("a", { href: context.link(view) }, element("strong", {}, number), ` ${noun}`));
+  const tile = (number, noun, view) => element("li", {}, element("a", { href: context.link(view) }, element("strong", {}, String(number)), ` ${noun}`));
   return element("ul", { class: "counts", id: "counts", "aria-label": "How much is stored" },
-    tile(String(summary.memory_count), "memories", "memories"),
-    tile(`${entities.items.length}${entities.hasMore ? "+" : ""}`, "entities", "entities"),
-    tile(String(summary.session_count), "sessions", "sessions"));
+    tile(summary.memory_count, summary.memory_count === 1 ? "memory" : "memories", "memories"),
+    tile(`${entities.items.length}${entities.hasMore ? "+" : ""}`, entities.items.length === 1 ? "entity" : "entities", "entities"),
+    tile(summary.session_count, summary.session_count === 1 ? "session" : "sessions", "sessions"));
 }
 
 /** Return the latest changes, the latest first. */

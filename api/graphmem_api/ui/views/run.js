@@ -69,7 +69,7 @@ function proposalSentence(proposal, names) {
       return `Update ${nameOf(names, proposal.entity_id)} (${[...values, ...aliases].join("; ")}).`;
     }
     case "LINK_ENTITIES": return `Make ${nameOf(names, proposal.merge_id)} and ${nameOf(names, proposal.keep_id)} one entity.`;
-    default: return `Create ${proposal.name} (${toWords(proposal.type)}) and link ${quoted(proposal.memory_ids)} to it.`;
+    default: return `Create ${proposal.name} (${proposal.type}) and link ${quoted(proposal.memory_ids)} to it.`;
   }
 }
 

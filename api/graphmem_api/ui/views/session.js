@@ -30,7 +30,7 @@ export async function sessionView(context) {
     card("messages", "Messages", {},
       messages.hasMore && element("p", { class: "hint" }, `The first ${MAX_MESSAGES} are shown.`),
       element("ol", { class: "plain", id: "messages" }, ...messages.items.map((message) => messageItem(context, message, byMessage.get(message.id) ?? [])))),
-    others.length > 0 && card("others", "Drawn from the session as a whole", {}, list({ id: "others" }, others.map((memory) => memoryItem(context, memory)), "")));
+    ...(others.length ? [card("others", "Drawn from the session as a whole", {}, list({ id: "others" }, others.map((memory) => memoryItem(context, memory)), ""))] : []));
   announce(`${pluralize(messages.items.length, "message")}, ${pluralize(memories.items.length, "memory", "memories")}.`);
 }
 
