@@ -34,7 +34,7 @@ from tests.api.conftest import serve_app
 T = TypeVar("T")
 
 WAIT_SECONDS = 10
-SCREENSHOTS_VARIABLE = "GRAPHMEM_SCREENSHOTS"
+SCREENSHOTS_VARIABLE = "EXPLORER_SCREENSHOTS"
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -169,7 +169,7 @@ class Page:
         return self.driver.execute_script(script)
 
     def screenshot(self, name: str) -> None:
-        """Write a picture for the documentation into the folder that GRAPHMEM_SCREENSHOTS names, if it is set."""
+        """Write a picture for the documentation into the folder that EXPLORER_SCREENSHOTS names, if it is set."""
         if folder := os.environ.get(SCREENSHOTS_VARIABLE):
             picture = Image.open(io.BytesIO(self.driver.get_screenshot_as_png())).convert("RGB")
             picture.quantize(128).save(Path(folder) / f"{name}.png", optimize=True)

@@ -158,6 +158,7 @@ def test_fact_has_a_timeline_in_the_zone_of_the_viewer_and_a_replaced_version_sa
         assert "2025-09-27" in marks
         page.click("#versions a", "Mara lives in Faro")
         page.wait_for("h1", "Mara lives in Faro")
+        page.wait_for("#view", "Never retrieved. 50 % now; without a retrieval 8 % on")
     finally:
         page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
 

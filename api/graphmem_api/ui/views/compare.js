@@ -21,9 +21,10 @@ export async function compareView(context) {
   const [before, after] = await Promise.all([loadAt(context, given.v1, given.k1), loadAt(context, given.v2, given.k2)]);
   const diff = diffMemories(before.items, after.items);
   const isCut = before.hasMore || after.hasMore;
-  context.root.append(...resultCards(context, diff, isCut));
+  const results = element("div", { class: "halves" }, resultCard(context, diff, isCut));
+  context.root.append(results);
   const connected = diff.all.filter((memory) => memory.object);
-  if (connected.length) drawDiff(context, diff, connected);
+  if (connected.length) drawDiff(context, diff, connected, results);
   announce(summaryText(diff));
 }
 
@@ -76,17 +77,17 @@ const isChanged = (before, after) => before !== undefined && (before.version !==
 
 const summaryText = ({ added, removed, changed, replaced }) => `${pluralize(added.length, "memory", "memories")} added, ${removed.length} gone, ${replaced.length} replaced, ${changed.length} changed.`;
 
-function resultCards(context, diff, isCut) {
+function resultCard(context, diff, isCut) {
   const items = [
     ...diff.replaced.map(([before, after]) => pairItem(context, "replaced", before, after)),
     ...diff.changed.map(([before, after]) => pairItem(context, "changed", before, after)),
     ...diff.added.map((memory) => memoryItem(context, memory, { mark: "added" })),
     ...diff.removed.map((memory) => memoryItem(context, memory, { mark: "removed" })),
   ];
-  return [card("differences", "What changed", {},
+  return card("differences", "What changed", {},
     element("p", {}, summaryText(diff)),
     isCut && element("p", { class: "hint" }, `Only the ${MAX_MEMORIES} most important memories of each time are compared.`),
-    list({ id: "differences" }, items, "Nothing differs."))];
+    list({ id: "differences" }, items, "Nothing differs."));
 }
 
 function pairItem(context, kind, before, after) {
@@ -94,12 +95,12 @@ function pairItem(context, kind, before, after) {
     badge(kind), " ", diffElement(before.content, after.content)));
 }
 
-function drawDiff(context, diff, connected) {
+function drawDiff(context, diff, connected, results) {
   const graph = new GraphView({
     onEntity: (id) => context.open(context.link("entities", id)), onMemory: (id) => context.open(context.link("memories", id)), signal: context.signal,
   });
   const words = { added: "added", removed: "gone", changed: "changed" };
-  context.root.append(card("diff-graph", "In the graph", {},
+  results.append(card("diff-graph", "In the graph", {},
     element("p", { class: "hint" }, ...Object.entries(words).flatMap(([kind, word]) => [badge(kind, word), " "])), graph.node));
   graph.show({ nodes: entitiesOf(connected), memories: connected }, { classOf: (memory) => diff.kinds.get(memory.id) ?? "dimmed" });
 }

@@ -1,6 +1,7 @@
 // A memory: its timeline on both axes, all its versions with their sources, and correcting it.
 
 import { announce, card, descriptions, element, pluralize } from "../dom.js";
+import { drawStrength } from "../strength.js";
 import { drawTimeline } from "../timeline.js";
 import { formatInterval, formatTime } from "../times.js";
 import { actorName, badge, percent, reasonWords, relationText, stateOf, toWords } from "../wording.js";
@@ -20,7 +21,7 @@ export async function memoryView(context) {
     card("memory", latest.content, { level: 1 },
       element("p", {}, badge(stateOf(latest)), ` ${relationText(latest)}`),
       element("p", { class: "hint" }, [toWords(latest.type), latest.scope, latest.domain, ...latest.tags, `confidence ${percent(latest.confidence)}`,
-        `importance ${percent(latest.importance)}`, `strength ${percent(latest.strength)}`].filter(Boolean).join(" · ")),
+        `importance ${percent(latest.importance)}`].filter(Boolean).join(" · ")),
       element("div", { class: "chips" }, ...[latest.subject, latest.object, ...latest.entities].filter(Boolean)
         .filter((entity, index, all) => all.findIndex((other) => other.id === entity.id) === index).map((entity) => entityLink(context, entity)))),
     card("timeline", "Timeline", {},
@@ -28,6 +29,7 @@ export async function memoryView(context) {
       drawTimeline([...histories.values()], context.id)),
     card("versions", `History: ${pluralize(versions.length, "version")}`, {},
       element("ol", { class: "plain", id: "versions" }, ...versions.map((version) => versionItem(context, version, messages, contents)))),
+    ...(stateOf(latest) === "current" ? [card("strength", "Strength", {}, drawStrength(latest, versions[0].created_at))] : []),
     ...(context.isAdmin ? [editCard(context, latest)] : []));
   announce(`${pluralize(versions.length, "version")}.`);
 }
