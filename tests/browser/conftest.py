@@ -172,7 +172,7 @@ class Page:
         """Write a picture for the documentation into the folder that EXPLORER_SCREENSHOTS names, if it is set."""
         if folder := os.environ.get(SCREENSHOTS_VARIABLE):
             picture = Image.open(io.BytesIO(self.driver.get_screenshot_as_png())).convert("RGB")
-            picture.quantize(128).save(Path(folder) / f"{name}.png", optimize=True)
+            picture.quantize(256, dither=Image.Dither.NONE).save(Path(folder) / f"{name}.png", optimize=True)
 
     def emulate(self, size: tuple[int, int], *, dark: bool = False) -> None:
         """Set the size of the page and the colour scheme."""

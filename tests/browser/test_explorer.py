@@ -39,6 +39,7 @@ def test_users_are_listed_searched_and_unknown_ones_are_named(
     page.wait_for("#view", "Nothing is stored for the user “u-77”")
     page.click("#similar-users a", "u-7")
     page.wait_for("h1", "u-7")
+    assert not page.find_all("#forget")
     page.click("#sign-out")
     page.wait_for("#sign-in")
     assert page.driver.execute_script("return sessionStorage.length") == 0

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from graphmem.domain.times import utc_now
 from tests.browser.conftest import ExplorerUser, Page, Service
 
 pytestmark = pytest.mark.timeout(240)
 
 
-def run_merge(explorer_user: ExplorerUser) -> dict[str, Any]:
+def merge_proposal(explorer_user: ExplorerUser) -> dict[str, Any]:
     items = explorer_user.http.get("/v1/users/u-7/memories", params={"keyword": "green tea"}).json()["items"]
-    return explorer_user.consolidate(
-        {
-            "action": "MERGE",
-            "memory_ids": [memory["id"] for memory in items],
-            "content": "Mara drinks green tea every morning",
-            "reason": "both say what she drinks",
-        }
-    )
+    return {
+        "action": "MERGE",
+        "memory_ids": [memory["id"] for memory in items],
+        "content": "Mara drinks green tea every morning",
+        "reason": "both say what she drinks",
+    }
+
+
+def run_merge(explorer_user: ExplorerUser) -> dict[str, Any]:
+    return explorer_user.consolidate(merge_proposal(explorer_user))
 
 
 def current_contents(explorer_user: ExplorerUser) -> set[str]:
@@ -73,6 +77,17 @@ def test_all_conflicts_are_in_the_preview_before_a_forced_rollback(page: Page, e
     assert current_contents(explorer_user) == before
 
 
+def test_nothing_is_offered_past_the_retention(page: Page, explorer_user: ExplorerUser, service: Service) -> None:
+    run = run_merge(explorer_user)
+    ended = utc_now() - timedelta(days=31)
+    times = {"finished_at": ended, "created_at": ended}
+    graph = service.memory.components.graph
+    service.run_coroutine(graph.execute("runs.update", run_id=run["id"], properties=times))
+    explorer_user.open(page, f"runs/{run['id']}", tenant_view=True)
+    page.wait_for("#view", "The time in which this run could be undone is over.")
+    assert not page.find_all("#roll-back")
+
+
 def test_dry_run_is_started_from_the_page_and_shows_how_it_ended(page: Page, explorer_user: ExplorerUser) -> None:
     explorer_user.open(page, "runs?user=u-7", tenant_view=True)
     page.click("#start-dry-run")
@@ -82,6 +97,12 @@ def test_dry_run_is_started_from_the_page_and_shows_how_it_ended(page: Page, exp
     page.wait_until_gone("#view .badge", "running")
     runs = explorer_user.http.get("/v1/admin/consolidations", params={"user_id": "u-7"}).json()["items"]
     assert [run["dry_run"] for run in runs] == [True]
+    body = {"user_id": "u-7", "wait": True, "dry_run": True, "proposals": [merge_proposal(explorer_user)]}
+    run = explorer_user.http.post("/v1/admin/consolidations", json=body).json()
+    explorer_user.open(page, f"runs/{run['id']}", tenant_view=True)
+    page.wait_for("#proposals-title", "What it would do (1)")
+    page.wait_for("#proposals .badge", "would be executed")
+    assert not page.find_all("#roll-back")
 
 
 @pytest.mark.req("QUINN-23")

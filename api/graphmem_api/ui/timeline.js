@@ -26,7 +26,7 @@ export function drawTimeline(histories, mainId) {
   const x = scale(validTimes, MARGIN.left, WIDTH - MARGIN.right, areas.some((area) => area.valid[0] === BEFORE));
   const y = scale(knownTimes, height - MARGIN.bottom, MARGIN.top, false);
   const picture = svgElement("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "timeline", role: "img", "aria-label": "Versions on two time axes; the table below has the same." },
-    ...areas.map((area) => areaElement(area, x, y)), ...validTicks(validTimes, x, height), ...knownTicks(knownTimes, y));
+    ...validTicks(validTimes, x, height), ...knownTicks(knownTimes, y), ...areas.map((area) => areaElement(area, x, y)));
   return element("div", {}, element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Timeline" }, picture),
     element("details", {}, element("summary", {}, "As a table"), table(areas)));
 }
