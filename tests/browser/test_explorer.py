@@ -13,6 +13,13 @@ from tests.browser.conftest import ExplorerUser, Page, Service
 pytestmark = pytest.mark.timeout(240)
 
 
+PAGES_OF_TWO = """
+const fetched = window.fetch;
+window.fetch = (address, ...rest) => fetched(String(address).replace("limit=50", "limit=2"), ...rest);
+"""
+"""Makes the pages of lists small, so that a test needs few rows."""
+
+
 def drawn_names(page: Page, kind: str = "nodes") -> set[str]:
     """Return the names of the entities or of the connections in the drawing."""
     return set(page.drawing(f"cy.{kind}().map((part) => part.data('name'))"))
@@ -97,6 +104,24 @@ def test_filters_are_in_the_address_and_back_keeps_the_place(page: Page, explore
     page.driver.back()
     page.wait_for("#list-title", "8 memories")
     page.wait_until(lambda: page.driver.execute_script("return scrollY") == 400, "waited for the place in the list")
+
+
+def test_back_shows_as_many_rows_as_there_were(page: Page, explorer_user: ExplorerUser) -> None:
+    for number in range(5):
+        sent = {"session_id": f"talk-{number}", "messages": [{"role": "user", "content": f"Hello {number}"}]}
+        assert explorer_user.http.post("/v1/users/u-7/messages", json={**sent, "extract": False}).is_success
+    explorer_user.open(page, "sessions")
+    page.driver.execute_script(PAGES_OF_TWO)
+    page.click("#views a", "Sessions")
+    page.click("#views a", "Overview")
+    page.click("#views a", "Sessions")
+    page.wait_for("#status", "2 sessions and more")
+    page.click(".more")
+    page.wait_for("#status", "4 sessions and more")
+    page.click("#sessions li:nth-child(4) a")
+    page.wait_for("#messages .message", "Hello")
+    page.driver.back()
+    page.wait_for("#status", "4 sessions and more")
 
 
 def test_session_shows_what_was_drawn_from_each_message(page: Page, explorer_user: ExplorerUser) -> None:

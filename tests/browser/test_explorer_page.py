@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.conftest import MARKUP_CONTENT, NARROW, WIDE, ExplorerUser, Page, Service
@@ -104,6 +106,33 @@ def test_labels_in_the_drawing_do_not_cover_one_another(page: Page, explorer_use
             assert min(across, down) <= OUTLINE, (one, other)
 
 
+def test_graph_is_moved_zoomed_and_opened_by_mouse(page: Page, explorer_user: ExplorerUser) -> None:
+    explorer_user.open(page)
+    canvas = page.wait_for("#drawing")
+    before = page.drawing("({zoom: cy.zoom(), ...cy.pan()})")
+    corner = ActionChains(page.driver).move_to_element_with_offset(canvas, 40 - canvas.size["width"] // 2, 0)
+    corner.click_and_hold().move_by_offset(10, 0).move_by_offset(60, 20).release().perform()
+    moved = page.drawing("({zoom: cy.zoom(), ...cy.pan()})")
+    assert moved["x"] - before["x"] >= 60
+    assert moved["y"] - before["y"] == pytest.approx(20, abs=1)
+    canvas.send_keys("")
+    wheel = ActionChains(page.driver).scroll_from_origin(ScrollOrigin.from_element(canvas), 0, -200)
+
+    def has_zoomed() -> bool:
+        wheel.perform()
+        return bool(page.drawing("cy.zoom()") > moved["zoom"])
+
+    page.wait_until(has_zoomed, "waited for the zoom")
+    page.click("[aria-label=Fit]")
+    ilse = page.drawing("cy.nodes().filter((node) => node.data('name') === 'Ilse')[0].renderedPosition()")
+    box = page.driver.execute_script("return arguments[0].getBoundingClientRect()", canvas)
+    at_ilse = round(ilse["x"] - box["width"] / 2), round(ilse["y"] - box["height"] / 2)
+    ActionChains(page.driver).move_to_element_with_offset(canvas, *at_ilse).click().perform()
+    page.wait_for(".details", "Ilse (Person)")
+    ActionChains(page.driver).double_click().perform()
+    page.wait_for("#entity-title", "Ilse")
+
+
 def test_page_is_usable_by_keyboard_alone(page: Page, explorer_user: ExplorerUser) -> None:
     def focused() -> str:
         return str(page.driver.execute_script("return document.activeElement.id || document.activeElement.textContent"))
@@ -122,7 +151,7 @@ def test_page_is_usable_by_keyboard_alone(page: Page, explorer_user: ExplorerUse
     explorer_user.open(page, "entities")
     tab_to("find")
     press("Ilse")
-    page.wait_for("#status", "1 entity found")
+    page.wait_for("#status", "1 entity.")
     tab_to("IlsePerson" if "IlsePerson" in page.wait_for("#found").text else "Ilse")
     assert page.driver.execute_script("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
     press(Keys.ENTER)

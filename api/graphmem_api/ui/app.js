@@ -43,6 +43,8 @@ class ViewContext {
     Object.assign(this, found, { root, signal, api: session.api.withSignal(signal) });
     this.isAdmin = session.keyNames !== null;
     this.keyNames = session.keyNames ?? new Map();
+    /** How many rows of its list the view had when it was left. */
+    this.shownRows = history.state?.rows ?? 0;
   }
 
   /** Return an API path below the user's. */
@@ -76,6 +78,11 @@ class ViewContext {
   /** Check again whether the user exists: they were forgotten. */
   dropKnownUser() {
     session.user = null;
+  }
+
+  /** Keep the number of rows with the address, for the way back. */
+  rememberRows(rows) {
+    if (!this.signal.aborted) history.replaceState({ ...history.state, rows }, "");
   }
 
   setTitle(title) {

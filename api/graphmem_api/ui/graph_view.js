@@ -12,7 +12,6 @@ const SMALL_GRAPH = 120;
 const ZOOM_STEP = 1.35;
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
-const isTouch = matchMedia("(pointer: coarse)").matches;
 const darkScheme = matchMedia("(prefers-color-scheme: dark)");
 
 export class GraphView {
@@ -29,8 +28,9 @@ export class GraphView {
     this.canvas = element("div", {
       id, class: "canvas", tabindex: "0", role: "application", "aria-roledescription": "graph drawing", "aria-label": "Graph",
       "aria-describedby": `${id}-hint`, onKeyDown: (event) => this.#onKey(event),
-      onFocus: () => this.#setActive(true), onBlur: () => this.#setActive(false),
+      onFocus: () => this.#cy?.userZoomingEnabled(true), onBlur: () => this.#cy?.userZoomingEnabled(false),
     });
+    this.canvas.addEventListener("pointerdown", (event) => this.#onPointerDown(event), { capture: true });
     const tool = (name, label, action) => element("button", { type: "button", class: "tool", "aria-label": label, title: label, onClick: action }, name);
     this.details = element("p", { class: "hint details", "aria-hidden": "true" });
     this.legend = element("ul", { class: "legend", "aria-label": "Colours" });
@@ -38,8 +38,7 @@ export class GraphView {
       element("div", { class: "tools" },
         tool("+", "Zoom in", () => this.#zoom(ZOOM_STEP)), tool("−", "Zoom out", () => this.#zoom(1 / ZOOM_STEP)), tool("⤢", "Fit", () => this.fit())),
       this.canvas, this.details, this.legend,
-      element("p", { class: "hint", id: `${id}-hint` }, isTouch ? "Tap, then drag to move and pinch to zoom; double tap opens."
-        : "Click, then scroll to zoom; drag to move; double click opens. Keys: arrows select, Enter opens, + and − zoom, 0 fits."));
+      element("p", { class: "hint", id: `${id}-hint` }, "Click or tap, then scroll or pinch to zoom; drag to move; click twice to open. Keys: arrows select, Enter opens, + and − zoom, 0 fits."));
     const observer = new ResizeObserver(() => this.fit());
     observer.observe(this.canvas);
     const restyle = () => this.#cy?.style(readGraphStyle(this.canvas));
@@ -93,7 +92,7 @@ export class GraphView {
     if (this.#cy) return;
     this.#cy = cytoscape({
       container: this.canvas, style: readGraphStyle(this.canvas), minZoom: 0.05, maxZoom: 6, userZoomingEnabled: false,
-      userPanningEnabled: !isTouch, boxSelectionEnabled: false, selectionType: "single",
+      boxSelectionEnabled: false, selectionType: "single",
     });
     this.#cy.on("viewport resize", () => this.#scheduleLabels());
     this.#cy.on("dragfree", "node", () => { this.#rememberPositions(); this.#placeLabels(); });
@@ -105,10 +104,9 @@ export class GraphView {
     this.#cy.on("onetap", "edge", ({ target }) => this.#open(target));
   }
 
-  /** Zoom, and on a touch screen move, only while the drawing has the focus: else the page could not be scrolled past it. */
-  #setActive(isActive) {
-    this.#cy?.userZoomingEnabled(isActive);
-    if (isTouch) this.#cy?.userPanningEnabled(isActive);
+  /** Let a finger move the drawing only when it has the focus: else nobody could scroll past it. */
+  #onPointerDown(event) {
+    this.#cy?.userPanningEnabled(event.pointerType !== "touch" || document.activeElement === this.canvas);
   }
 
   /** Start an entity at its last place, a new one on a spiral around the centre: the layout is the same each time. */

@@ -37,7 +37,7 @@ export class Router {
     addEventListener("popstate", () => this.refresh(true));
     addEventListener("scroll", () => {
       clearTimeout(this.#scrollTimer);
-      this.#scrollTimer = setTimeout(() => history.replaceState({ scroll: scrollY }, ""), SCROLL_MS);
+      this.#scrollTimer = setTimeout(() => history.replaceState({ ...history.state, scroll: scrollY }, ""), SCROLL_MS);
     }, { passive: true });
   }
 

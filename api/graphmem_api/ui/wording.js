@@ -19,6 +19,9 @@ const CHANNEL_WORDS = { semantic: "meaning", keyword: "words", graph: "graph" };
 const TRIGGER_WORDS = { nightly: "nightly", on_demand: "on demand", curated: "curated by hand", rollback: "rollback" };
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
+/** Return whether an id was made by graphmem: people do not read such ids. */
+export const isGenerated = (id) => UUID.test(id);
+
 /** Return an identifier such as `open_loop` or `LIVES_IN` as words. */
 export const toWords = (identifier) => identifier.toLowerCase().replaceAll("_", " ");
 
@@ -33,7 +36,7 @@ export const reasonWords = (reason) => (reason ? REASON_WORDS[reason] ?? reason 
 export function actorName(actor, keyNames) {
   if (!actor) return "graphmem";
   if (keyNames.has(actor)) return keyNames.get(actor);
-  if (UUID.test(actor)) return keyNames.size ? "a revoked key" : "an API key";
+  if (isGenerated(actor)) return keyNames.size ? "a revoked key" : "an API key";
   if (actor.startsWith("session:")) return "the summary of a session";
   return { cli: "the command line", maintenance: "maintenance" }[actor] ?? actor;
 }

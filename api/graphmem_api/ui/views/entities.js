@@ -1,41 +1,32 @@
 // Finding an entity by its name, an alias, or a sentence that names it.
 
 import { latestOnly } from "../api.js";
-import { announce, card, element, field, list, pluralize, reportErrors } from "../dom.js";
+import { card, element, field, pluralize, reportErrors } from "../dom.js";
 import { hueOf } from "../graph_style.js";
+import { PagedList } from "../paged_list.js";
 
 const PAGE_SIZE = 50;
 const TYPING_MS = 250;
 
 export async function entitiesView(context) {
-  const rows = list({ id: "found", "aria-label": "Entities found" }, [], "");
-  const more = element("button", { type: "button", hidden: true, onClick: () => reportErrors(() => fill(cursor)) }, "More");
   const input = element("input", { type: "search", id: "find", autocomplete: "off", spellcheck: "false", value: context.query.get("q") ?? "" });
-  let cursor = null;
+  const load = latestOnly((signal, query, cursor) => loadEntities(context, context.api.withSignal(signal), query, cursor));
+  const found = new PagedList(context, {
+    id: "found", attributes: { "aria-label": "Entities found" }, nouns: ["entity", "entities"], emptyText: "No matching entity.",
+    load: (cursor) => load(input.value.trim(), cursor), toItem: (entity) => entityItem(context, entity),
+    onCount: () => found.rows.setAttribute("aria-busy", "false"),
+  });
   let timer = null;
   input.addEventListener("input", () => {
     clearTimeout(timer);
-    rows.setAttribute("aria-busy", "true");
-    timer = setTimeout(() => reportErrors(() => fill()), TYPING_MS);
+    found.rows.setAttribute("aria-busy", "true");
+    timer = setTimeout(() => {
+      context.keepQuery({ q: input.value.trim() });
+      reportErrors(() => found.fill());
+    }, TYPING_MS);
   });
-  const load = latestOnly((signal, query, from) => loadEntities(context, context.api.withSignal(signal), query, from));
-
-  async function fill(from = null) {
-    const query = input.value.trim();
-    context.keepQuery({ q: query });
-    const page = await load(query, from);
-    if (!page || context.signal.aborted) return;
-    ({ cursor } = page);
-    const items = page.items.map((entity) => entityItem(context, entity));
-    if (from) rows.append(...items);
-    else rows.replaceChildren(...(items.length ? items : [element("li", { class: "hint" }, "No matching entity.")]));
-    more.hidden = !cursor;
-    rows.setAttribute("aria-busy", String(query !== input.value.trim()));
-    announce(`${pluralize(rows.querySelectorAll("a").length, "entity", "entities")}${cursor ? " and more" : ""} found.`);
-  }
-
-  context.root.append(card("entities", "Entities", { level: 1 }, field("Name, alias, or a sentence that names it", input), rows, more));
-  await fill();
+  context.root.append(card("entities", "Entities", { level: 1 }, field("Name, alias, or a sentence that names it", input), found.node));
+  await found.fill();
 }
 
 /** Return a page of entities; those that the text names come first. */
@@ -46,7 +37,7 @@ async function loadEntities(context, api, query, cursor) {
   const listed = new Map(page.items.map((entity) => [entity.id, entity]));
   const matched = matches.entities.map((match) => listed.get(match.entity.id) ?? match.entity);
   const unique = new Map([...matched, ...page.items].map((entity) => [entity.id, entity]));
-  return { items: [...unique.values()], cursor: page.next_cursor };
+  return { items: [...unique.values()], next_cursor: page.next_cursor };
 }
 
 function entityItem(context, entity) {

@@ -1,6 +1,7 @@
 // The list of memories with filters; the filters are in the address.
 
-import { announce, card, element, field, list, pluralize, reportErrors, select } from "../dom.js";
+import { card, element, field, select } from "../dom.js";
+import { PagedList } from "../paged_list.js";
 import { readLocalText } from "../times.js";
 import { MEMORY_TYPES, toWords } from "../wording.js";
 import { memoryItem } from "./memory_list.js";
@@ -13,26 +14,16 @@ const TEXT_FILTERS = [["keyword", "Words"], ["entity", "Entity"], ["tag", "Tag"]
 
 export async function memoriesView(context) {
   const given = Object.fromEntries(context.query);
-  const form = filterForm(context, given);
-  const title = element("h2", { id: "list-title" }, "Memories");
-  const rows = list({ id: "memories" }, [], "");
-  const more = element("button", { type: "button", id: "more", hidden: true, onClick: () => reportErrors(() => append()) }, "More");
-  context.root.append(card("memories", "Memories", { level: 1 }, form), element("section", { class: "card", "aria-labelledby": "list-title" }, title, rows, more));
   const query = toApiQuery(given);
-  let cursor = null;
-  let count = 0;
-  async function append() {
-    const page = await context.api.get(context.userPath("memories"), { ...query, limit: PAGE_SIZE, cursor });
-    const items = page.items.map((memory) => memoryItem(context, memory));
-    if (cursor === null) rows.replaceChildren(...(items.length ? items : [element("li", { class: "hint" }, "No memory matches the filters.")]));
-    else rows.append(...items);
-    ({ next_cursor: cursor } = page);
-    count += items.length;
-    more.hidden = !cursor;
-    title.textContent = `${pluralize(count, "memory", "memories")}${cursor ? " and more" : ""}`;
-    announce(`${title.textContent}.`);
-  }
-  await append();
+  const title = element("h2", { id: "list-title" }, "Memories");
+  const memories = new PagedList(context, {
+    id: "memories", nouns: ["memory", "memories"], emptyText: "No memory matches the filters.",
+    load: (cursor) => context.api.get(context.userPath("memories"), { ...query, limit: PAGE_SIZE, cursor }),
+    toItem: (memory) => memoryItem(context, memory), onCount: (text) => { title.textContent = text; },
+  });
+  context.root.append(card("memories", "Memories", { level: 1 }, filterForm(context, given)),
+    element("section", { class: "card", "aria-labelledby": "list-title" }, title, memories.node));
+  await memories.fill();
 }
 
 function filterForm(context, given) {

@@ -1,6 +1,7 @@
 // Consolidation runs: the list, and starting one.
 
-import { announce, card, confirmInDialog, element, field, list, pluralize, reportErrors } from "../dom.js";
+import { card, confirmInDialog, element, field, pluralize, reportErrors } from "../dom.js";
+import { PagedList } from "../paged_list.js";
 import { address } from "../router.js";
 import { formatTime } from "../times.js";
 import { actorName, badge, triggerWord } from "../wording.js";
@@ -9,23 +10,15 @@ const PAGE_SIZE = 20;
 
 export async function runsView(context) {
   const user = context.query.get("user") ?? "";
-  const rows = list({ id: "run-list" }, [], "");
-  const more = element("button", { type: "button", hidden: true, onClick: () => reportErrors(() => append()) }, "More");
-  let cursor = null;
-  async function append() {
-    const page = await context.api.get("admin/consolidations", { user_id: user, limit: PAGE_SIZE, cursor });
-    const items = page.items.map((run) => runItem(context, run));
-    if (cursor === null) rows.replaceChildren(...(items.length ? items : [element("li", { class: "hint" }, "There are no runs yet.")]));
-    else rows.append(...items);
-    ({ next_cursor: cursor } = page);
-    more.hidden = !cursor;
-    announce(`${pluralize(rows.querySelectorAll("a").length, "run")}${cursor ? " and more" : ""}.`);
-  }
+  const runs = new PagedList(context, {
+    id: "run-list", nouns: ["run", "runs"], emptyText: "There are no runs yet.",
+    load: (cursor) => context.api.get("admin/consolidations", { user_id: user, limit: PAGE_SIZE, cursor }), toItem: (run) => runItem(context, run),
+  });
   context.root.append(
-    card("runs", "Consolidation runs", { level: 1 }, filterForm(context, user), rows, more),
+    card("runs", "Consolidation runs", { level: 1 }, filterForm(context, user), runs.node),
     card("start", "Start a run", {},
       element("p", {}, "A run merges duplicates and links what belongs together. A dry run only says what it would do."), startForm(context, user)));
-  await append();
+  await runs.fill();
 }
 
 function filterForm(context, user) {

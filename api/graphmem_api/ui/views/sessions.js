@@ -1,29 +1,26 @@
 // The sessions of a user, the latest first.
 
-import { announce, card, element, list, pluralize, reportErrors } from "../dom.js";
+import { card, element, pluralize } from "../dom.js";
+import { PagedList } from "../paged_list.js";
 import { formatTime } from "../times.js";
+import { isGenerated } from "../wording.js";
 
 const PAGE_SIZE = 50;
 
 export async function sessionsView(context) {
-  const rows = list({ id: "sessions" }, [], "");
-  const more = element("button", { type: "button", hidden: true, onClick: () => reportErrors(() => append()) }, "More");
-  let cursor = null;
-  async function append() {
-    const page = await context.api.get(context.userPath("sessions"), { limit: PAGE_SIZE, cursor });
-    const items = page.items.map((session) => sessionItem(context, session));
-    if (cursor === null) rows.replaceChildren(...(items.length ? items : [element("li", { class: "hint" }, "There are no sessions.")]));
-    else rows.append(...items);
-    ({ next_cursor: cursor } = page);
-    more.hidden = !cursor;
-    announce(`${pluralize(rows.querySelectorAll("a").length, "session")}${cursor ? " and more" : ""}.`);
-  }
-  context.root.append(card("sessions", "Sessions", { level: 1 }, rows, more));
-  await append();
+  const sessions = new PagedList(context, {
+    id: "sessions", nouns: ["session", "sessions"], emptyText: "There are no sessions.",
+    load: (cursor) => context.api.get(context.userPath("sessions"), { limit: PAGE_SIZE, cursor }), toItem: (session) => sessionItem(context, session),
+  });
+  context.root.append(card("sessions", "Sessions", { level: 1 }, sessions.node));
+  await sessions.fill();
 }
 
-/** Return what a session is called: its title, else what its summary begins with, else its id. */
-export const sessionName = (session) => session.title ?? session.summary?.split("\n")[0] ?? `Session ${session.session_id}`;
+/** Return what a session is called: its title, else what its summary begins with, else the id that it was given, else its time. */
+export function sessionName(session) {
+  const id = isGenerated(session.session_id) ? `of ${formatTime(session.created_at)}` : session.session_id;
+  return session.title ?? session.summary?.split("\n")[0] ?? `Session ${id}`;
+}
 
 function sessionItem(context, session) {
   const kind = session.kind === "extraction" ? "extraction" : session.is_active ? "open" : "closed";

@@ -1,34 +1,32 @@
 // The users of the tenant, and the page for a user that nothing is stored for.
 
 import { latestOnly } from "../api.js";
-import { announce, element, field, list, pluralize, reportErrors } from "../dom.js";
+import { card, element, field, list, pluralize, reportErrors } from "../dom.js";
+import { PagedList } from "../paged_list.js";
 import { address } from "../router.js";
 import { formatTime } from "../times.js";
 
+const PAGE_SIZE = 100;
 const TYPING_MS = 200;
 
 /** List the users that the key gives access to, with a search by a part of their id. */
 export async function usersView(context) {
-  const results = element("div", {});
   const input = element("input", { type: "search", id: "find-user", autocomplete: "off", spellcheck: "false", value: context.query.get("q") ?? "" });
+  const load = latestOnly((signal, query, cursor) => context.api.withSignal(signal).get("users", { query, limit: PAGE_SIZE, cursor }));
+  const users = new PagedList(context, {
+    id: "user-list", attributes: { "aria-label": "Users" }, nouns: ["user", "users"], emptyText: "No user is found.",
+    load: (cursor) => load(input.value.trim(), cursor), toItem: userItem,
+  });
   let timer = null;
   input.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(() => reportErrors(() => fill()), TYPING_MS);
+    timer = setTimeout(() => {
+      context.keepQuery({ q: input.value.trim() });
+      reportErrors(() => users.fill());
+    }, TYPING_MS);
   });
-  const load = latestOnly((signal, query) => context.api.withSignal(signal).get("users", { query, limit: 100 }));
-  async function fill() {
-    const query = input.value.trim();
-    context.keepQuery({ q: query });
-    const page = await load(query);
-    if (!page || context.signal.aborted) return;
-    announce(`${pluralize(page.items.length, "user")}${page.next_cursor ? " and more: search for a part of the id" : ""}.`);
-    results.replaceChildren(list({ id: "user-list", "aria-label": "Users" }, page.items.map(userItem),
-      query ? `No user's id contains “${query}”.` : "Nothing is stored yet."));
-  }
-  context.root.append(element("section", { class: "card", "aria-labelledby": "users-title" },
-    element("h1", { id: "users-title", tabindex: "-1" }, "Users"), field("Part of a user id", input), results));
-  await fill();
+  context.root.append(card("users", "Users", { level: 1 }, field("Part of a user id", input), users.node));
+  await users.fill();
 }
 
 function userItem(user) {
