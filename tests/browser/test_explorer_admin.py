@@ -77,6 +77,7 @@ def test_all_conflicts_are_in_the_preview_before_a_forced_rollback(page: Page, e
     assert current_contents(explorer_user) == before
 
 
+@pytest.mark.req("UMB-13")
 def test_nothing_is_offered_past_the_retention(page: Page, explorer_user: ExplorerUser, service: Service) -> None:
     run = run_merge(explorer_user)
     ended = utc_now() - timedelta(days=31)
