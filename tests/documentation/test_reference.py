@@ -14,6 +14,7 @@ PAGES = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/concepts.md",
+    "docs/explorer.md",
     "docs/extraction.md",
     "docs/frameworks.md",
     "docs/moving.md",
