@@ -230,6 +230,8 @@ UNION ALL
 MATCH (n:LearnedIntent {group_id: $group_id}) RETURN n AS element, 'LearnedIntent' AS kind
 UNION ALL
 MATCH (n:BehaviorPattern {group_id: $group_id}) RETURN n AS element, 'BehaviorPattern' AS kind
+UNION ALL
+MATCH (n:WebhookCursor {group_id: $group_id}) RETURN n AS element, 'WebhookCursor' AS kind
 
 // fragment: violation
 // The rows of a check: what violates an invariant, by its id, and whose it is; of one tenant, or of all.

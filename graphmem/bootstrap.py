@@ -63,6 +63,7 @@ from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
 from graphmem.service.sweep import Sweep, attempt
 from graphmem.service.users import UserService
+from graphmem.service.webhooks import WATCH_SECONDS, WebhookService
 from graphmem.settings import Settings
 from graphmem.store.changes import ChangeStore
 from graphmem.store.context import ContextStore
@@ -76,6 +77,9 @@ from graphmem.store.personas import PersonaStore
 from graphmem.store.runs import RunStore
 from graphmem.store.users import UserStore
 from graphmem.store.vectors import VectorStore
+from graphmem.store.webhooks import WebhookStore
+from graphmem.webhooks.delivery_job import WEBHOOK_JOB, WebhookDelivery
+from graphmem.webhooks.sender import WebhookSender
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,14 @@ class Services:
             context_store, retrieval.search, retrieval.reinforcement, profiles, policy, clock
         )
         self.learner = ContextLearner(context_store, episodes, retrieval.lookup, policy, profiles, clock)
-        self.changes = ChangeService(ChangeStore(graph, entities, clock), clock)
+        changes = ChangeStore(graph, entities, clock)
+        self.changes = ChangeService(changes, clock)
+        webhooks = WebhookStore(graph)
+        self.webhooks = WebhookService(webhooks, jobs, clock, allow_private=settings.webhook_allow_private)
+        self.webhook_sender = WebhookSender(allow_private=settings.webhook_allow_private)
+        self.webhook_delivery = WebhookDelivery(
+            webhooks, changes, jobs, self.webhook_sender, clock, settings.webhook_failing_days
+        )
         self.declared_types = DeclaredTypeService(DeclaredTypeStore(graph), policy, clock)
         self.memories = MemoryService(
             components.memory_writer,
@@ -229,17 +240,22 @@ class Services:
                 services.consolidations.end_stranded,
                 services.forgetting.resume_interrupted,
             )
+            deliveries = Sweep(services.webhook_delivery.queue_due, seconds=WATCH_SECONDS)
             try:
                 if worker:
                     await jobs.start_worker(_build_job_handlers(services, jobs, consolidation))
                 await attempt(services.inbox.requeue_unread)
                 if worker:
                     sweep.start()
+                    if settings.webhook_delivery:
+                        deliveries.start()
                     await schedule_nightly_consolidation(jobs, settings)
                     await schedule_maintenance(jobs, settings)
                 yield services
             finally:
                 await sweep.stop()
+                await deliveries.stop()
+                await services.webhook_sender.aclose()
                 await services.retrieval.close()
 
 
@@ -301,6 +317,7 @@ def _build_job_handlers(
         JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
         JobHandler(MAINTENANCE_JOB, maintenance.handle),
         JobHandler(ARCHIVE_JOB, maintenance.handle_archive),
+        JobHandler(WEBHOOK_JOB, services.webhook_delivery.handle),
         JobHandler(ERASURE_JOB, services.forgetting.handle_erasure_job),
     ]
 

@@ -257,6 +257,14 @@ class GraphMemory:
     create_key = Method(operations.create_key, lambda call: call.services.keys.create(call.tenant, call.parameters))
     keys = Method(operations.keys, lambda call: call.services.keys.list(call.tenant))
     revoke_key = Method(operations.revoke_key, lambda call: call.services.keys.revoke(call.tenant, call.resource_id))
+    create_webhook = Method(
+        operations.create_webhook,
+        lambda call: call.services.webhooks.create(call.tenant, call.parameters, actor=SOURCE_KIND),
+    )
+    webhooks = Method(operations.webhooks, lambda call: call.services.webhooks.list(call.tenant))
+    delete_webhook = Method(
+        operations.delete_webhook, lambda call: call.services.webhooks.delete(call.tenant, call.resource_id)
+    )
     instructions = Method(operations.instructions, lambda call: call.services.instructions.get(call.tenant))
     set_instructions = Method(
         operations.set_instructions,

@@ -48,6 +48,7 @@ from graphmem.domain.search_models import (
 )
 from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, Session, SessionArchive
 from graphmem.domain.user import UserSummary
+from graphmem.domain.webhooks import CreatedWebhook, Webhook
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,6 +72,7 @@ RUN = f"{RUNS}/{{resource_id}}"
 KEYS = "/v1/admin/keys"
 INSTRUCTIONS = "/v1/admin/instructions"
 TYPES = "/v1/admin/types"
+WEBHOOKS = "/v1/admin/webhooks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +257,9 @@ class Endpoints:
     create_key = Endpoint(operations.create_key, post(KEYS, parse_model(CreatedApiKey, tenant="")))
     keys = Endpoint(operations.keys, get(KEYS, parse_items(ApiKey, tenant="")))
     revoke_key = Endpoint(operations.revoke_key, delete(f"{KEYS}/{{resource_id}}", _parse_nothing))
+    create_webhook = Endpoint(operations.create_webhook, post(WEBHOOKS, parse_model(CreatedWebhook)))
+    webhooks = Endpoint(operations.webhooks, get(WEBHOOKS, parse_items(Webhook)))
+    delete_webhook = Endpoint(operations.delete_webhook, delete(f"{WEBHOOKS}/{{resource_id}}", _parse_nothing))
     instructions = Endpoint(operations.instructions, get(INSTRUCTIONS, parse_model(Instructions)))
     set_instructions = Endpoint(operations.set_instructions, post(INSTRUCTIONS, parse_model(Instructions)))
     declared_types = Endpoint(operations.declared_types, get(TYPES, parse_model(DeclaredTypes)))

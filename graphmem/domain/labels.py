@@ -46,5 +46,7 @@ RESERVED_LABELS = frozenset(RecordLabel) | {
     "TenantInstructions",
     "TenantTypes",
     "User",
+    "Webhook",
+    "WebhookCursor",
 }
 """Labels that graphmem uses itself and that therefore cannot be entity types."""

@@ -22,6 +22,7 @@ PAGES = [
     "docs/operations.md",
     "docs/records.md",
     "docs/retrieval.md",
+    "docs/webhooks.md",
     "graphmem/README.md",
 ]
 

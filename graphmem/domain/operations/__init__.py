@@ -7,7 +7,9 @@ An operation is a function that returns a `Request`. `graphmem.client` sends req
 from graphmem.domain.operations.administration import (
     consolidate,
     create_key,
+    create_webhook,
     declared_types,
+    delete_webhook,
     embedding,
     instructions,
     keys,
@@ -19,6 +21,7 @@ from graphmem.domain.operations.administration import (
     runs,
     set_declared_types,
     set_instructions,
+    webhooks,
 )
 from graphmem.domain.operations.conversations import (
     add_messages,
@@ -82,9 +85,11 @@ __all__ = [
     "contradictions",
     "create_key",
     "create_session",
+    "create_webhook",
     "declared_types",
     "delete_context",
     "delete_memory",
+    "delete_webhook",
     "embedding",
     "enhance",
     "entities",
@@ -131,4 +136,5 @@ __all__ = [
     "trigger_extraction",
     "update_memory",
     "users",
+    "webhooks",
 ]
