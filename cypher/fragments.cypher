@@ -184,7 +184,7 @@ CALL (memory_id) {
 
 // fragment: record
 // A node `n` of the user that an export lists under `records`: the labels of `RecordLabel`.
-(n:ArchivedEpisode|BehaviorPattern|ContextItem|Episodic|InterestCandidate|LearnedIntent|LearnedPreference|Session|SessionArchive)
+(n:ArchivedEpisode|BehaviorPattern|ContextItem|ContextUse|Episodic|InterestCandidate|LearnedIntent|LearnedPreference|Session|SessionArchive)
 WHERE n.group_id = $group_id
 
 // fragment: write_version
@@ -210,6 +210,8 @@ UNION ALL
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() RETURN r AS element, 'Fact' AS kind
 UNION ALL
 MATCH (n:ContextItem {group_id: $group_id}) RETURN n AS element, 'ContextItem' AS kind
+UNION ALL
+MATCH (n:ContextUse {group_id: $group_id}) RETURN n AS element, 'ContextUse' AS kind
 UNION ALL
 MATCH (n:Episodic {group_id: $group_id}) RETURN n AS element, 'Episodic' AS kind
 UNION ALL

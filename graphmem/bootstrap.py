@@ -23,6 +23,7 @@ from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, ObservationPayload
+from graphmem.context.usage import ContextUsage
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import Clock, utc_now
 from graphmem.embedding import Embedder
@@ -67,6 +68,7 @@ from graphmem.service.webhooks import WATCH_SECONDS, WebhookService
 from graphmem.settings import Settings
 from graphmem.store.changes import ChangeStore
 from graphmem.store.context import ContextStore
+from graphmem.store.context_uses import ContextUseStore
 from graphmem.store.declared_types import DeclaredTypeStore
 from graphmem.store.export import ExportStore
 from graphmem.store.forget import ForgetStore
@@ -138,10 +140,20 @@ class Services:
             summaries=components.model is not None,
         )
         self.jobs = jobs
+        context_uses = ContextUseStore(graph, clock)
+        self.context_usage = ContextUsage(context_uses, facts, clock, settings.context_days)
         self.contexts = ContextService(
-            context_store, retrieval.search, retrieval.reinforcement, profiles, policy, clock
+            context_store,
+            retrieval.search,
+            retrieval.reinforcement,
+            profiles,
+            policy,
+            clock,
+            self.context_usage,
         )
-        self.learner = ContextLearner(context_store, episodes, retrieval.lookup, policy, profiles, clock)
+        self.learner = ContextLearner(
+            context_store, episodes, retrieval.lookup, policy, profiles, clock, self.context_usage
+        )
         changes = ChangeStore(graph, entities, clock)
         self.changes = ChangeService(changes, clock)
         webhooks = WebhookStore(graph)
@@ -194,6 +206,7 @@ class Services:
                 graph=ForgetStore(graph, clock),
                 facts=facts,
                 runs=runs,
+                context_uses=context_uses,
                 idempotency=self.idempotency,
                 context=ContextStore(graph, clock),
                 reinforcement=retrieval.reinforcement,
@@ -256,6 +269,7 @@ class Services:
                 await sweep.stop()
                 await deliveries.stop()
                 await services.webhook_sender.aclose()
+                await services.contexts.close()
                 await services.retrieval.close()
 
 
@@ -298,7 +312,7 @@ def _build_job_handlers(
         components.clock,
         jobs,
     )
-    maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner)
+    maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner, services.context_usage)
     embedder = components.embedder
     reembedding = (
         [JobHandler(REEMBEDDING_JOB, ReembeddingJob(VectorStore(components.graph), embedder).handle)]
@@ -323,7 +337,7 @@ def _build_job_handlers(
 
 
 def build_maintenance_job(
-    components: Components, jobs: JobRunner, runs: RunStore, learner: ContextLearner
+    components: Components, jobs: JobRunner, runs: RunStore, learner: ContextLearner, usage: ContextUsage
 ) -> MaintenanceJob:
     """Return the job that does maintenance for all packages."""
     settings, clock = components.settings, components.clock
@@ -348,7 +362,7 @@ def build_maintenance_job(
         ),
         jobs,
         queue_summary=queue_summary if components.model and settings.extraction == "auto" else None,
-        prune_user=[learner.prune],
+        prune_user=[learner.prune, usage.prune],
         prune_all={"requests": components.idempotency.delete_expired, "jobs": prune_jobs},
     )
 

@@ -178,6 +178,14 @@ class GraphMemory:
         lambda call: call.services.entities.get_graph(call.owner, call.resource_id, call.parameters),
     )
     context = Method(operations.context, lambda call: call.services.contexts.build(call.owner, call.parameters))
+    rate_context = Method(
+        operations.rate_context,
+        lambda call: call.services.contexts.rate(call.owner, call.resource_id, call.parameters.score),
+    )
+    memory_uses = Method(
+        operations.memory_uses,
+        lambda call: call.services.contexts.list_uses(call.owner, call.resource_id, call.parameters.limit),
+    )
     preferences = Method(operations.preferences, lambda call: call.services.contexts.list_preferences(call.owner))
     patterns = Method(operations.patterns, lambda call: call.services.contexts.list_patterns(call.owner))
     contexts = Method(
@@ -230,7 +238,7 @@ class GraphMemory:
     feedback = Method(
         operations.feedback,
         lambda call: call.services.learner.learn_from_feedback(
-            call.owner, call.resource_id, call.parameters.score, call.parameters.text
+            call.owner, call.resource_id, call.parameters.score, call.parameters.text, call.parameters.context_id
         ),
     )
     job = Method(operations.job, lambda call: call.services.jobs.get_for_tenant(call.tenant, call.resource_id))

@@ -238,6 +238,11 @@ class Settings(BaseSettings):
     # Retention, in days
     rollback_days: int = Field(30, ge=1, description="Days for which a consolidation run can be rolled back.")
     jobs_days: int = Field(30, ge=1, description="Days for which finished jobs are stored.")
+    context_days: int = Field(
+        30,
+        ge=1,
+        description="Days for which it is remembered which memories a context held, for feedback on the answer.",
+    )
     idempotency_days: int = Field(30, ge=1, description="Days for which an idempotency key is remembered.")
 
     @field_validator("allowed_secret_classes", "profiles", mode="before")

@@ -67,6 +67,8 @@ class ClientMethods:
     entity_memories = ClientMethod(lambda endpoints: endpoints.entity_memories)
     entity_graph = ClientMethod(lambda endpoints: endpoints.entity_graph)
     context = ClientMethod(lambda endpoints: endpoints.context)
+    rate_context = ClientMethod(lambda endpoints: endpoints.rate_context)
+    memory_uses = ClientMethod(lambda endpoints: endpoints.memory_uses)
     preferences = ClientMethod(lambda endpoints: endpoints.preferences)
     patterns = ClientMethod(lambda endpoints: endpoints.patterns)
     contexts = ClientMethod(lambda endpoints: endpoints.contexts)

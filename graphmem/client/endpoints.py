@@ -23,6 +23,7 @@ from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.changes import MemoryChange
 from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult, UserContradiction
 from graphmem.domain.context_models import ContextItem, ContextResponse, EnhancedReply
+from graphmem.domain.context_use import ContextFeedbackResult, MemoryUse
 from graphmem.domain.declared_types import DeclaredTypes
 from graphmem.domain.embedding_models import EmbeddingStatus
 from graphmem.domain.entity import Entity
@@ -219,6 +220,10 @@ class Endpoints:
     entity_memories = Endpoint(operations.entity_memories, get(f"{ENTITY}/memories", parse_items(Memory)))
     entity_graph = Endpoint(operations.entity_graph, get(f"{ENTITY}/graph", parse_model(EntityGraph)))
     context = Endpoint(operations.context, ask(f"{USER}/context", parse_model(ContextResponse)))
+    rate_context = Endpoint(
+        operations.rate_context, post(f"{USER}/context/{{resource_id}}/feedback", parse_model(ContextFeedbackResult))
+    )
+    memory_uses = Endpoint(operations.memory_uses, get(f"{MEMORY}/uses", parse_items(MemoryUse)))
     preferences = Endpoint(operations.preferences, get(f"{USER}/preferences", parse_items(LearnedPreference)))
     patterns = Endpoint(operations.patterns, get(f"{USER}/patterns", parse_items(BehaviorPattern)))
     contexts = Endpoint(operations.contexts, get(CONTEXTS, parse_items(ContextItem)))
