@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
+    "docs/coding-agents.md",
     "docs/concepts.md",
     "docs/extraction.md",
     "docs/frameworks.md",
