@@ -15,6 +15,7 @@ PAGES = [
     "CONTRIBUTING.md",
     "docs/coding-agents.md",
     "docs/concepts.md",
+    "docs/documents.md",
     "docs/extraction.md",
     "docs/frameworks.md",
     "docs/moving.md",
