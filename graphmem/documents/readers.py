@@ -74,7 +74,8 @@ def _blocks_of_pdf(name: str, raw: bytes) -> Iterator[TextBlock]:
 def _blocks_of_html(raw: bytes | str) -> Iterator[TextBlock]:
     """Yield the text of each innermost block, with the line that it begins at in the source."""
     try:
-        from bs4 import BeautifulSoup, Comment, NavigableString
+        from bs4 import BeautifulSoup
+        from bs4.element import Comment, NavigableString
     except ImportError as error:
         _raise_missing_extra(error)
     soup = BeautifulSoup(raw, "html.parser")

@@ -60,7 +60,7 @@ def _read_settings(file: Path) -> dict[str, Any]:
     hooks = settings.get("hooks", {}) if isinstance(settings, dict) else None
     if not isinstance(hooks, dict) or not all(isinstance(entries, list) for entries in hooks.values()):
         raise InvalidInput(f"{file} has another structure than settings with hooks; it was not changed.")
-    return settings  # type: ignore[no-any-return]
+    return settings
 
 
 def _has_own_hook(entry: object) -> bool:

@@ -168,9 +168,11 @@ class _Pass:
                 except DeliveryFailed as failure:
                     self.failures.append(failure)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(USERS_AT_ONCE):
-                group.create_task(work())
+        # Not a group of tasks, which would wrap the error of an unavailable database.
+        ended = await asyncio.gather(*(work() for _ in range(USERS_AT_ONCE)), return_exceptions=True)
+        for error in ended:
+            if error is not None:
+                raise error
 
     def _is_out_of_time(self) -> bool:
         self.is_interrupted = self.is_interrupted or time.monotonic() > self._deadline

@@ -51,7 +51,7 @@ class PublicNetwork(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Resolve a host, check every address, and connect to the first one."""
+        """Resolve a host, check every address, and connect to the first one that answers."""
         try:
             async with asyncio.timeout(timeout):
                 found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -62,7 +62,13 @@ class PublicNetwork(httpcore.AsyncNetworkBackend):
         addresses = [str(entry[4][0]).partition("%")[0] for entry in found]
         if not addresses or not all(map(is_public_address, addresses)):
             raise _ForbiddenAddress
-        return await self._inner.connect_tcp(addresses[0], port, timeout, local_address, socket_options)
+        *others, last = dict.fromkeys(addresses)
+        for address in others:
+            try:
+                return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await self._inner.connect_tcp(last, port, timeout, local_address, socket_options)
 
     async def connect_unix_socket(
         self,
