@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Sequence
@@ -269,8 +270,8 @@ class Services:
                 await sweep.stop()
                 await deliveries.stop()
                 await services.webhook_sender.aclose()
-                await services.contexts.close()
-                await services.retrieval.close()
+                # Side by side: where the database is unavailable, each waits for it.
+                await asyncio.gather(services.contexts.close(), services.retrieval.close())
 
 
 def _build_job_handlers(
