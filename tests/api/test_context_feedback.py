@@ -105,6 +105,8 @@ async def test_contexts_expire_and_are_forgotten_with_the_user(
     await services.context_usage.buffer.flush()
     await build(agent)
     forgotten = (await admin.delete(USER)).json()
-    assert (forgotten["erased"]["ContextUse"], forgotten["residue"]) == (2, 0)
+    # The last one may or may not have been written before.
+    assert forgotten["erased"]["ContextUse"] in (2, 3)
+    assert forgotten["residue"] == 0
     await services.context_usage.buffer.flush()
     assert await graph.fetch("context_uses.find", group_id=owner.group_id, context_id="x", now=expired) == []
