@@ -182,6 +182,14 @@ class GraphMemory:
         lambda call: call.services.entities.get_graph(call.owner, call.resource_id, call.parameters),
     )
     context = Method(operations.context, lambda call: call.services.contexts.build(call.owner, call.parameters))
+    rate_context = Method(
+        operations.rate_context,
+        lambda call: call.services.contexts.rate(call.owner, call.resource_id, call.parameters.score),
+    )
+    memory_uses = Method(
+        operations.memory_uses,
+        lambda call: call.services.contexts.list_uses(call.owner, call.resource_id, call.parameters.limit),
+    )
     preferences = Method(operations.preferences, lambda call: call.services.contexts.list_preferences(call.owner))
     patterns = Method(operations.patterns, lambda call: call.services.contexts.list_patterns(call.owner))
     contexts = Method(
@@ -234,7 +242,7 @@ class GraphMemory:
     feedback = Method(
         operations.feedback,
         lambda call: call.services.learner.learn_from_feedback(
-            call.owner, call.resource_id, call.parameters.score, call.parameters.text
+            call.owner, call.resource_id, call.parameters.score, call.parameters.text, call.parameters.context_id
         ),
     )
     job = Method(operations.job, lambda call: call.services.jobs.get_for_tenant(call.tenant, call.resource_id))
@@ -261,6 +269,14 @@ class GraphMemory:
     create_key = Method(operations.create_key, lambda call: call.services.keys.create(call.tenant, call.parameters))
     keys = Method(operations.keys, lambda call: call.services.keys.list(call.tenant))
     revoke_key = Method(operations.revoke_key, lambda call: call.services.keys.revoke(call.tenant, call.resource_id))
+    create_webhook = Method(
+        operations.create_webhook,
+        lambda call: call.services.webhooks.create(call.tenant, call.parameters, actor=SOURCE_KIND),
+    )
+    webhooks = Method(operations.webhooks, lambda call: call.services.webhooks.list(call.tenant))
+    delete_webhook = Method(
+        operations.delete_webhook, lambda call: call.services.webhooks.delete(call.tenant, call.resource_id)
+    )
     instructions = Method(operations.instructions, lambda call: call.services.instructions.get(call.tenant))
     set_instructions = Method(
         operations.set_instructions,
