@@ -184,7 +184,7 @@ CALL (memory_id) {
 
 // fragment: record
 // A node `n` of the user that an export lists under `records`: the labels of `RecordLabel`.
-(n:ArchivedEpisode|BehaviorPattern|ContextItem|Episodic|InterestCandidate|LearnedIntent|LearnedPreference|Session|SessionArchive)
+(n:ArchivedEpisode|BehaviorPattern|ContextItem|ContextUse|Episodic|InterestCandidate|LearnedIntent|LearnedPreference|Session|SessionArchive)
 WHERE n.group_id = $group_id
 
 // fragment: write_version
@@ -211,6 +211,8 @@ MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() RETURN r AS element, 'Fact' AS
 UNION ALL
 MATCH (n:ContextItem {group_id: $group_id}) RETURN n AS element, 'ContextItem' AS kind
 UNION ALL
+MATCH (n:ContextUse {group_id: $group_id}) RETURN n AS element, 'ContextUse' AS kind
+UNION ALL
 MATCH (n:Episodic {group_id: $group_id}) RETURN n AS element, 'Episodic' AS kind
 UNION ALL
 MATCH (n:ArchivedEpisode {group_id: $group_id}) RETURN n AS element, 'ArchivedEpisode' AS kind
@@ -230,6 +232,8 @@ UNION ALL
 MATCH (n:LearnedIntent {group_id: $group_id}) RETURN n AS element, 'LearnedIntent' AS kind
 UNION ALL
 MATCH (n:BehaviorPattern {group_id: $group_id}) RETURN n AS element, 'BehaviorPattern' AS kind
+UNION ALL
+MATCH (n:WebhookCursor {group_id: $group_id}) RETURN n AS element, 'WebhookCursor' AS kind
 
 // fragment: violation
 // The rows of a check: what violates an invariant, by its id, and whose it is; of one tenant, or of all.

@@ -19,6 +19,7 @@ from graphmem.bootstrap import Services
 from graphmem.cli.app import app as command_line
 from graphmem.domain.export.records_writer import records_json_schema
 from graphmem.domain.export.schema import export_json_schema
+from graphmem.hooks.session import VARIABLES
 from graphmem.mcp.server import make_server
 from graphmem.settings import Settings
 
@@ -35,6 +36,13 @@ def setting_rows() -> Iterator[str]:
         variable = alias.choices[0] if alias is not None and hasattr(alias, "choices") else f"GRAPHMEM_{name.upper()}"
         default = _format_default(field.get_default(call_default_factory=True))
         yield f"| `{variable}` | {default} | {field.description} |"
+
+
+def hook_rows() -> Iterator[str]:
+    """Yield a row for each environment variable of hooks."""
+    yield "| variable | default | description |\n|---|---|---|"
+    for variable, (default, description) in VARIABLES.items():
+        yield f"| `{variable}` | {_format_default(default or None)} | {description} |"
 
 
 def _format_default(default: object) -> str:
@@ -109,6 +117,9 @@ def render() -> str:
         "## Settings",
         "Read from the environment or a `.env` file.",
         "\n".join(setting_rows()),
+        "### Hooks of coding agents",
+        "Read from the environment of the agent.",
+        "\n".join(hook_rows()),
         "## HTTP",
         "\n".join(route_rows(document)),
         "### Request bodies",

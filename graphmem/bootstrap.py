@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Sequence
@@ -23,6 +24,7 @@ from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, ObservationPayload
+from graphmem.context.usage import ContextUsage
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import Clock, utc_now
 from graphmem.embedding import Embedder
@@ -63,9 +65,11 @@ from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
 from graphmem.service.sweep import Sweep, attempt
 from graphmem.service.users import UserService
+from graphmem.service.webhooks import WATCH_SECONDS, WebhookService
 from graphmem.settings import Settings
 from graphmem.store.changes import ChangeStore
 from graphmem.store.context import ContextStore
+from graphmem.store.context_uses import ContextUseStore
 from graphmem.store.declared_types import DeclaredTypeStore
 from graphmem.store.export import ExportStore
 from graphmem.store.forget import ForgetStore
@@ -76,6 +80,9 @@ from graphmem.store.personas import PersonaStore
 from graphmem.store.runs import RunStore
 from graphmem.store.users import UserStore
 from graphmem.store.vectors import VectorStore
+from graphmem.store.webhooks import WebhookStore
+from graphmem.webhooks.delivery_job import WEBHOOK_JOB, WebhookDelivery
+from graphmem.webhooks.sender import WebhookSender
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +141,28 @@ class Services:
             summaries=components.model is not None,
         )
         self.jobs = jobs
+        context_uses = ContextUseStore(graph, clock)
+        self.context_usage = ContextUsage(context_uses, facts, clock, settings.context_days)
         self.contexts = ContextService(
-            context_store, retrieval.search, retrieval.reinforcement, profiles, policy, clock
+            context_store,
+            retrieval.search,
+            retrieval.reinforcement,
+            profiles,
+            policy,
+            clock,
+            self.context_usage,
         )
-        self.learner = ContextLearner(context_store, episodes, retrieval.lookup, policy, profiles, clock)
-        self.changes = ChangeService(ChangeStore(graph, entities, clock), clock)
+        self.learner = ContextLearner(
+            context_store, episodes, retrieval.lookup, policy, profiles, clock, self.context_usage
+        )
+        changes = ChangeStore(graph, entities, clock)
+        self.changes = ChangeService(changes, clock)
+        webhooks = WebhookStore(graph)
+        self.webhooks = WebhookService(webhooks, jobs, clock, allow_private=settings.webhook_allow_private)
+        self.webhook_sender = WebhookSender(allow_private=settings.webhook_allow_private)
+        self.webhook_delivery = WebhookDelivery(
+            webhooks, changes, jobs, self.webhook_sender, clock, settings.webhook_failing_days
+        )
         self.declared_types = DeclaredTypeService(DeclaredTypeStore(graph), policy, clock)
         self.memories = MemoryService(
             components.memory_writer,
@@ -183,6 +207,7 @@ class Services:
                 graph=ForgetStore(graph, clock),
                 facts=facts,
                 runs=runs,
+                context_uses=context_uses,
                 idempotency=self.idempotency,
                 context=ContextStore(graph, clock),
                 reinforcement=retrieval.reinforcement,
@@ -230,18 +255,24 @@ class Services:
                 services.consolidations.end_stranded,
                 services.forgetting.resume_interrupted,
             )
+            deliveries = Sweep(services.webhook_delivery.queue_due, seconds=WATCH_SECONDS)
             try:
                 if worker:
                     await jobs.start_worker(_build_job_handlers(services, jobs, consolidation))
                 await attempt(services.inbox.requeue_unread)
                 if worker:
                     sweep.start()
+                    if settings.webhook_delivery:
+                        deliveries.start()
                     await schedule_nightly_consolidation(jobs, settings)
                     await schedule_maintenance(jobs, settings)
                 yield services
             finally:
                 await sweep.stop()
-                await services.retrieval.close()
+                await deliveries.stop()
+                await services.webhook_sender.aclose()
+                # Side by side: where the database is unavailable, each waits for it.
+                await asyncio.gather(services.contexts.close(), services.retrieval.close())
 
 
 def _build_job_handlers(
@@ -285,7 +316,7 @@ def _build_job_handlers(
         components.clock,
         jobs,
     )
-    maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner)
+    maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner, services.context_usage)
     embedder = components.embedder
     reembedding = (
         [JobHandler(REEMBEDDING_JOB, ReembeddingJob(VectorStore(components.graph), embedder).handle)]
@@ -304,12 +335,13 @@ def _build_job_handlers(
         JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
         JobHandler(MAINTENANCE_JOB, maintenance.handle),
         JobHandler(ARCHIVE_JOB, maintenance.handle_archive),
+        JobHandler(WEBHOOK_JOB, services.webhook_delivery.handle),
         JobHandler(ERASURE_JOB, services.forgetting.handle_erasure_job),
     ]
 
 
 def build_maintenance_job(
-    components: Components, jobs: JobRunner, runs: RunStore, learner: ContextLearner
+    components: Components, jobs: JobRunner, runs: RunStore, learner: ContextLearner, usage: ContextUsage
 ) -> MaintenanceJob:
     """Return the job that does maintenance for all packages."""
     settings, clock = components.settings, components.clock
@@ -334,7 +366,7 @@ def build_maintenance_job(
         ),
         jobs,
         queue_summary=queue_summary if components.model and settings.extraction == "auto" else None,
-        prune_user=[learner.prune],
+        prune_user=[learner.prune, usage.prune],
         prune_all={"requests": components.idempotency.delete_expired, "jobs": prune_jobs},
     )
 

@@ -6,10 +6,8 @@ import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
 
-from graphmem.artifacts import DownloadProgress
-from graphmem.bootstrap import Services
 from graphmem.domain import operations
 from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult
 from graphmem.domain.export.records_writer import records_json_schema
@@ -19,7 +17,11 @@ from graphmem.domain.job import Job
 from graphmem.domain.operations import Request
 from graphmem.domain.requests import ConsolidationIn, RollbackIn
 from graphmem.domain.search_models import MessageHit, MessageSearchQuery
-from graphmem.settings import Settings
+
+if TYPE_CHECKING:
+    from graphmem.artifacts import DownloadProgress
+    from graphmem.bootstrap import Services
+    from graphmem.settings import Settings
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -125,6 +127,8 @@ class GraphMemory:
         Without `settings` they are read from the environment. `progress` is called with the bytes downloaded and in
         total while the embedded Neo4j or the embedding model is downloaded.
         """
+        from graphmem.bootstrap import Services  # takes most of the time of a program that only imports this class
+
         async with Services.open(settings, worker=worker, progress=progress) as services:
             yield cls(services)
 
@@ -178,6 +182,14 @@ class GraphMemory:
         lambda call: call.services.entities.get_graph(call.owner, call.resource_id, call.parameters),
     )
     context = Method(operations.context, lambda call: call.services.contexts.build(call.owner, call.parameters))
+    rate_context = Method(
+        operations.rate_context,
+        lambda call: call.services.contexts.rate(call.owner, call.resource_id, call.parameters.score),
+    )
+    memory_uses = Method(
+        operations.memory_uses,
+        lambda call: call.services.contexts.list_uses(call.owner, call.resource_id, call.parameters.limit),
+    )
     preferences = Method(operations.preferences, lambda call: call.services.contexts.list_preferences(call.owner))
     patterns = Method(operations.patterns, lambda call: call.services.contexts.list_patterns(call.owner))
     contexts = Method(
@@ -230,7 +242,7 @@ class GraphMemory:
     feedback = Method(
         operations.feedback,
         lambda call: call.services.learner.learn_from_feedback(
-            call.owner, call.resource_id, call.parameters.score, call.parameters.text
+            call.owner, call.resource_id, call.parameters.score, call.parameters.text, call.parameters.context_id
         ),
     )
     job = Method(operations.job, lambda call: call.services.jobs.get_for_tenant(call.tenant, call.resource_id))
@@ -257,6 +269,14 @@ class GraphMemory:
     create_key = Method(operations.create_key, lambda call: call.services.keys.create(call.tenant, call.parameters))
     keys = Method(operations.keys, lambda call: call.services.keys.list(call.tenant))
     revoke_key = Method(operations.revoke_key, lambda call: call.services.keys.revoke(call.tenant, call.resource_id))
+    create_webhook = Method(
+        operations.create_webhook,
+        lambda call: call.services.webhooks.create(call.tenant, call.parameters, actor=SOURCE_KIND),
+    )
+    webhooks = Method(operations.webhooks, lambda call: call.services.webhooks.list(call.tenant))
+    delete_webhook = Method(
+        operations.delete_webhook, lambda call: call.services.webhooks.delete(call.tenant, call.resource_id)
+    )
     instructions = Method(operations.instructions, lambda call: call.services.instructions.get(call.tenant))
     set_instructions = Method(
         operations.set_instructions,

@@ -168,6 +168,16 @@ class Settings(BaseSettings):
     )
     timezone: str = Field("UTC", description="IANA zone of schedules and of users without their own.")
 
+    # Webhooks
+    webhook_delivery: bool = Field(True, description="Whether workers deliver changes to webhooks.")
+    webhook_allow_private: bool = Field(
+        False,
+        description="Whether webhooks may use plain HTTP and addresses that are not public: for development.",
+    )
+    webhook_failing_days: float = Field(
+        3, gt=0, le=365, description="Days of failing deliveries after which a webhook is disabled."
+    )
+
     # Consolidation and maintenance
     nightly: bool = Field(True, description="Whether workers schedule consolidation and maintenance.")
     consolidation_discovery: str = Field("0 2 * * *", description="When discovery runs, as cron in `timezone`.")
@@ -228,6 +238,11 @@ class Settings(BaseSettings):
     # Retention, in days
     rollback_days: int = Field(30, ge=1, description="Days for which a consolidation run can be rolled back.")
     jobs_days: int = Field(30, ge=1, description="Days for which finished jobs are stored.")
+    context_days: int = Field(
+        30,
+        ge=1,
+        description="Days for which it is remembered which memories a context held, for feedback on the answer.",
+    )
     idempotency_days: int = Field(30, ge=1, description="Days for which an idempotency key is remembered.")
 
     @field_validator("allowed_secret_classes", "profiles", mode="before")

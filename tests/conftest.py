@@ -49,6 +49,8 @@ def _is_docker_running() -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start a Neo4j container where Docker is running and no database is configured."""
+    # The processes of a run share a database: only the tests of webhooks deliver, each change once.
+    os.environ.setdefault("GRAPHMEM_WEBHOOK_DELIVERY", "false")
     # A run is over before the optimizing compiler pays off; on few cores it takes a sixth of the time.
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
     if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not _is_docker_running():

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.domain.identity import Owner
+from graphmem.domain.labels import RecordLabel
 from torture.findings import Findings
 from torture.fuzz_requests import HANG_SECONDS, METHODS, SETTINGS
 from torture.hostile_values import INJECTIONS
@@ -83,7 +84,9 @@ class Victim:
     async def read_state(self) -> Any:
         """Return the export without what reads change."""
         response = await self.client.get(f"/v1/users/{self.owner.user_id}/export")
-        return _without_unstable(response.raise_for_status().json())
+        export = response.raise_for_status().json()
+        export["records"] = [record for record in export["records"] if record["labels"] != [RecordLabel.CONTEXT_USE]]
+        return _without_unstable(export)
 
     async def _cursors(self, root: str) -> list[str]:
         paths = ("/memories", f"/sessions/s-{self.mark}/messages", "/entities")

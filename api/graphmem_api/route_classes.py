@@ -170,7 +170,7 @@ class ForgetRoute(AdminWriteRoute):
     is_tenant_wide = True
 
 
-class KeyWriteRoute(AdminWriteRoute):
-    """Creates or revokes keys; stored responses, which may hold a secret, are encrypted."""
+class SecretWriteRoute(AdminWriteRoute):
+    """Creates or removes keys and webhooks; stored responses, which may hold a secret, are encrypted."""
 
     encrypted, is_tenant_wide = True, True

@@ -21,8 +21,8 @@ WITH group_id, id
 // There is data of a user who does not exist: who was forgotten, or whose own node was lost.
 // Fix: Forget the user again.
 CALL () {
-  MATCH (n:ArchivedEpisode|BehaviorPattern|Change|ConsolidationRun|ContextItem|Entity|EntityAlias|Episodic|Erasure|
-           Extraction|InterestCandidate|LearnedIntent|LearnedPreference|Session|SessionArchive)
+  MATCH (n:ArchivedEpisode|BehaviorPattern|Change|ConsolidationRun|ContextItem|ContextUse|Entity|EntityAlias|Episodic|Erasure|
+           Extraction|InterestCandidate|LearnedIntent|LearnedPreference|Session|SessionArchive|WebhookCursor)
   RETURN n.group_id AS group_id, coalesce(n.uuid, n.id, n.element_id, n.key, elementId(n)) AS id
   UNION ALL
   MATCH ()-[r:RELATES_TO]->() RETURN r.group_id AS group_id, r.memory_id AS id

@@ -1,8 +1,15 @@
 """The command line `graphmem`."""
 
+import sys
+
 
 def main() -> None:
     """Run the command line and exit with 0 (done), 1 (failed) or 2 (wrong use)."""
+    # A hook holds up every prompt of a coding agent: it does not wait for all other commands to be built.
+    if sys.argv[1:3] == ["hooks", "run"]:
+        from graphmem.cli.hooks import app as hooks
+
+        hooks(args=sys.argv[2:], prog_name="graphmem hooks")
     from graphmem.cli.app import app
 
     app(prog_name="graphmem")

@@ -16,6 +16,7 @@ from graphmem.cli import (
     doctor,
     export,
     forget,
+    hooks,
     importing,
     ingest,
     instructions,
@@ -25,6 +26,7 @@ from graphmem.cli import (
     reembed,
     serve,
     users,
+    webhooks,
 )
 from graphmem.cli.command import DebugFlag, Flags, JsonFlag
 
@@ -68,5 +70,7 @@ for family in FAMILIES:
     app.add_typer(family.app)
 app.add_typer(db.app, name="db", help="The embedded Neo4j.")
 app.add_typer(keys.app, name="keys", help="API keys.")
+app.add_typer(hooks.app, name="hooks", help="Memory for coding agents, by their hooks.")
+app.add_typer(webhooks.app, name="webhooks", help="Addresses that receive the changes of a tenant's users.")
 app.add_typer(declared_types.app, name="types", help="Types of memories and entities that a tenant declares.")
 app.add_typer(instructions.app, name="instructions", help="What a tenant wants remembered, and what not.")

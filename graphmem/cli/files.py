@@ -14,13 +14,17 @@ STANDARD_STREAM = "-"
 """The file name that stands for standard input or output."""
 
 
-def read_input(file: str) -> str:
-    """Return the text of a file or of standard input; raise InvalidInput when it cannot be read."""
+def read_bytes(file: str) -> bytes:
+    """Return the bytes of a file or of standard input; raise InvalidInput when it cannot be read."""
     try:
-        raw = sys.stdin.buffer.read() if file == STANDARD_STREAM else Path(file).read_bytes()
+        return sys.stdin.buffer.read() if file == STANDARD_STREAM else Path(file).read_bytes()
     except OSError as error:
         raise InvalidInput(f"{file} cannot be read: {error.strerror or error}.") from error
-    return raw.decode("utf-8-sig")
+
+
+def read_input(file: str) -> str:
+    """Return the text of a file or of standard input; raise InvalidInput when it cannot be read."""
+    return read_bytes(file).decode("utf-8-sig")
 
 
 def read_json(file: str) -> Any:

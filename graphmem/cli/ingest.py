@@ -1,4 +1,4 @@
-"""Ingesting a file of messages: validated as a whole, sent session by session, resumable."""
+"""Ingesting a file of messages or a document: validated as a whole, sent session by session, resumable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.cli.command import EXIT_FAILED, Output, Tenant, User, command
-from graphmem.cli.files import STANDARD_STREAM, read_input
+from graphmem.cli.files import STANDARD_STREAM, read_bytes, read_input
 from graphmem.cli.jobs import failed_jobs, wait_for_job
 from graphmem.cli.progress import progress_bar
 from graphmem.cli.startup import open_services
@@ -32,7 +32,12 @@ app = typer.Typer()
 @command(app, "ingest")
 async def ingest(
     output: Output,
-    file: Annotated[str, typer.Argument(help="A file with one message a line as JSON; - reads standard input.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Messages, one a line as JSON (- reads standard input), or a document: .md, .txt, .pdf, .html, .eml."
+        ),
+    ],
     user: User,
     tenant: Tenant = "default",
     session: Annotated[
@@ -40,7 +45,7 @@ async def ingest(
     ] = None,
     timezone: Annotated[str | None, typer.Option(help="The user's IANA time zone.")] = None,
 ) -> None:
-    """Store messages and extract memories from them; run again, it resumes where it stopped.
+    """Store messages or a document and extract memories from them; run again, it resumes where it stopped.
 
     A line is `{"role": "user", "content": "…", "session_id"?, "id"?, "name"?, "timestamp"?, …}`.
     """
@@ -48,8 +53,7 @@ async def ingest(
     from graphmem.domain.identity import make_owner
 
     owner = make_owner(tenant, user)
-    text = await asyncio.to_thread(read_input, file)
-    batches = read_batches(text, session or (Path(file).stem if file != STANDARD_STREAM else "stdin"), timezone)
+    batches = await asyncio.to_thread(_read_file, file, session, timezone)
     async with open_services(output, worker=True) as services:
         with progress_bar(output, "Ingesting", "messages") as on_progress:
             jobs = await ingest_batches(services, owner, batches, on_progress)
@@ -59,6 +63,31 @@ async def ingest(
             f"graphmem: {len(failed)} of {len(jobs)} jobs are not done; run the same command again to retry them."
         )
         raise typer.Exit(EXIT_FAILED)
+
+
+def _read_file(file: str, session: str | None, timezone: str | None) -> list[MessagesIn]:
+    """Return the messages of a file, or of a document the parts of its text."""
+    from graphmem.documents.readers import SUFFIXES
+
+    if file == STANDARD_STREAM or Path(file).suffix.lower() not in SUFFIXES:
+        name = "stdin" if file == STANDARD_STREAM else Path(file).stem
+        return read_batches(read_input(file), session or name, timezone)
+    return read_document_batches(Path(file).name, read_bytes(file), session, timezone)
+
+
+def read_document_batches(
+    name: str, raw: bytes, session: str | None = None, timezone: str | None = None
+) -> list[MessagesIn]:
+    """Return a document as messages of one session; each one's id names its page or lines."""
+    from graphmem.documents.chunks import messages_of_document
+    from graphmem.documents.readers import read_document
+    from graphmem.domain.inputs import parse_messages
+    from graphmem.domain.session import split_into_batches
+
+    messages = messages_of_document(read_document(name, raw))
+    return [
+        parse_messages(batch, session_id=session or name, timezone=timezone) for batch in split_into_batches(messages)
+    ]
 
 
 def read_batches(text: str, session_id: str, timezone: str | None = None) -> list[MessagesIn]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from graphmem.domain.search_models import LookupResponse, MessageHit, SearchHit, UserProfile
     from graphmem.domain.session import Session
     from graphmem.domain.user import UserSummary
+    from graphmem.domain.webhooks import Webhook
 
 Renderable = Table | Text
 
@@ -242,6 +243,20 @@ def keys(api_keys: Sequence[ApiKey]) -> Renderable:
     for key in api_keys:
         users = "all" if key.users is None else ", ".join(key.users)
         add_row(table, shorten_id(key.id), key.name, key.role, users, format_time(key.created_at))
+    return table
+
+
+def webhooks(listed: Sequence[Webhook]) -> Renderable:
+    """Return webhooks and how their deliveries go."""
+    if not listed:
+        return Text("There are no webhooks.")
+    table = make_table("id", "address", "users", "kinds", "status", "last delivery", "last error")
+    for webhook in listed:
+        users = "all" if webhook.users is None else ", ".join(webhook.users)
+        kinds = "all" if webhook.kinds is None else ", ".join(webhook.kinds)
+        error = webhook.disabled_reason or webhook.last_error or ""
+        delivered = format_time(webhook.last_delivered_at)
+        add_row(table, shorten_id(webhook.id), webhook.url, users, kinds, webhook.status, delivered, error)
     return table
 
 

@@ -23,6 +23,7 @@ from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.changes import MemoryChange
 from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult, UserContradiction
 from graphmem.domain.context_models import ContextItem, ContextResponse, EnhancedReply
+from graphmem.domain.context_use import ContextFeedbackResult, MemoryUse
 from graphmem.domain.declared_types import DeclaredTypes
 from graphmem.domain.embedding_models import EmbeddingStatus
 from graphmem.domain.entity import Entity
@@ -48,6 +49,7 @@ from graphmem.domain.search_models import (
 )
 from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, Session, SessionArchive
 from graphmem.domain.user import UserSummary
+from graphmem.domain.webhooks import CreatedWebhook, Webhook
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,6 +73,7 @@ RUN = f"{RUNS}/{{resource_id}}"
 KEYS = "/v1/admin/keys"
 INSTRUCTIONS = "/v1/admin/instructions"
 TYPES = "/v1/admin/types"
+WEBHOOKS = "/v1/admin/webhooks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +220,10 @@ class Endpoints:
     entity_memories = Endpoint(operations.entity_memories, get(f"{ENTITY}/memories", parse_items(Memory)))
     entity_graph = Endpoint(operations.entity_graph, get(f"{ENTITY}/graph", parse_model(EntityGraph)))
     context = Endpoint(operations.context, ask(f"{USER}/context", parse_model(ContextResponse)))
+    rate_context = Endpoint(
+        operations.rate_context, post(f"{USER}/context/{{resource_id}}/feedback", parse_model(ContextFeedbackResult))
+    )
+    memory_uses = Endpoint(operations.memory_uses, get(f"{MEMORY}/uses", parse_items(MemoryUse)))
     preferences = Endpoint(operations.preferences, get(f"{USER}/preferences", parse_items(LearnedPreference)))
     patterns = Endpoint(operations.patterns, get(f"{USER}/patterns", parse_items(BehaviorPattern)))
     contexts = Endpoint(operations.contexts, get(CONTEXTS, parse_items(ContextItem)))
@@ -255,6 +262,9 @@ class Endpoints:
     create_key = Endpoint(operations.create_key, post(KEYS, parse_model(CreatedApiKey, tenant="")))
     keys = Endpoint(operations.keys, get(KEYS, parse_items(ApiKey, tenant="")))
     revoke_key = Endpoint(operations.revoke_key, delete(f"{KEYS}/{{resource_id}}", _parse_nothing))
+    create_webhook = Endpoint(operations.create_webhook, post(WEBHOOKS, parse_model(CreatedWebhook)))
+    webhooks = Endpoint(operations.webhooks, get(WEBHOOKS, parse_items(Webhook)))
+    delete_webhook = Endpoint(operations.delete_webhook, delete(f"{WEBHOOKS}/{{resource_id}}", _parse_nothing))
     instructions = Endpoint(operations.instructions, get(INSTRUCTIONS, parse_model(Instructions)))
     set_instructions = Endpoint(operations.set_instructions, post(INSTRUCTIONS, parse_model(Instructions)))
     declared_types = Endpoint(operations.declared_types, get(TYPES, parse_model(DeclaredTypes)))

@@ -22,16 +22,11 @@ from graphmem.domain.learned_preferences import (
     PreferenceKey,
     PreferenceType,
     RatedInteraction,
+    verdict_for_score,
 )
 
 LOWEST_SCORE = 1
 HIGHEST_SCORE = 5
-
-MIN_POSITIVE_SCORE = 4
-"""Score from which feedback is positive."""
-
-MAX_NEGATIVE_SCORE = 2
-"""Score up to which feedback is negative."""
 
 UNRATED_CONFIDENCE = 0.5
 """Confidence of a message or an intent without feedback."""
@@ -54,13 +49,6 @@ _DOUBTED_PREFERENCES = {
     "presentation": _FORMAT,
 }
 """The learned preference that an issue weakens."""
-
-
-def verdict_for_score(score: int) -> FeedbackVerdict:
-    """Return what a score says: positive from 4, negative up to 2."""
-    if score >= MIN_POSITIVE_SCORE:
-        return FeedbackVerdict.POSITIVE
-    return FeedbackVerdict.NEGATIVE if score <= MAX_NEGATIVE_SCORE else FeedbackVerdict.NEUTRAL
 
 
 def detect_issues(text: str) -> list[str]:

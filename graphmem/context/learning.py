@@ -11,6 +11,7 @@ from graphmem.context.feedback import HIGHEST_SCORE, LOWEST_SCORE, evaluate_feed
 from graphmem.context.mentions import MAX_TTL, extract_mentions, extract_named_things
 from graphmem.context.patterns import find_patterns, max_window_days
 from graphmem.context.preferences import apply_signals, extract_stated_preferences, select_stale_preferences
+from graphmem.context.usage import ContextUsage
 from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.context_models import Mention
 from graphmem.domain.identity import Owner
@@ -22,7 +23,7 @@ from graphmem.domain.search_models import LookupResponse
 from graphmem.domain.session import Message, MessageRole
 from graphmem.domain.stored_values import stored_values, text_length
 from graphmem.domain.times import Clock
-from graphmem.errors import InvalidInput
+from graphmem.errors import InvalidInput, NotFound
 from graphmem.jobs import JobKind, Steps, UserJobPayload
 from graphmem.metrics import CONTEXT_EXTRACTION_TIME, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
 from graphmem.store.context import ContextStore, ContextTransaction
@@ -59,6 +60,7 @@ class ContextLearner:
         policy: SecretPolicy,
         profiles: TenantProfiles,
         clock: Clock,
+        usage: ContextUsage,
     ) -> None:
         self._store = store
         self._episodes = episodes
@@ -66,6 +68,7 @@ class ContextLearner:
         self._policy = policy
         self._profiles = profiles
         self._clock = clock
+        self._usage = usage
 
     async def handle_observation_job(self, payload: ObservationPayload, steps: Steps) -> JobOutcome:
         """Handle a job that learns from new messages."""
@@ -101,11 +104,12 @@ class ContextLearner:
         await self.detect_patterns(owner)
 
     async def learn_from_feedback(
-        self, owner: Owner, message_id: str, score: int, text: str | None = None
+        self, owner: Owner, message_id: str, score: int, text: str | None = None, context_id: str | None = None
     ) -> FeedbackResult:
         """Learn from a score of 1 to 5 on a message and an optional comment; repeated feedback changes nothing.
 
-        Raises InvalidInput for another score, NotFound for an unknown message.
+        A positive one credits the memories of the context that led to the reply. Raises InvalidInput for another score,
+        NotFound for an unknown message or context.
         """
         if not LOWEST_SCORE <= score <= HIGHEST_SCORE:
             raise InvalidInput(
@@ -124,9 +128,14 @@ class ContextLearner:
             await transaction.save_feedback(interaction, result, text, learned_from=feedback)
             return result
 
+        credited: list[str] = []
+        if context_id is not None:
+            if not await self._episodes.load_messages(owner, [message_id]):
+                raise NotFound("There is no such message.")
+            credited = (await self._usage.rate(owner, context_id, score)).credited
         result = await self._store.write(owner, learn)
         PREFERENCE_UPDATES.inc(len(result.preferences))
-        return result
+        return result.model_copy(update={"credited": credited})
 
     async def detect_patterns(self, owner: Owner) -> list[BehaviorPattern]:
         """Detect the user's patterns anew, store them, and return those that hold."""

@@ -31,6 +31,7 @@ class MemoryChange(BaseModel):
     correction. `memory` is None when an entity that it refers to no longer exists.
     """
 
+    id: str = Field(description="Id of the change; a webhook delivers it as `webhook-id`.")
     at: datetime = Field(description="When graphmem learned of it.")
     kind: ChangeKind
     memory_id: str

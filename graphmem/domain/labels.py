@@ -11,6 +11,7 @@ class RecordLabel(StrEnum):
     ARCHIVED_EPISODE = "ArchivedEpisode"
     BEHAVIOR_PATTERN = "BehaviorPattern"
     CONTEXT_ITEM = "ContextItem"
+    CONTEXT_USE = "ContextUse"
     EPISODIC = "Episodic"
     INTEREST_CANDIDATE = "InterestCandidate"
     LEARNED_INTENT = "LearnedIntent"
@@ -46,5 +47,7 @@ RESERVED_LABELS = frozenset(RecordLabel) | {
     "TenantInstructions",
     "TenantTypes",
     "User",
+    "Webhook",
+    "WebhookCursor",
 }
 """Labels that graphmem uses itself and that therefore cannot be entity types."""

@@ -77,6 +77,20 @@ class FeedbackVerdict(StrEnum):
     NEGATIVE = "negative"
 
 
+MIN_POSITIVE_SCORE = 4
+"""Score from which feedback is positive."""
+
+MAX_NEGATIVE_SCORE = 2
+"""Score up to which feedback is negative."""
+
+
+def verdict_for_score(score: int) -> FeedbackVerdict:
+    """Return what a score says: positive from 4, negative up to 2."""
+    if score >= MIN_POSITIVE_SCORE:
+        return FeedbackVerdict.POSITIVE
+    return FeedbackVerdict.NEGATIVE if score <= MAX_NEGATIVE_SCORE else FeedbackVerdict.NEUTRAL
+
+
 class FeedbackResult(BaseModel):
     """What was learned from a user's feedback on a message; `confidence` is the new confidence of that message.
 
@@ -91,6 +105,7 @@ class FeedbackResult(BaseModel):
     intent_confidence: float | None = None
     issues: list[str] = Field(default_factory=list)
     preferences: list[LearnedPreference] = Field(default_factory=list)
+    credited: list[str] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,6 +240,9 @@ class FeedbackIn(BaseModel):
 
     score: Annotated[int, Field(ge=1, le=5, strict=True)]
     text: NonBlankText | None = Field(None, max_length=2_000)
+    context_id: Id | None = Field(
+        None, description="The context that led to the reply: a positive rating strengthens the memories that it held."
+    )
 
 
 class MessagesAccepted(BaseModel):

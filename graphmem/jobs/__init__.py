@@ -2,7 +2,7 @@
 
 from graphmem.jobs.kinds import SYSTEM_PARTITION, JobHandler, JobKind, JobPayload, ScheduledPayload, UserJobPayload
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.steps import Steps
+from graphmem.jobs.steps import JobWaits, Steps
 
 __all__ = [
     "SYSTEM_PARTITION",
@@ -10,6 +10,7 @@ __all__ = [
     "JobKind",
     "JobPayload",
     "JobRunner",
+    "JobWaits",
     "ScheduledPayload",
     "Steps",
     "UserJobPayload",

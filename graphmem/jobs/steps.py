@@ -36,7 +36,10 @@ class JobInterrupted(BaseException):
 
 
 class JobWaits(JobInterrupted):
-    """The job stops here and goes on with this step after `seconds`, since a model is unavailable for a `reason`."""
+    """The job stops here and goes on after `seconds`, since what it needs outside is unavailable for a `reason`.
+
+    A step of the job raises it when a model is unavailable; a handler may raise it between its steps.
+    """
 
     def __init__(self, reason: str, seconds: float) -> None:
         super().__init__(reason)

@@ -7,6 +7,7 @@ from graphmem.context.conversation_summary import MAX_RECENT_MESSAGES
 from graphmem.context.relevance import refers_to_past_session
 from graphmem.context.reply_enhancement import ReplyEvidence, enhance_reply
 from graphmem.context.snapshot_cache import SnapshotCache
+from graphmem.context.usage import ContextUsage
 from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.context_models import (
     ContextItem,
@@ -17,6 +18,7 @@ from graphmem.domain.context_models import (
     EnhanceIn,
     RelatedSession,
 )
+from graphmem.domain.context_use import ContextFeedbackResult, MemoryUse
 from graphmem.domain.identity import Owner
 from graphmem.domain.learned_preferences import LearnedIntent, LearnedPreference
 from graphmem.domain.policy import SecretPolicy
@@ -44,8 +46,10 @@ class ContextService:
         profiles: TenantProfiles,
         policy: SecretPolicy,
         clock: Clock,
+        usage: ContextUsage,
     ) -> None:
         self._store = store
+        self._usage = usage
         self._policy = policy
         self._reinforcement = reinforcement
         self._profiles = profiles
@@ -55,11 +59,12 @@ class ContextService:
     async def build(self, owner: Owner, request: ContextRequest, *, reinforce: bool = True) -> ContextResponse:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget.
 
-        `reinforce` counts a retrieval of each memory that the question recalled.
+        `reinforce` counts a retrieval of each memory that the question recalled, and remembers which ones it held.
         """
         built = await self._builder.build(owner, request)
         if reinforce:
             self._reinforcement.record(owner, built.recalled)
+            self._usage.record(owner, built.context, request.session_id)
         return built.context
 
     async def enhance(self, owner: Owner, session_id: str, draft: EnhanceIn) -> EnhancedReply:
@@ -86,6 +91,21 @@ class ContextService:
         related = (await self._builder.build(owner, request)).context.related_sessions
         return related[0] if related else None
 
+    async def rate(self, owner: Owner, context_id: str, score: int) -> ContextFeedbackResult:
+        """Store the rating of the answer that a context led to, which credits the memories that it held.
+
+        Raises NotFound for a context that is unknown or has expired.
+        """
+        return await self._usage.rate(owner, context_id, score)
+
+    async def list_uses(self, owner: Owner, memory_id: str, limit: int) -> list[MemoryUse]:
+        """Return the contexts that held a memory, the latest first; raise NotFound for an unknown memory."""
+        return await self._usage.list_of_memory(owner, memory_id, limit)
+
+    async def close(self) -> None:
+        """Write the contexts that are not written yet."""
+        await self._usage.buffer.close()
+
     async def add_item(self, owner: Owner, item: ContextItemIn) -> ContextItem:
         """Store a context item; raise InvalidInput for a secret, NotFound for a session that is not the user's."""
         classes = await read_text(
@@ -105,11 +125,12 @@ class ContextService:
 
     async def discard_user(self, owner: Owner) -> None:
         """Remove everything cached of a user."""
+        await self._usage.buffer.discard_user(owner)
         await self._snapshots.discard_user(owner)
 
     async def count_user(self, owner: Owner) -> int:
         """Return how many cached entries there are of a user."""
-        return await self._snapshots.count_user(owner)
+        return await self._snapshots.count_user(owner) + await self._usage.buffer.count_user(owner)
 
     async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
         """Return how the user likes to be answered, the most confident first."""

@@ -16,6 +16,7 @@ from graphmem.domain.times import Clock
 from graphmem.errors import NotFound, Unavailable
 from graphmem.jobs import JobKind, JobRunner, Steps, UserJobPayload
 from graphmem.store.context import ContextStore
+from graphmem.store.context_uses import ContextUseStore
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.facts import FactStore
 from graphmem.store.forget import Erasure, ErasureProgress, ForgetStore
@@ -64,6 +65,9 @@ class UserData:
 
     runs: RunStore
     """One memory in consolidation runs, their proposals and before-images."""
+
+    context_uses: ContextUseStore
+    """One memory in the contexts that held it."""
 
     idempotency: IdempotencyStore
     """One memory in stored responses to requests with an Idempotency-Key."""
@@ -127,6 +131,7 @@ class ForgetService:
         """Erase a marked user; return what was erased, and what is left by place."""
         caches = (self._data.reinforcement, self._data.lookup, self._data.vectors, self._data.context_snapshots)
         await self._data.reinforcement.discard_user(owner)
+        await self._data.context_snapshots.discard_user(owner)
         await erasure.add_erased("Job", await self._data.jobs.forget(owner.group_id))
         await erasure.erase()
         # A request that stored messages before the mark may have queued their job after the jobs were erased.
@@ -166,6 +171,7 @@ class ForgetService:
                 raise NotFound("There is no such memory.")
             await self._data.graph.erase_from_extractions(transaction, owned, erased.entity_ids)
             await self._data.runs.erase_memory(transaction, owned, memory_id, erased.entity_ids)
+            await self._data.context_uses.erase_memory(transaction, owned, memory_id)
             await self._data.idempotency.erase_memory(transaction, owned, memory_id)
             return erased.versions
 

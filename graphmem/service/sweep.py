@@ -26,10 +26,11 @@ async def attempt(task: Callable[[], Awaitable[int]]) -> None:
 
 
 class Sweep:
-    """Runs tasks every `SWEEP_SECONDS` seconds; each returns how many things it has repaired, and may be repeated."""
+    """Runs tasks every `seconds` seconds; each returns how many things it has done, and may be repeated."""
 
-    def __init__(self, *tasks: Callable[[], Awaitable[int]]) -> None:
+    def __init__(self, *tasks: Callable[[], Awaitable[int]], seconds: float = SWEEP_SECONDS) -> None:
         self._tasks = tasks
+        self._seconds = seconds
         self._loop: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -47,4 +48,4 @@ class Sweep:
         while True:
             for task in self._tasks:
                 await attempt(task)
-            await asyncio.sleep(SWEEP_SECONDS)
+            await asyncio.sleep(self._seconds)

@@ -29,6 +29,7 @@ ChangePosition = tuple[datetime, str]
 class _ChangedFact:
     """A change before its memory is loaded."""
 
+    id: str
     at: datetime
     kind: ChangeKind
     memory_id: str
@@ -46,17 +47,25 @@ class ChangeStore:
         self._clock = clock
 
     async def list_page(
-        self, owner: Owner, since: datetime, until: datetime, after_key: str | None, limit: int
+        self,
+        owner: Owner,
+        since: datetime,
+        until: datetime,
+        after_key: str | None,
+        limit: int,
+        *,
+        with_global: bool = True,
     ) -> tuple[list[MemoryChange], ChangePosition | None]:
         """Return the changes from `since` up to before `until`, oldest first, and where the next page starts.
 
-        `after_key` is the key of the last change at `since` that an earlier page returned.
+        `after_key` is the id of the last change at `since` that an earlier page returned. `with_global` includes the
+        changes of the memories that every user of the tenant reads.
         """
 
         async def work(transaction: Transaction) -> tuple[list[MemoryChange], ChangePosition | None]:
             rows = await transaction.run(
                 "changes.list_page",
-                group_ids=owner.readable_group_ids,
+                group_ids=owner.readable_group_ids if with_global else [owner.group_id],
                 since=since,
                 until=until,
                 after_key=after_key,
@@ -119,6 +128,7 @@ class ChangeStore:
         now = self._clock()
         return [
             MemoryChange(
+                id=change.id,
                 at=change.at,
                 kind=change.kind,
                 memory_id=change.memory_id,
@@ -141,16 +151,18 @@ def _made(row: Mapping[str, Any], fact: Fact, previous: Fact | None) -> _Changed
     """Return the change that a version's creation or deletion made."""
     at = _time_of(row)
     if row["key"].endswith(":ended"):
-        return _ChangedFact(at, ChangeKind.DELETED, fact.memory_id, fact, fact.ended_reason, fact.ended_actor)
+        return _ChangedFact(
+            row["key"], at, ChangeKind.DELETED, fact.memory_id, fact, fact.ended_reason, fact.ended_actor
+        )
     reason = previous.ended_reason if previous else None
-    return _ChangedFact(at, classify_version(fact, previous), fact.memory_id, fact, reason, fact.actor)
+    return _ChangedFact(row["key"], at, classify_version(fact, previous), fact.memory_id, fact, reason, fact.actor)
 
 
 def _undone(row: Mapping[str, Any], restored: tuple[ChangeKind, Fact] | None) -> _ChangedFact:
     """Return the change that a rollback made."""
     kind, fact = restored or (ChangeKind.RESTORED, None)
     reason = f"{ROLLED_BACK_REASON}: {row['undoes']}" if row["undoes"] else ROLLED_BACK_REASON
-    return _ChangedFact(_time_of(row), kind, row["memory_id"], fact, reason, row["actor"])
+    return _ChangedFact(row["key"], _time_of(row), kind, row["memory_id"], fact, reason, row["actor"])
 
 
 def _outranks(one: tuple[ChangeKind, Fact], other: tuple[ChangeKind, Fact]) -> bool:

@@ -39,7 +39,14 @@ async def serve_app(app: FastAPI) -> AsyncIterator[str]:
 
 @pytest.fixture(scope="package")
 async def settings(database: Settings) -> Settings:
-    return database.model_copy(update={"api_key": SecretStr(FIRST_KEY), "max_body_bytes": BODY_LIMIT})
+    return database.model_copy(
+        update={
+            "api_key": SecretStr(FIRST_KEY),
+            "max_body_bytes": BODY_LIMIT,
+            "webhook_delivery": True,
+            "webhook_allow_private": True,
+        }
+    )
 
 
 @pytest.fixture(scope="package")

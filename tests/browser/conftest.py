@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
+import os
 import shutil
 import threading
 import uuid
@@ -15,6 +18,7 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 from graphmem_api.app import create_app
+from PIL import Image
 from pydantic import SecretStr
 from selenium import webdriver
 from selenium.webdriver.common.by import By
@@ -30,6 +34,7 @@ from tests.api.conftest import serve_app
 T = TypeVar("T")
 
 WAIT_SECONDS = 10
+SCREENSHOTS_VARIABLE = "EXPLORER_SCREENSHOTS"
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -99,7 +104,6 @@ class Page:
     """What a user of the page sees and does."""
 
     driver: webdriver.Chrome
-    screenshots: Path
 
     def resize(self, width: int, height: int) -> None:
         """Set the size of the page; a window cannot be as narrow as a telephone."""
@@ -159,11 +163,22 @@ class Page:
             value,
         )
 
-    def screenshot(self, name: str) -> Path:
-        path = self.screenshots / f"{name}.png"
-        self.driver.save_screenshot(str(path))
-        assert path.stat().st_size > 5000
-        return path
+    def drawing(self, expression: str) -> Any:
+        """Return a JavaScript expression about the drawing `cy`, the whole content of which is on one canvas."""
+        script = f"const cy = document.querySelector('#drawing')._cyreg.cy; return {expression};"
+        return self.driver.execute_script(script)
+
+    def screenshot(self, name: str) -> None:
+        """Write a picture for the documentation into the folder that EXPLORER_SCREENSHOTS names, if it is set."""
+        if folder := os.environ.get(SCREENSHOTS_VARIABLE):
+            picture = Image.open(io.BytesIO(self.driver.get_screenshot_as_png())).convert("RGB")
+            picture.quantize(256, dither=Image.Dither.NONE).save(Path(folder) / f"{name}.png", optimize=True)
+
+    def emulate(self, size: tuple[int, int], *, dark: bool = False) -> None:
+        """Set the size of the page and the colour scheme."""
+        self.resize(*size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
     @property
     def scrolls_sideways(self) -> bool:
@@ -195,10 +210,10 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrom
 
 
 @pytest.fixture
-def page(driver: webdriver.Chrome, tmp_path: Path) -> Iterator[Page]:
-    """A page at the wide size; other windows are closed after the test."""
-    page = Page(driver, tmp_path)
-    page.resize(*WIDE)
+def page(driver: webdriver.Chrome) -> Iterator[Page]:
+    """A light page at the wide size; other windows are closed after the test."""
+    page = Page(driver)
+    page.emulate(WIDE)
     yield page
     first, *others = driver.window_handles
     for handle in others:
@@ -221,6 +236,27 @@ class ExplorerUser:
     def ui(self) -> str:
         return f"{self.address}/ui"
 
+    def open(self, page: Page, view: str = "overview", *, key: str | None = None, tenant_view: bool = False) -> None:
+        """Show a view of the user, or of the tenant, in a tab that is signed in."""
+        if not page.driver.current_url.startswith(self.ui):
+            page.driver.get(self.ui)
+        stored = json.dumps({"key": key or self.key})
+        page.driver.execute_script("sessionStorage.setItem('graphmem.session', arguments[0])", stored)
+        page.driver.get("about:blank")
+        page.driver.get(f"{self.ui}#/{view}" if tenant_view else f"{self.ui}#/u/{self.user}/{view}")
+        page.wait_for("#view h1")
+        page.wait_until(lambda: not page.find_all("#view > [aria-busy]"), "waited for the view")
+
+    def memory_id(self, text: str) -> str:
+        """Return the id of the memory, true or no longer true, that contains a text."""
+        query = {"include_superseded": "true", "limit": "200"}
+        items = self.http.get(f"/v1/users/{self.user}/memories", params=query).json()["items"]
+        return next(str(memory["id"]) for memory in items if text in memory["content"])
+
+    def entity_id(self, name: str) -> str:
+        items = self.http.get(f"/v1/users/{self.user}/entities", params={"query": name}).json()["items"]
+        return next(str(entity["id"]) for entity in items if entity["name"] == name)
+
     def save(self, *memories: dict[str, Any]) -> list[dict[str, Any]]:
         answer = self.http.post(f"/v1/users/{self.user}/memories", json={"memories": memories})
         assert answer.status_code == 200, answer.text
@@ -242,13 +278,18 @@ def explorer_user(service: Service, tenant: str) -> Iterator[ExplorerUser]:
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=service.address, headers=headers, timeout=60) as http:
         explorer_user = ExplorerUser(service.address, key, tenant, http)
-        message = {"id": "m1", "role": "user", "name": "Mara", "content": "I have moved to Porto, at last!"}
-        sent = {"session_id": "s1", "messages": [message], "extract": False}
+        opened = {"session_id": "s1", "title": "Moving house"}
+        assert http.post("/v1/users/u-7/sessions", json=opened).status_code == 201
+        sent = {"session_id": "s1", "messages": MESSAGES, "extract": False}
         assert http.post("/v1/users/u-7/messages", json=sent).status_code in (200, 202)
         explorer_user.save(*MEMORIES)
         yield explorer_user
 
 
+MESSAGES: list[dict[str, Any]] = [
+    {"id": "m1", "role": "user", "name": "Mara", "content": "I have moved to Porto, at last!"},
+    {"id": "m2", "role": "assistant", "content": "How lovely! Is the flat close to the river?"},
+]
 MARA = {"name": "Mara", "type": "Person"}
 MARKUP_CONTENT = "<img src=x onerror=\"document.title='owned'\"> is what Mara once typed"
 MEMORIES: list[dict[str, Any]] = [

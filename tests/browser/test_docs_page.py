@@ -12,4 +12,3 @@ def test_docs_page_shows_the_routes_without_a_network(page: Page, service: Servi
     loaded = page.driver.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)")
     assert {address.startswith((service.address, "data:")) for address in loaded} == {True}
     assert page.console_errors == []
-    page.screenshot("docs")

@@ -76,7 +76,7 @@ class Cli:
 @pytest.fixture
 def cli_without_settings(tmp_path: Path) -> Cli:
     """The command line without any setting but an empty data folder."""
-    return Cli(tmp_path, {"GRAPHMEM_DATA_DIR": str(tmp_path / "data")})
+    return Cli(tmp_path, {"GRAPHMEM_DATA_DIR": str(tmp_path / "data"), "GRAPHMEM_WEBHOOK_DELIVERY": "false"})
 
 
 @pytest.fixture

@@ -33,7 +33,9 @@ SAMPLE_ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "update_memory": (("x", "x"), {"content": "x"}),
     "add_messages": (("x", [{"role": "user", "content": "x"}]), {}),
     "feedback": (("x", "x", 5), {}),
+    "rate_context": (("x", "x", 5), {}),
     "create_key": (("x", "agent"), {}),
+    "create_webhook": (("https://example.com",), {}),
     "import_": (("x", b"{}"), {}),
 }
 """Arguments of operations for which a text in each required place is not valid."""

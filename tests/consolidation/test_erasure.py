@@ -16,6 +16,7 @@ from graphmem.jobs.store import JobStore
 from graphmem.service.forget import ERASURE_JOB, ErasurePayload, ForgetService, UserData
 from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
+from graphmem.store.context_uses import ContextUseStore
 from graphmem.store.forget import ForgetStore
 from graphmem.store.idempotency import IdempotencyStore
 from tests.consolidation.conftest import ConsolidationHarness
@@ -52,6 +53,7 @@ def forget_service(harness: ConsolidationHarness, jobs: JobRunner) -> ForgetServ
         graph=ForgetStore(graph, harness.clock),
         facts=harness.facts,
         runs=harness.runs,
+        context_uses=ContextUseStore(graph, harness.clock),
         idempotency=IdempotencyStore(graph, harness.clock, 30),
         context=ContextStore(graph, harness.clock),
         reinforcement=cache,

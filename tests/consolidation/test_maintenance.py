@@ -339,6 +339,6 @@ async def test_maintenance_prunes_jobs_that_finished_long_ago(memory: Services, 
             return 3
 
     components = replace(memory.components, clock=clock)
-    job = build_maintenance_job(components, Old(), RunStore(components.graph), memory.learner)
+    job = build_maintenance_job(components, Old(), RunStore(components.graph), memory.learner, memory.context_usage)
     assert await job.prune_all["jobs"]() == 3
     assert asked == [clock() - 30 * DAY]

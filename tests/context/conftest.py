@@ -12,6 +12,7 @@ import pytest
 
 from graphmem.bootstrap import Services
 from graphmem.context.learning import ContextLearner
+from graphmem.context.usage import ContextUsage
 from graphmem.domain.context_models import ContextRequest, ContextResponse
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
@@ -28,6 +29,7 @@ from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.service.context import ContextService
 from graphmem.settings import Settings
 from graphmem.store.context import ContextStore
+from graphmem.store.context_uses import ContextUseStore
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
@@ -114,6 +116,7 @@ async def open_harness(
     search = HybridSearch(search_store, VectorCache(graph), entities, episodes, names, reinforcement, embedder, clock)
     lookup = EntityLookup(search_store, entities, names, reinforcement, clock)
     store = ContextStore(graph, clock)
+    usage = ContextUsage(ContextUseStore(graph, clock), facts, clock, days=30)
     yield ContextHarness(
         owner=owner,
         clock=clock,
@@ -122,10 +125,11 @@ async def open_harness(
         episodes=episodes,
         memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         store=store,
-        contexts=ContextService(store, search, reinforcement, profiles, policy, clock),
-        learner=ContextLearner(store, episodes, lookup, policy, profiles, clock),
+        contexts=ContextService(store, search, reinforcement, profiles, policy, clock, usage),
+        learner=ContextLearner(store, episodes, lookup, policy, profiles, clock, usage),
         reinforcement=reinforcement,
     )
+    await usage.buffer.close()
     await reinforcement.close()
     await lookup.close()
 

@@ -13,7 +13,10 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
+    "docs/coding-agents.md",
     "docs/concepts.md",
+    "docs/documents.md",
+    "docs/explorer.md",
     "docs/extraction.md",
     "docs/frameworks.md",
     "docs/moving.md",
@@ -22,6 +25,7 @@ PAGES = [
     "docs/operations.md",
     "docs/records.md",
     "docs/retrieval.md",
+    "docs/webhooks.md",
     "graphmem/README.md",
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from graphmem.bootstrap import Services
+from graphmem.domain.context_models import ContextRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn, MemoryPatch
 from graphmem.domain.search_models import Persona
@@ -45,6 +46,9 @@ async def fill_user(memory: Services, owner: Owner) -> None:
         owner, await episodes.load_messages(owner, [turn.id for turn in talk if turn.id])
     )
     await memory.learner.learn_from_feedback(owner, "m1", 5, "great")
+    built = await memory.contexts.build(owner, ContextRequest(question="Where does Mara live?", session_id="talk"))
+    await memory.contexts.rate(owner, built.context_id, 5)
+    await memory.retrieval.flush()
     extraction = SessionIn(session_id="extraction", domain="travel")
     await episodes.open_session(
         owner, extraction, kind=SessionKind.EXTRACTION, source_session_id="talk", job_id="job of extraction"

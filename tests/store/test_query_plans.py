@@ -35,6 +35,7 @@ EXCEPTIONS = {
     "episodes.list_pending": "the index holds only the messages that a job has yet to read",
     "forget.list_begun": "one node for each user who is being forgotten",
     "forget.list_interrupted": "one node for each user who is being forgotten",
+    "webhooks.list_enabled": "a tenant has at most 20 webhooks",
     "maintenance.estimate_stored_bytes": "stops after the sample; the totals are counters of the store",
 }
 """Queries that may scan, with the reason."""
@@ -49,9 +50,9 @@ SET n = {
   id: $tenant + id, key: id, name: id, name_key: id, hash: $tenant + id, session_id: id, message_id: id, position: i,
   role: 'user', run_id: $tenant + group_id, kind: 'fact', element_id: id, memory_id: id, route: id, item_key: id,
   preference_type: 'style', preference_key: id, pattern_type: 'topic', pattern_key: id, intent: id, extraction_id: id,
-  trigger: 'curated', status: 'succeeded', alias_keys: [], entity_edges: [], valid_at: datetime(),
-  created_at: datetime() + duration({seconds: i}), updated_at: datetime(), finished_at: datetime(),
-  expires_at: datetime()
+  trigger: 'curated', webhook_id: id, status: 'succeeded', alias_keys: [], entity_edges: [],
+  valid_at: datetime(), created_at: datetime() + duration({seconds: i}), updated_at: datetime(),
+  finished_at: datetime(), memory_ids: [id], expires_at: datetime(), last_write_at: datetime() + duration({seconds: i})
 }
 """
 
@@ -73,7 +74,9 @@ EMPTY = "UNWIND $labels AS label MATCH (n:$(label)) WHERE n.statistics = $tenant
 async def filled_graph(graph: Graph) -> AsyncIterator[Graph]:
     """The database with data of every label, so that the planner knows what a scan costs."""
     tenant = f"t{uuid.uuid4().hex[:12]}"
-    labels = sorted(RESERVED_LABELS - {"EmbeddingSchema", "Erasure", "Migration", "TenantInstructions", "TenantTypes"})
+    labels = sorted(
+        RESERVED_LABELS - {"EmbeddingSchema", "Erasure", "Migration", "TenantInstructions", "TenantTypes", "Webhook"}
+    )
 
     async def run(text: str, **parameters: Any) -> None:
         await graph.write(lambda transaction: transaction.run_text(text, {"tenant": tenant, **parameters}))

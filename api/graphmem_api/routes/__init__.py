@@ -19,6 +19,7 @@ from graphmem_api.routes import (
     search,
     ui,
     users,
+    webhooks,
 )
 
 ROUTERS = (
@@ -51,5 +52,7 @@ ROUTERS = (
     instructions.write_router,
     declared_types.read_router,
     declared_types.write_router,
+    webhooks.read_router,
+    webhooks.write_router,
 )
 """All routers of the API; the order decides where two routes match the same path."""

@@ -16,6 +16,7 @@ from graphmem.domain.context_models import (
     EnhancedReply,
     EnhanceIn,
 )
+from graphmem.domain.context_use import ContextFeedbackIn, ContextFeedbackResult, MemoryUse, MemoryUsesQuery
 from graphmem.domain.learned_preferences import LearnedIntent, LearnedPreference
 from graphmem.domain.listing import Page
 from graphmem.domain.requests import ContextItemsQuery, ProfileQuery
@@ -32,6 +33,30 @@ write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["context"])
 async def build(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: ContextRequest) -> ContextResponse:
     """Build the context for the model's prompt, within a token budget; without a question, to start a conversation."""
     return await services.contexts.build(owner, body, reinforce=caller.can_write)
+
+
+@write_router.post(
+    USER_PATH + "/context/{context_id:segment}/feedback",
+    summary="Rate the answer of a context",
+    operation_id="context_rate",
+)
+async def rate(
+    owner: OwnerInPath, context_id: str, services: ServicesDep, body: ContextFeedbackIn
+) -> ContextFeedbackResult:
+    """Rate the answer that a context led to: the first positive rating strengthens the memories that it held."""
+    return await services.contexts.rate(owner, context_id, body.score)
+
+
+@router.get(
+    USER_PATH + "/memories/{memory_id:segment}/uses",
+    summary="List where a memory was used",
+    operation_id="memories_list_uses",
+)
+async def uses(
+    owner: OwnerInPath, memory_id: str, services: ServicesDep, query: Annotated[MemoryUsesQuery, Query()]
+) -> Page[MemoryUse]:
+    """List the contexts that held a memory and how the answers were rated, the latest first."""
+    return Page(items=await services.contexts.list_uses(owner, memory_id, query.limit))
 
 
 @router.post(

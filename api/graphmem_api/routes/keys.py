@@ -10,7 +10,7 @@ from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep
 
 read_router = APIRouter(route_class=route_classes.AdminReadRoute, tags=["keys"])
-write_router = APIRouter(route_class=route_classes.KeyWriteRoute, tags=["keys"])
+write_router = APIRouter(route_class=route_classes.SecretWriteRoute, tags=["keys"])
 
 KEYS_PATH = "/v1/admin/keys"
 

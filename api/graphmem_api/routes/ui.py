@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, RedirectResponse, Response
@@ -13,7 +13,13 @@ router = APIRouter(include_in_schema=False)
 
 ASSETS_FOLDER = Path(__file__).parent.parent / "ui"
 PAGE = "index.html"
-MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+MEDIA_TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types"
@@ -25,6 +31,9 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+
+VENDORED_HEADERS = {"Content-Encoding": "gzip", "Cache-Control": "public, max-age=31536000, immutable"}
+"""Headers of vendored files, which are stored compressed under a name with their version."""
 
 
 @router.get("/")
@@ -45,14 +54,17 @@ async def redirect_trailing_slash() -> Response:
     return RedirectResponse("../ui", 308)
 
 
-@router.get("/ui/{name}")
+@router.get("/ui/{name:path}")
 async def asset(name: str) -> Response:
     """Serve a file of the page."""
     return _serve_file(name)
 
 
 def _serve_file(name: str) -> Response:
-    files = {path.name: path for path in ASSETS_FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
-    if name not in files:
-        raise NotFound("The explorer has no such file.")
-    return FileResponse(files[name], media_type=MEDIA_TYPES[files[name].suffix], headers=HEADERS)
+    files = {path.relative_to(ASSETS_FOLDER).as_posix(): path for path in ASSETS_FOLDER.rglob("*.*")}
+    media_type = MEDIA_TYPES.get(PurePosixPath(name).suffix)
+    if media_type and (compressed := files.get(f"{name}.gz")):
+        return FileResponse(compressed, media_type=media_type, headers=HEADERS | VENDORED_HEADERS)
+    if media_type and (file := files.get(name)):
+        return FileResponse(file, media_type=media_type, headers=HEADERS)
+    raise NotFound("The explorer has no such file.")

@@ -1,6 +1,7 @@
 // Calls of the HTTP API with the user's key.
 
 const ROOT = new URL("../v1/", import.meta.url);
+const MAX_PAGE_SIZE = 200;
 
 /** An unsuccessful response: its `status` (0 when there was none), `message` and the list `errors` of `{loc, msg}`. */
 export class ApiError extends Error {
@@ -11,50 +12,74 @@ export class ApiError extends Error {
   }
 }
 
+/** Return a path of the API below `/v1`, from segments. */
+export const apiPath = (...segments) => segments.map(encodeURIComponent).join("/");
+
 export class ApiClient {
   #key;
+  #signal;
 
-  constructor(key, user) {
+  /** `signal` aborts every call of this client. */
+  constructor(key, signal = undefined) {
     this.#key = key;
-    this.user = user;
+    this.#signal = signal;
   }
 
-  /** Read from a path below the user's. */
-  getUserData(path, query = {}, signal = undefined) {
-    return this.#call("GET", `users/${encodeURIComponent(this.user)}/${path}`, query, undefined, signal);
+  /** Return a client with the same key whose calls a signal aborts. */
+  withSignal(signal) {
+    return new ApiClient(this.#key, signal);
   }
 
-  /** Read from a path for admins. */
-  getAdminData(path, query = {}, signal = undefined) {
-    return this.#call("GET", `admin/${path}`, query, undefined, signal);
+  get(path, query = {}) {
+    return this.#call("GET", path, query);
   }
 
-  /** List users whose id contains a text. */
-  listUsers(query, signal = undefined) {
-    return this.#call("GET", "users", { query, limit: 50 }, undefined, signal);
+  post(path, body = {}) {
+    return this.#call("POST", path, {}, body);
   }
 
-  /** Undo a consolidation run; with `force`, overwrite later writes. */
-  rollBack(runId, force) {
-    return this.#call("POST", `admin/consolidations/${encodeURIComponent(runId)}/rollback`, {}, { force });
+  patch(path, body, headers = {}) {
+    return this.#call("PATCH", path, {}, body, headers);
   }
 
-  async #call(method, path, query, body, signal) {
+  delete(path, query = {}) {
+    return this.#call("DELETE", path, query);
+  }
+
+  /** Return up to `limit` items of a list, and whether there are more. */
+  async list(path, query, limit) {
+    const items = [];
+    let cursor = null;
+    do {
+      const page = await this.get(path, { ...query, cursor, limit: Math.min(MAX_PAGE_SIZE, limit - items.length) });
+      items.push(...page.items);
+      cursor = page.next_cursor;
+    } while (cursor && items.length < limit);
+    return { items, hasMore: Boolean(cursor) };
+  }
+
+  async #call(method, path, query, body = undefined, extraHeaders = {}) {
     const address = new URL(path, ROOT);
     for (const [name, value] of Object.entries(query)) {
-      if (value !== null && value !== undefined && value !== "") address.searchParams.set(name, value);
+      for (const item of [value].flat()) {
+        if (item !== null && item !== undefined && item !== "") address.searchParams.append(name, item);
+      }
     }
-    const headers = { Authorization: `Bearer ${this.#key}` };
+    const headers = { Authorization: `Bearer ${this.#key}`, ...extraHeaders };
     if (body !== undefined) headers["Content-Type"] = "application/json";
     const content = body === undefined ? undefined : JSON.stringify(body);
     let response;
     try {
-      response = await fetch(address, { method, headers, body: content, signal, credentials: "omit", cache: "no-store" });
+      response = await fetch(address, { method, headers, body: content, signal: this.#signal, credentials: "omit", cache: "no-store" });
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new ApiError(0, "The service does not answer: check that it runs, then try again.");
     }
-    const data = await response.json().catch(() => null);
+    if (response.status === 204) return null;
+    const data = await response.json().catch((error) => {
+      if (error.name === "AbortError") throw error;
+      return null;
+    });
     if (!response.ok) {
       throw new ApiError(response.status, data?.detail ?? `The service answered ${response.status}.`, data?.errors);
     }

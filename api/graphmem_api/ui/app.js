@@ -1,76 +1,127 @@
 // The explorer page: signing in, and switching between views. The key stays in the session storage of this tab.
 
-import { ApiClient, ApiError, latestOnly } from "./api.js";
+import { ApiClient, apiPath } from "./api.js";
 import { announce, byId, element, reportErrors, showError } from "./dom.js";
-import { Explorer } from "./explorer.js";
-import { HistoryDialog } from "./history.js";
-import { RunsView } from "./runs.js";
+import { Router, address } from "./router.js";
+import { timeZone } from "./times.js";
+import { compareView } from "./views/compare.js";
+import { entitiesView } from "./views/entities.js";
+import { entityView } from "./views/entity.js";
+import { keysView } from "./views/keys.js";
+import { memoriesView } from "./views/memories.js";
+import { memoryView } from "./views/memory.js";
+import { overviewView } from "./views/overview.js";
+import { runView } from "./views/run.js";
+import { runsView } from "./views/runs.js";
+import { searchView } from "./views/search.js";
+import { sessionView } from "./views/session.js";
+import { sessionsView } from "./views/sessions.js";
+import { unknownUserView, usersView } from "./views/users.js";
 
 const SESSION_STORAGE_KEY = "graphmem.session";
-const VIEWS = ["entities", "runs"];
+const USER_VIEWS = {
+  overview: { title: "Overview", list: overviewView },
+  search: { title: "Search", list: searchView },
+  memories: { title: "Memories", list: memoriesView, one: memoryView },
+  entities: { title: "Entities", list: entitiesView, one: entityView },
+  sessions: { title: "Sessions", list: sessionsView, one: sessionView },
+  compare: { title: "Compare times", list: compareView },
+};
+const TENANT_VIEWS = {
+  users: { title: "Users", list: usersView },
+  runs: { title: "Runs", list: runsView, one: runView, isForAdmins: true },
+  keys: { title: "Keys", list: keysView, isForAdmins: true },
+};
 
-const history = new HistoryDialog((validAt, knownAt) => explorer.showAsOf(validAt, knownAt));
-const explorer = new Explorer((memoryId) => history.open(memoryId), (entityId) => navigate(`#/entities/${encodeURIComponent(entityId)}`));
-const runs = new RunsView();
 let session = null;
+let running = null;
+const router = new Router(showView);
 
+/** What a view works with: the API, the user, the address, and the element to fill. */
+class ViewContext {
+  constructor(found, root, signal) {
+    Object.assign(this, found, { root, signal, api: session.api.withSignal(signal) });
+    this.isAdmin = session.keyNames !== null;
+    this.keyNames = session.keyNames ?? new Map();
+    /** How many rows of its list the view had when it was left. */
+    this.shownRows = history.state?.rows ?? 0;
+  }
+
+  /** Return an API path below the user's. */
+  userPath(...segments) {
+    return apiPath("users", this.user, ...segments);
+  }
+
+  /** Return the address of a view of the same user. */
+  link(view, id = null, query = {}) {
+    return address({ user: this.user, view, id, query });
+  }
+
+  open(hash) {
+    return router.navigate(hash);
+  }
+
+  refresh() {
+    return router.refresh();
+  }
+
+  /** Show this view with another query, which the back button leaves. */
+  openQuery(query) {
+    return router.navigate(address({ user: this.user, view: this.view, id: this.id, query }));
+  }
+
+  /** Keep a query in the address without showing the view again. */
+  keepQuery(query) {
+    router.replace(address({ user: this.user, view: this.view, id: this.id, query }));
+  }
+
+  /** Check again whether the user exists: they were forgotten. */
+  dropKnownUser() {
+    session.user = null;
+  }
+
+  /** Keep the number of rows with the address, for the way back. */
+  rememberRows(rows) {
+    if (!this.signal.aborted) history.replaceState({ ...history.state, rows }, "");
+  }
+
+  setTitle(title) {
+    document.title = `${title} · graphmem explorer`;
+  }
+}
+
+byId("time-zone").textContent = `Times are in ${timeZone}.`;
 byId("sign-in-form").addEventListener("submit", (event) => {
   event.preventDefault();
   const [key, user] = [byId("key").value.trim(), byId("user").value.trim()];
   reportErrors(async () => {
-    await signIn(key, user);
-    sessionStorage.setItem(SESSION_STORAGE_KEY, JSON.stringify({ key, user }));
+    await signIn(key);
+    sessionStorage.setItem(SESSION_STORAGE_KEY, JSON.stringify({ key }));
     byId("key").value = "";
+    if (user) await router.navigate(address({ user, view: "overview" }));
+    else await router.refresh();
   });
 });
-byId("user").addEventListener("input", () => suggestUsers().catch(() => null));
 byId("sign-out").addEventListener("click", signOut);
-addEventListener("hashchange", () => showView());
 addEventListener("unhandledrejection", (event) => showError(event.reason));
 
 const stored = JSON.parse(sessionStorage.getItem(SESSION_STORAGE_KEY) ?? "null");
-if (stored) signIn(stored.key, stored.user).catch((error) => { signOut(); showError(error); });
-else byId("key").focus();
+if (stored) signIn(stored.key).then(() => router.refresh()).catch((error) => { signOut(); showError(error); });
+else showSignIn();
 
-/** Start a session with a key that has access to the user; a key that may list keys is an admin's. */
-async function signIn(key, user) {
-  const api = new ApiClient(key, user);
-  await api.getUserData("entities", { limit: 1 });
-  const { items } = await api.listUsers(user);
-  if (!items.some((found) => found.user_id === user)) throw new ApiError(404, unknownUserText(user, items));
-  const keyNames = await loadKeyNames(api);
-  session = { api, isAdmin: keyNames !== null };
-  explorer.setSession(api);
-  history.setSession(api, keyNames ?? new Map());
-  runs.setSession(api);
-  showError(null);
+/** Start a session with a key; one that may list keys is an admin's. */
+async function signIn(key) {
+  const api = new ApiClient(key);
+  const { items } = await api.get("users", { limit: 2 });
+  session = { api, keyNames: await loadKeyNames(api), onlyUser: items.length === 1 ? items[0].user_id : null };
   byId("sign-in").hidden = true;
-  byId("who").hidden = false;
-  byId("views").hidden = !session.isAdmin;
-  byId("who-user").textContent = user;
-  explorer.find();
-  showView();
-  if (!location.hash) byId("find").focus();
-}
-
-function unknownUserText(user, similar) {
-  const others = similar.slice(0, 3).map((found) => found.user_id).join(", ");
-  return `Nothing is stored for the user “${user}”${others ? `: did you mean ${others}?` : ". Check the id."}`;
-}
-
-const loadSuggestions = latestOnly((signal, key, text) => new ApiClient(key, text).listUsers(text, signal));
-
-/** Offer the users whose id contains what is typed, once there is a key. */
-async function suggestUsers() {
-  const key = byId("key").value.trim();
-  const page = key && await loadSuggestions(key, byId("user").value.trim());
-  if (page) byId("users").replaceChildren(...page.items.map((found) => element("option", { value: found.user_id })));
+  byId("sign-out").hidden = false;
 }
 
 /** Return the names of the tenant's keys by id, or null for a key that may not list them. */
 async function loadKeyNames(api) {
   try {
-    const { items } = await api.getAdminData("keys");
+    const { items } = await api.get("admin/keys");
     return new Map(items.map((key) => [key.id, key.name]));
   } catch (error) {
     if (error.status === 403) return null;
@@ -80,46 +131,80 @@ async function loadKeyNames(api) {
 
 /** End the session and remove its data from the page. */
 function signOut() {
-  sessionStorage.removeItem(SESSION_STORAGE_KEY);
+  sessionStorage.clear();
   session = null;
-  explorer.setSession(null);
-  history.setSession(null, new Map());
-  runs.setSession(null);
-  for (const id of [...VIEWS, "views", "who"]) byId(id).hidden = true;
-  globalThis.history.replaceState(null, "", location.pathname);
-  byId("sign-in").hidden = false;
-  byId("key").focus();
+  running?.abort();
+  byId("view").replaceChildren();
+  byId("views").replaceChildren();
+  byId("who").replaceChildren();
+  byId("sign-out").hidden = true;
+  history.replaceState(null, "", location.pathname);
+  document.title = "graphmem explorer";
+  showSignIn();
   showError(null);
   announce("Signed out.");
 }
 
-function navigate(hash) {
-  if (location.hash === hash) showView();
-  else location.hash = hash;
+function showSignIn() {
+  byId("sign-in").hidden = false;
+  byId("key").focus();
 }
 
-/** Show the view in the address: `#/entities/<id>` or `#/runs/<id>`. */
-function showView() {
-  if (!session) return;
-  const [, name, id] = location.hash.split("/").map(decodeSegment);
-  const view = name === "runs" && session.isAdmin ? "runs" : "entities";
-  for (const candidate of VIEWS) byId(candidate).hidden = candidate !== view;
-  for (const link of byId("views").querySelectorAll("a")) {
-    if (link.dataset.view === view) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+/** Show the view of an address in a new element; the calls of the last view are aborted. Return whether it was completed. */
+async function showView(found, { isNavigation }) {
+  if (!session) return false;
+  running?.abort();
+  running = new AbortController();
+  const { signal } = running;
+  const root = element("div", { "aria-busy": "true" });
+  byId("view").replaceChildren(root);
+  announce("");
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close();
+  const target = { ...found, user: found.user, view: found.view ?? (found.user ? "overview" : null) };
+  if (target.view === null) {
+    Object.assign(target, session.onlyUser ? { user: session.onlyUser, view: "overview" } : { view: "users" });
+    router.replace(address(target));
   }
-  document.title = `${view === "runs" ? "Consolidation runs" : "Entities"} · graphmem explorer`;
-  if (view === "entities" && id) explorer.showEntity(id);
-  if (view === "runs") {
-    runs.list();
-    runs.showRun(id ?? null);
-  }
+  showNavigation(target);
+  const isDone = await reportErrors(async () => {
+    const render = await chooseView(target);
+    const context = new ViewContext(target, root, signal);
+    await render(context);
+  });
+  if (signal.aborted) return false;
+  root.removeAttribute("aria-busy");
+  if (isNavigation && isDone && !root.contains(document.activeElement)) root.querySelector("h1")?.focus({ preventScroll: true });
+  return true;
 }
 
-function decodeSegment(segment) {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
+async function chooseView({ user, view, id }) {
+  const views = user === null ? TENANT_VIEWS : USER_VIEWS;
+  const chosen = views[view] ?? views.users ?? views.overview;
+  document.title = `${chosen.title} · graphmem explorer`;
+  if (user !== null && !(await isKnownUser(user))) return unknownUserView;
+  return id !== null && chosen.one ? chosen.one : chosen.list;
+}
+
+/** Return whether anything is stored for the user that the key gives access to. */
+async function isKnownUser(user) {
+  if (session.user === user) return true;
+  const { items } = await session.api.list("users", { query: user }, 400);
+  if (!items.some((found) => found.user_id === user)) return false;
+  session.user = user;
+  return true;
+}
+
+function showNavigation({ user, view }) {
+  const links = [
+    ...(user === null ? [] : Object.entries(USER_VIEWS).map(([name, { title }]) => navigationLink(address({ user, view: name }), title, name === view))),
+    ...Object.entries(TENANT_VIEWS).filter(([, { isForAdmins }]) => !isForAdmins || session.keyNames !== null)
+      .map(([name, { title }]) => navigationLink(address({ view: name }), title, user === null && name === view)),
+  ];
+  byId("views").replaceChildren(...links);
+  byId("views").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  byId("who").textContent = user ?? "";
+}
+
+function navigationLink(href, title, isCurrent) {
+  return element("a", { href, "aria-current": isCurrent && "page" }, title);
 }

@@ -1,38 +1,12 @@
 // One time axis: a slider, a date input, and buttons for the changes before and after. Times are in the viewer's time zone.
 
 import { element } from "./dom.js";
+import { ceilToMillisecond, formatTime, readLocalText, toLocalText } from "./times.js";
 
 const SECOND = 1000;
 const UNITS = [SECOND, 60 * SECOND, 3600 * SECOND, 86400 * SECOND];
 const MAX_STEPS = 2000;
 const DEBOUNCE_MS = 120;
-
-/** The viewer's time zone, such as Europe/Berlin. */
-export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-
-/** Return a time in the viewer's zone like `2026-06-01 12:00`, without the time of day at midnight. */
-export function formatTime(time) {
-  const [day, clock] = toLocalText(new Date(time)).split("T");
-  if (clock.startsWith("00:00:00")) return day;
-  return `${day} ${clock.endsWith(":00") ? clock.slice(0, 5) : clock}`;
-}
-
-/** Return a time in the viewer's zone as a `datetime-local` input reads it, in seconds. */
-function toLocalText(time) {
-  const twoDigits = (number) => String(number).padStart(2, "0");
-  const day = [String(time.getFullYear()).padStart(4, "0"), twoDigits(time.getMonth() + 1), twoDigits(time.getDate())].join("-");
-  return `${day}T${[time.getHours(), time.getMinutes(), time.getSeconds()].map(twoDigits).join(":")}`;
-}
-
-/** Return an interval as text; null ends are open, and `unbounded` is the text for two of them. */
-export function formatInterval(start, end, unbounded) {
-  if (start === null && end === null) return unbounded;
-  if (end === null) return `from ${formatTime(start)} on`;
-  return start === null ? `until ${formatTime(end)}` : `${formatTime(start)} to ${formatTime(end)}`;
-}
-
-/** Return a time rounded up to milliseconds, the precision of JavaScript. */
-export const ceilToMillisecond = (time) => new Date(new Date(time).getTime() + (/\.\d{3}0*(Z|[+-])/.test(time) || !/\./.test(time) ? 0 : 1));
 
 export class TimeAxis {
   /** The chosen time; null is now. */
@@ -102,8 +76,7 @@ export class TimeAxis {
   }
 
   #readDateInput() {
-    const chosen = new Date(this.date.value);
-    this.setValue(Number.isNaN(chosen.getTime()) ? null : chosen);
+    this.setValue(readLocalText(this.date.value));
   }
 
   #goToChange(direction) {

@@ -12,6 +12,7 @@ from graphmem.domain.export.properties import (
     ArchivedEpisodeProperties,
     BehaviorPatternProperties,
     ContextItemProperties,
+    ContextUseProperties,
     EntityProperties,
     EpisodicProperties,
     FactProperties,
@@ -115,6 +116,13 @@ class ExportedContextItem(_ExportedRecord):
     properties: ContextItemProperties
 
 
+class ExportedContextUse(_ExportedRecord):
+    """The memories that a context held."""
+
+    labels: OneLabel[Literal["ContextUse"]]
+    properties: ContextUseProperties
+
+
 class ExportedEpisode(_ExportedRecord):
     """A message."""
 
@@ -169,6 +177,7 @@ ExportedRecord = Annotated[
     Annotated[ExportedArchivedEpisode, Tag("ArchivedEpisode")]
     | Annotated[ExportedBehaviorPattern, Tag("BehaviorPattern")]
     | Annotated[ExportedContextItem, Tag("ContextItem")]
+    | Annotated[ExportedContextUse, Tag("ContextUse")]
     | Annotated[ExportedEpisode, Tag("Episodic")]
     | Annotated[ExportedInterestCandidate, Tag("InterestCandidate")]
     | Annotated[ExportedIntent, Tag("LearnedIntent")]

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from graphmem.domain.behavior_patterns import PatternType
+from graphmem.domain.context_use import MAX_MEMORIES_OF_USE
 from graphmem.domain.entity import parse_entity_type
 from graphmem.domain.export.fields import (
     MAX_COUNT,
@@ -287,6 +288,21 @@ class ContextItemProperties(NodeProperties):
     created_at: MarkedTime
 
 
+class ContextUseProperties(NodeProperties):
+    """The memories that a context held, and how the answer that it led to was rated."""
+
+    id_fields = ("uuid", "memory_ids")
+
+    uuid: Id
+    session_id: Id | None = None
+    memory_ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_MEMORIES_OF_USE)]
+    score: Annotated[int, Field(ge=1, le=5)] | None = None
+    credited: bool | None = Field(None, description="Whether a rating has strengthened the memories.")
+    created_at: MarkedTime
+    expires_at: MarkedTime
+    rated_at: MarkedTime | None = None
+
+
 class LearnedPreferenceProperties(NodeProperties):
     """How the user likes to be answered."""
 
@@ -365,6 +381,7 @@ IDENTITY_FIELDS: dict[RecordLabel, tuple[str, ...]] = {
     RecordLabel.ARCHIVED_EPISODE: ("message_id",),
     RecordLabel.BEHAVIOR_PATTERN: ("pattern_type", "pattern_key"),
     RecordLabel.CONTEXT_ITEM: ("session_id", "item_key"),
+    RecordLabel.CONTEXT_USE: ("uuid",),
     RecordLabel.EPISODIC: ("message_id",),
     RecordLabel.INTEREST_CANDIDATE: ("key",),
     RecordLabel.LEARNED_INTENT: ("intent",),

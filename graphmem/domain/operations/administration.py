@@ -1,11 +1,13 @@
-"""Operations for admins: consolidation, maintenance, API keys, custom instructions and declared types."""
+"""Operations for admins: consolidation, maintenance, API keys, webhooks, custom instructions and declared types."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 from graphmem.domain.api_key import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
+from graphmem.domain.changes import ChangeKind
 from graphmem.domain.consolidation_models import ConsolidationRun, Proposal, RollbackPreview, RollbackResult
 from graphmem.domain.declared_types import DeclaredTypes, DeclaredTypesIn
 from graphmem.domain.embedding_models import EmbeddingStatus, ReembeddingIn
@@ -17,6 +19,7 @@ from graphmem.domain.maintenance import MaintenanceResults, MaintenanceTask
 from graphmem.domain.operations.request import Request
 from graphmem.domain.requests import ConsolidationIn, MaintenanceIn, RollbackIn, RunListQuery
 from graphmem.domain.validation import validate_input
+from graphmem.domain.webhooks import CreatedWebhook, Webhook, WebhookIn
 
 
 def consolidate(
@@ -84,6 +87,29 @@ def keys() -> Request[None, list[ApiKey]]:
 def revoke_key(key_id: str) -> Request[None, None]:
     """Revoke an API key with immediate effect (admin)."""
     return Request(None, resource_id=key_id)
+
+
+def create_webhook(
+    url: str,
+    *,
+    secret: str | None = None,
+    users: Sequence[str] | None = None,
+    kinds: Sequence[ChangeKind | str] | None = None,
+    since: datetime | str | None = None,
+) -> Request[WebhookIn, CreatedWebhook]:
+    """Create a webhook that receives changes as signed requests; only this result holds its secret (admin)."""
+    given = without_none(url=url, secret=secret, users=users, kinds=kinds, since=since)
+    return Request(validate_input(WebhookIn, given))
+
+
+def webhooks() -> Request[None, list[Webhook]]:
+    """List the tenant's webhooks and how their deliveries go, oldest first (admin)."""
+    return Request(None)
+
+
+def delete_webhook(webhook_id: str) -> Request[None, None]:
+    """Delete a webhook; what it has not received yet is not delivered (admin)."""
+    return Request(None, resource_id=webhook_id)
 
 
 def instructions() -> Request[None, Instructions]:

@@ -91,9 +91,12 @@ def summarize_session(user_id: str, session_id: str, *, wait: bool = False) -> R
     return Request(SummarizeIn(wait=wait), user_id, session_id)
 
 
-def feedback(user_id: str, message_id: str, score: int, text: str | None = None) -> Request[FeedbackIn, FeedbackResult]:
+def feedback(
+    user_id: str, message_id: str, score: int, text: str | None = None, context_id: str | None = None
+) -> Request[FeedbackIn, FeedbackResult]:
     """Record the user's rating of a message, 1 to 5, and return what was learned from it."""
-    return Request(validate_input(FeedbackIn, without_none(score=score, text=text)), user_id, message_id)
+    given = without_none(score=score, text=text, context_id=context_id)
+    return Request(validate_input(FeedbackIn, given), user_id, message_id)
 
 
 def job(job_id: str) -> Request[None, Job]:

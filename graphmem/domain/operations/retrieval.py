@@ -15,6 +15,7 @@ from graphmem.domain.context_models import (
     EnhancedReply,
     EnhanceIn,
 )
+from graphmem.domain.context_use import ContextFeedbackIn, ContextFeedbackResult, MemoryUse, MemoryUsesQuery
 from graphmem.domain.entity import Entity
 from graphmem.domain.inputs import (
     ContextOptions,
@@ -155,6 +156,16 @@ def set_persona(user_id: str, weights: Mapping[str, float] | None = None) -> Req
 def intents(user_id: str) -> Request[None, list[LearnedIntent]]:
     """List the intents learned from feedback, with the database queries that answered each well."""
     return Request(None, user_id)
+
+
+def rate_context(user_id: str, context_id: str, score: int) -> Request[ContextFeedbackIn, ContextFeedbackResult]:
+    """Rate the answer that a context led to, 1 to 5; a positive rating strengthens the memories that it held."""
+    return Request(validate_input(ContextFeedbackIn, {"score": score}), user_id, context_id)
+
+
+def memory_uses(user_id: str, memory_id: str, *, limit: int = 50) -> Request[MemoryUsesQuery, list[MemoryUse]]:
+    """List the contexts that held a memory and how the answers were rated, the latest first."""
+    return Request(validate_input(MemoryUsesQuery, {"limit": limit}), user_id, memory_id)
 
 
 def preferences(user_id: str) -> Request[None, list[LearnedPreference]]:

@@ -1,0 +1,154 @@
+"""What the hooks of a session do: inject a context, and capture what was said; all of it over HTTP."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import os
+import tempfile
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from graphmem.hooks.agents import AGENTS, CodingAgent, HookStep
+from graphmem.hooks.project import find_project
+from graphmem.hooks.turns import turns_of_exchange, turns_of_transcript, wrap_context
+
+DEFAULT_URL = "http://127.0.0.1:8321"
+"""Address of a server on this machine."""
+
+DEFAULT_BUDGET = 1_000
+"""Tokens of an injected context, without the prompt."""
+
+DEFAULT_SECONDS = 3.0
+"""Seconds that a hook may hold up its agent."""
+
+MAX_QUESTION_CHARACTERS = 4_000
+"""Characters of a prompt that memories are searched for."""
+
+MAX_ID_LENGTH = 200
+
+
+VARIABLES = {
+    "GRAPHMEM_URL": (DEFAULT_URL, "Address of the server that hooks talk to."),
+    "GRAPHMEM_API_KEY": ("", "Key of hooks, of role `agent`; absent: they do nothing."),
+    "GRAPHMEM_USER": ("", "Whose memory hooks use, unless they were installed with `--user`; absent: the login name."),
+    "GRAPHMEM_HOOKS": ("", "`off`: hooks do nothing."),
+    "GRAPHMEM_HOOKS_BUDGET": (DEFAULT_BUDGET, "Tokens of an injected context."),
+    "GRAPHMEM_HOOKS_SECONDS": (DEFAULT_SECONDS, "Seconds that a hook may hold up its agent."),
+}
+"""The environment variables of hooks, with their defaults and what they mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookSettings:
+    """The settings of hooks, from the environment."""
+
+    is_off: bool
+    url: str
+    api_key: str
+    user_id: str
+    token_budget: int
+    seconds: float
+    state_folder: Path
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str], user_id: str | None = None) -> HookSettings:
+        """Read them; a number that is none counts as not set."""
+        cache = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        return cls(
+            is_off=environment.get("GRAPHMEM_HOOKS", "").lower() in ("off", "0", "false", "no"),
+            url=(environment.get("GRAPHMEM_URL") or DEFAULT_URL).rstrip("/"),
+            api_key=environment.get("GRAPHMEM_API_KEY", ""),
+            user_id=user_id or environment.get("GRAPHMEM_USER") or getpass.getuser(),
+            token_budget=int(_number(environment.get("GRAPHMEM_HOOKS_BUDGET"), DEFAULT_BUDGET)),
+            seconds=_number(environment.get("GRAPHMEM_HOOKS_SECONDS"), DEFAULT_SECONDS),
+            state_folder=Path(cache) / "graphmem" / "hooks",
+        )
+
+
+def _number(text: str | None, default: float) -> float:
+    try:
+        value = float(text or default)
+    except ValueError:
+        return default
+    return value if value > 0 else default
+
+
+class HookSession:
+    """The hooks of one agent in one session."""
+
+    def __init__(self, agent_name: str, settings: HookSettings, given: dict[str, Any]) -> None:
+        self._agent: CodingAgent = AGENTS[agent_name]
+        self._settings = settings
+        self._given = given
+        self._session_id = f"{agent_name}-{given.get('session_id') or 'session'}"[:MAX_ID_LENGTH]
+        self._domain = find_project(str(given.get("cwd") or os.getcwd()))
+
+    def run(self, step: HookStep) -> str:
+        """Do a step; return what to print."""
+        if step is HookStep.STOP:
+            self._capture()
+            return ""
+        prompt = self._given.get("prompt")
+        question = prompt[:MAX_QUESTION_CHARACTERS] if step is HookStep.PROMPT and isinstance(prompt, str) else None
+        if step is HookStep.PROMPT and not (question or "").strip():
+            return ""
+        return self._inject(step, question)
+
+    def _inject(self, step: HookStep, question: str | None) -> str:
+        # The session is not named: its turns are before the model already.
+        body = {"token_budget": self._settings.token_budget + len(question or ""), "domain": self._domain}
+        context = self._post("context", {**body, "question": question} if question else body)
+        if not context.get("memories"):
+            return ""
+        added = {
+            "hookEventName": self._agent.events[step],
+            "additionalContext": wrap_context(context["context_id"], context["preamble"]),
+        }
+        return json.dumps({"hookSpecificOutput": added})
+
+    def _capture(self) -> None:
+        """Send the turns that are new since the last time."""
+        state = self._settings.state_folder / hashlib.sha256(self._session_id.encode()).hexdigest()[:32]
+        if path := self._given.get("transcript_path") if self._agent.name == "claude-code" else None:
+            turns = turns_of_transcript(Path(str(path)), _read_text(state))
+        else:
+            turns = turns_of_exchange(self._session_id, self._given)
+        if not turns:
+            return
+        messages = [turn.to_message() for turn in turns]
+        self._post("messages", {"session_id": self._session_id, "messages": messages, "domain": self._domain})
+        _write_text(state, turns[-1].id)
+
+    def _post(self, route: str, body: dict[str, Any]) -> dict[str, Any]:
+        request = urllib.request.Request(
+            f"{self._settings.url}/v1/users/{quote(self._settings.user_id, safe='')}/{route}",
+            data=json.dumps({name: value for name, value in body.items() if value is not None}).encode(),
+            headers={"Authorization": f"Bearer {self._settings.api_key}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=self._settings.seconds) as response:
+            answer: dict[str, Any] = json.load(response)
+            return answer
+
+
+def _read_text(file: Path) -> str | None:
+    try:
+        return file.read_text("utf-8")
+    except OSError:
+        return None
+
+
+def _write_text(file: Path, text: str) -> None:
+    """Write a file at once; where it cannot be written, turns are sent again, which the server recognises."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as written:
+            written.write(text)
+        os.replace(written.name, file)
+    except OSError:
+        return

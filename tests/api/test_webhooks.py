@@ -1,0 +1,269 @@
+"""Webhooks: changes arrive signed at a real receiver, in order, and again after failures."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import pytest
+
+from graphmem.bootstrap import Services
+from graphmem.domain.webhooks import WebhookIn, is_public_address
+from graphmem.service.webhooks import WebhookService
+from graphmem.store.webhooks import WebhookStore
+from graphmem.webhooks.delivery_job import RETRY_PAUSES, webhook_partition
+from graphmem.webhooks.sender import Delivery, DeliveryFailed, WebhookSender
+from tests.conftest import FakeClock
+
+SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
+WEBHOOKS = "/v1/admin/webhooks"
+
+
+class Receiver:
+    """A real HTTP server that keeps what it gets and answers by `statuses`, then with 204."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[dict[str, str], bytes]] = []
+        self.statuses: list[int] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.requests.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                self.send_response(receiver.statuses.pop(0) if receiver.statuses else 204)
+                self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                return
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(body) for _, body in self.requests]
+
+    def contents(self, user_id: str) -> list[tuple[str, str]]:
+        return [
+            (event["type"], event["data"]["memory"]["content"]) for event in self.events if event["user_id"] == user_id
+        ]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.server.shutdown()
+    receiver.server.server_close()
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 30) -> None:
+    async with asyncio.timeout(seconds):
+        while True:
+            found = condition()
+            if found if isinstance(found, bool) else await found:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def save(client: httpx.AsyncClient, content: str, user: str = "mara", **fields: Any) -> dict[str, Any]:
+    answer = await client.post(f"/v1/users/{user}/memories", json={"memories": [{"content": content, **fields}]})
+    assert answer.status_code == 200, answer.text
+    memory: dict[str, Any] = answer.json()["results"][0]["memory"]
+    return memory
+
+
+async def create(admin: httpx.AsyncClient, receiver: Receiver, **fields: Any) -> dict[str, Any]:
+    answer = await admin.post(WEBHOOKS, json={"url": receiver.url, "secret": SECRET, **fields})
+    assert answer.status_code == 201, answer.text
+    webhook: dict[str, Any] = answer.json()
+    return webhook
+
+
+async def read(admin: httpx.AsyncClient) -> dict[str, Any]:
+    [webhook] = (await admin.get(WEBHOOKS)).json()["items"]
+    found: dict[str, Any] = webhook
+    return found
+
+
+async def has_status(admin: httpx.AsyncClient, status: str) -> bool:
+    return bool((await read(admin))["status"] == status)
+
+
+async def test_changes_arrive_signed_once_and_in_order(
+    admin: httpx.AsyncClient, agent: httpx.AsyncClient, receiver: Receiver
+) -> None:
+    await save(agent, "Said before there was a webhook")
+    created = await create(admin, receiver)
+    assert created["status"] == "active"
+    tea = await save(agent, "Mara likes tea")
+    await agent.patch(f"/v1/users/mara/memories/{tea['id']}", json={"content": "Mara likes green tea"})
+    await agent.delete(f"/v1/users/mara/memories/{tea['id']}")
+    await save(agent, "Tom sings", user="tom")
+    await until(lambda: len(receiver.requests) == 4)
+    assert receiver.contents("mara") == [
+        ("memory.inserted", "Mara likes tea"),
+        ("memory.superseded", "Mara likes green tea"),
+        ("memory.deleted", "Mara likes green tea"),
+    ]
+    assert receiver.contents("tom") == [("memory.inserted", "Tom sings")]
+
+    listed = (await agent.get("/v1/users/mara/changes")).json()["items"][1:]
+    delivered = [event["data"] for event in receiver.events if event["user_id"] == "mara"]
+    for field in ("id", "at", "kind", "memory_id", "reason", "actor"):
+        assert [change[field] for change in delivered] == [change[field] for change in listed]
+    assert delivered[0].keys() == listed[0].keys()
+    for headers, body in receiver.requests:
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+        digest = base64.b64encode(hmac.digest(b"k" * 32, signed, hashlib.sha256)).decode()
+        assert headers["webhook-signature"] == f"v1,{digest}"
+        assert headers["webhook-id"] == json.loads(body)["data"]["id"]
+        assert abs(int(headers["webhook-timestamp"]) - datetime.now(UTC).timestamp()) < 60
+    found = await read(admin)
+    assert (found["last_status"], found["failures"], "secret" in found) == (204, 0, False)
+    assert found["last_delivered_at"]
+
+    assert (await admin.delete(f"{WEBHOOKS}/{created['id']}")).status_code == 204
+    assert (await admin.delete(f"{WEBHOOKS}/{created['id']}")).status_code == 404
+    assert (await admin.get(WEBHOOKS)).json() == {"items": []}
+
+
+async def test_a_failed_delivery_waits_and_comes_again_with_the_same_id(
+    admin: httpx.AsyncClient, agent: httpx.AsyncClient, receiver: Receiver, services: Services
+) -> None:
+    receiver.statuses = [500, 302]
+    webhook = await create(admin, receiver, users=["mara"], kinds=["inserted"])
+    await save(agent, "Tom sings", user="tom")
+    await save(agent, "Mara has a canoe")
+    await save(agent, "Mara has a kite")
+    await until(lambda: len(receiver.requests) == 1)
+    jobs = await services.jobs.list(webhook_partition(webhook["id"]))
+    job_id = jobs[0].id
+
+    async def waits() -> bool:
+        return (await services.jobs.get(job_id)).waits_until is not None
+
+    async def has_failed_twice() -> bool:
+        return (await read(admin))["failures"] == 2 and await waits()
+
+    await until(waits)
+    assert (await read(admin))["status"] == "failing"
+    assert (await read(admin))["last_error"] == "the receiver answered 500"
+    assert "mara" not in jobs[0].model_dump_json()
+    await services.jobs.retry(job_id)
+    await until(lambda: len(receiver.requests) == 2)
+    await until(has_failed_twice)
+    assert "redirect" in (await read(admin))["last_error"]
+    pause = (await services.jobs.get(job_id)).waits_until
+    assert pause
+    assert pause > datetime.now(UTC) + timedelta(seconds=RETRY_PAUSES[0])
+    await services.jobs.retry(job_id)
+    await until(lambda: len(receiver.requests) == 4)
+    assert [event["data"]["memory"]["content"] for event in receiver.events] == [
+        *["Mara has a canoe"] * 3,
+        "Mara has a kite",
+    ]
+    assert len({headers["webhook-id"] for headers, _ in receiver.requests[:3]}) == 1
+    await until(lambda: has_status(admin, "active"))
+
+
+async def test_a_receiver_that_is_gone_disables_its_webhook(
+    admin: httpx.AsyncClient, agent: httpx.AsyncClient, receiver: Receiver, services: Services
+) -> None:
+    receiver.statuses = [410]
+    await create(admin, receiver)
+    await save(agent, "Mara has a canoe")
+    await until(lambda: has_status(admin, "disabled"))
+    assert "410" in (await read(admin))["disabled_reason"]
+    await save(agent, "Mara has a kite")
+    assert await services.webhook_delivery.queue_due() == 0
+
+
+async def test_a_webhook_that_fails_for_days_is_disabled(
+    admin: httpx.AsyncClient,
+    agent: httpx.AsyncClient,
+    receiver: Receiver,
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(services.webhook_delivery, "max_failing", timedelta(0))
+    receiver.server.server_close()
+    await create(admin, receiver)
+    await save(agent, "Mara has a canoe")
+    await until(lambda: has_status(admin, "disabled"))
+    assert "cannot be reached" in (await read(admin))["disabled_reason"]
+    assert (await read(admin))["last_status"] is None
+
+
+async def test_deliveries_of_a_forgotten_user_vanish(
+    admin: httpx.AsyncClient, agent: httpx.AsyncClient, receiver: Receiver, services: Services
+) -> None:
+    receiver.statuses = [503]
+    webhook = await create(admin, receiver)
+    await save(agent, "Mara has a canoe")
+    await save(agent, "Mara has a kite")
+    await until(lambda: len(receiver.requests) == 1)
+    erased = (await admin.delete("/v1/users/mara")).json()
+    assert erased["residue"] == 0
+    for job in await services.jobs.list(webhook_partition(webhook["id"])):
+        if job.waits_until:
+            await services.jobs.retry(job.id)
+    await save(agent, "Tom sings", user="tom")
+    await until(lambda: bool(receiver.contents("tom")))
+    assert receiver.contents("mara") == [("memory.inserted", "Mara has a canoe")]
+    erased = (await admin.delete("/v1/users/tom")).json()
+    assert erased["erased"]["WebhookCursor"] == 1
+
+
+async def test_a_webhook_resumes_from_a_time_and_needs_an_admin(
+    admin: httpx.AsyncClient, agent: httpx.AsyncClient, receiver: Receiver
+) -> None:
+    await save(agent, "Mara has a canoe")
+    kite = await save(agent, "Mara has a kite")
+    await create(admin, receiver, since=kite["created_at"])
+    await until(lambda: bool(receiver.requests))
+    assert receiver.contents("mara") == [("memory.inserted", "Mara has a kite")]
+    assert (await agent.post(WEBHOOKS, json={"url": receiver.url})).status_code == 403
+    for wrong in ({"url": "ftp://x"}, {"url": "https://me:x@host/"}, {"url": receiver.url, "secret": "short"}):
+        assert (await admin.post(WEBHOOKS, json=wrong)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "10.1.2.3", "169.254.169.254", "0.0.0.0", "::1", "fe80::1", "::ffff:10.0.0.1", "64:ff9b::a00:1",
+     "2002:a00:1::", "224.0.0.1", "100.64.0.1"],
+)  # fmt: skip
+def test_internal_addresses_are_not_public(address: str) -> None:
+    assert not is_public_address(address)
+
+
+async def test_private_addresses_are_refused_when_created_and_when_sent(
+    services: Services, receiver: Receiver, tenant: str, clock: FakeClock
+) -> None:
+    assert is_public_address("93.184.216.34")
+    strict = WebhookService(WebhookStore(services.components.graph), services.jobs, clock)
+    for url in (receiver.url, "https://127.0.0.1/", "https://localhost/", "https://[::1]/", "http://example.com/"):
+        with pytest.raises(Exception, match="webhook's address"):
+            await strict.create(tenant, WebhookIn(url=url), "test")
+    sender = WebhookSender()
+    # A name that passed when the webhook was created is resolved and checked again when a change is sent.
+    for url, reason in ((receiver.url, "not https"), ("https://localhost:1/", "public address")):
+        with pytest.raises(DeliveryFailed, match=reason):
+            await sender.send(Delivery(url, SECRET, "id", 0, b"{}"))
+    await sender.aclose()
+    assert receiver.requests == []
