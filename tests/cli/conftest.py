@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
 import uuid
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
+from tests.cli.forked_command import start_command
 from tests.model_server import ModelServer
 
 GRAPHMEM = Path(sys.executable).with_name("graphmem")
@@ -43,24 +46,31 @@ class Cli:
     environment: dict[str, str] = field(default_factory=dict)
 
     async def start(self, *arguments: str, **environment: str) -> Process:
-        """Start a command."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
+        """Start a command in a new process."""
         return await asyncio.create_subprocess_exec(
             GRAPHMEM,
             *arguments,
             cwd=self.folder,
-            env={**inherited, "COLUMNS": "200", **self.environment, **environment},
+            env=self._variables(environment),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
         )
 
     async def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> CommandResult:
-        """Run a command to its end."""
-        process = await self.start(*arguments, **environment)
-        out, err = await process.communicate(stdin.encode("utf-8", "surrogateescape"))
-        assert process.returncode is not None
-        return CommandResult(process.returncode, out.decode(), err.decode())
+        """Run a command to its end, in a process that need not import everything first."""
+        with tempfile.TemporaryDirectory() as name:
+            streams = Path(name)
+            (streams / "in").write_bytes(stdin.encode("utf-8", "surrogateescape"))
+            process = start_command(arguments, self._variables(environment), self.folder, streams)
+            await asyncio.to_thread(process.join)
+            assert process.exitcode is not None
+            out, err = ((streams / stream).read_bytes().decode() for stream in ("out", "err"))
+            return CommandResult(process.exitcode, out, err)
+
+    def _variables(self, environment: Mapping[str, str]) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
+        return {**inherited, "COLUMNS": "200", **self.environment, **environment}
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 import venv
 from pathlib import Path
 
@@ -34,12 +35,12 @@ def run_python(python: Path | str, *arguments: str, cwd: Path, timeout: int = 12
     return done.stdout
 
 
-def create_environment(folder: Path, wheel: Path, *constraints: str) -> Path:
-    """Create a virtual environment with one wheel and its dependencies and return its Python."""
+def create_environment(folder: Path, wheel: Path, *options: str) -> Path:
+    """Create a virtual environment with one wheel, installed with options of pip, and return its Python."""
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
-    run_python(python, *pip, *constraints, str(wheel), cwd=folder, timeout=INSTALL_SECONDS)
+    run_python(python, *pip, *options, str(wheel), cwd=folder, timeout=INSTALL_SECONDS)
     return python
 
 
@@ -71,8 +72,14 @@ def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a clean environment in which graphmem is installed from its wheel."""
-    return create_environment(tmp_path_factory.mktemp("full"), wheel, "-c", str(ROOT / "constraints.txt"))
+    """The Python of an environment in which graphmem is installed from its wheel.
+
+    Its dependencies are those of the environment that runs the tests: a test checks that the wheel names them all.
+    """
+    python = create_environment(tmp_path_factory.mktemp("full"), wheel, "--no-deps")
+    (site_packages,) = (python.parents[1] / "lib").glob("python*/site-packages")
+    (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"), "utf-8")
+    return python
 
 
 @pytest.fixture(scope="session")

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from graphmem.settings import Settings
+from graphmem.store.driver import Graph
 from tests.packaging.conftest import INSTALL_SECONDS, ROOT, run_python
 
 pytestmark = pytest.mark.timeout(INSTALL_SECONDS + 200)
@@ -47,13 +55,19 @@ def test_both_distributions_have_the_same_version() -> None:
     assert len(versions) == 1
 
 
-def test_quickstart_runs_from_the_wheel_outside_the_repository(installed: Path, tmp_path: Path) -> None:
-    folders = {"GRAPHMEM_DATA_DIR": str(tmp_path / "data"), "GRAPHMEM_CACHE_DIR": str(Settings().cache_dir)}
+def test_quickstart_runs_from_the_wheel_outside_the_repository(
+    installed: Path, tmp_path: Path, database: Settings, graph: Graph, tenant: str
+) -> None:
+    assert database.neo4j_uri
+    assert database.neo4j_password
+    settings = {
+        "GRAPHMEM_DATA_DIR": str(tmp_path / "data"),
+        "GRAPHMEM_CACHE_DIR": str(database.cache_dir),
+        "GRAPHMEM_NEO4J_URI": database.neo4j_uri,
+        "GRAPHMEM_NEO4J_PASSWORD": database.neo4j_password.get_secret_value(),
+    }
     graphmem = str(installed.parent / "graphmem")
-    try:
-        printed = run_python(graphmem, "quickstart", "--json", cwd=tmp_path, timeout=300, **folders)
-    finally:
-        run_python(graphmem, "db", "stop", cwd=tmp_path, timeout=120, **folders)
+    printed = run_python(graphmem, "quickstart", "--tenant", tenant, "--json", cwd=tmp_path, timeout=300, **settings)
     report = json.loads(printed)["report"]
     assert len(report["kept"]) > 20
     for answer in report["answers"]:
@@ -73,9 +87,47 @@ def test_no_package_called_api_is_importable(installed: Path, tmp_path: Path) ->
     assert run_python(installed, "-c", found, cwd=tmp_path).strip() == "None"
 
 
-def test_default_installation_has_no_torch(installed: Path, tmp_path: Path) -> None:
-    found = "import importlib.util; print(importlib.util.find_spec('torch'))"
-    assert run_python(installed, "-c", found, cwd=tmp_path).strip() == "None"
+def test_dependencies_provide_what_is_imported_and_no_torch() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    required = with_dependencies(declared["dependencies"])
+    optional = with_dependencies(chain.from_iterable(declared["optional-dependencies"].values()))
+    assert "torch" not in required
+    providers = packages_distributions()
+    for path in chain(ROOT.glob("graphmem/**/*.py"), ROOT.glob("api/graphmem_api/**/*.py")):
+        for module, is_lazy in imported_modules(path):
+            names = {canonicalize_name(name) for name in providers.get(module, ())}
+            provided = required | optional if is_lazy or path.parent.name == "integrations" else required
+            assert names & provided or not names - {"graphmem"}, f"{path.name} imports {module}"
+
+
+def with_dependencies(requirements: Iterable[str]) -> set[str]:
+    """Return the names of distributions and of all that they depend on, as far as they are installed."""
+    found: set[tuple[str, frozenset[str]]] = set()
+    left = [Requirement(text) for text in requirements]
+    while left:
+        requirement = left.pop()
+        key = (canonicalize_name(requirement.name), frozenset(requirement.extras))
+        if key in found:
+            continue
+        found.add(key)
+        with suppress(PackageNotFoundError):
+            for text in requires(requirement.name) or ():
+                needed = Requirement(text)
+                extras = ["", *requirement.extras]
+                if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in extras):
+                    left.append(needed)
+    return {name for name, _ in found}
+
+
+def imported_modules(path: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the top-level modules that a file imports, with whether it does so within a function or for types only."""
+    tree = ast.parse(path.read_text("utf-8"))
+    eager = {id(node) for node in tree.body}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.partition(".")[0], id(node) not in eager) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0], id(node) not in eager
 
 
 def test_client_alone_imports_without_the_server_dependencies(client_installed: Path, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ runs = st.lists(
 @pytest.mark.req("UMB-13")
 @pytest.mark.timeout(600)
 @hypothesis_settings(
-    max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+    max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
 )
 @given(specs=memory_specs(), plan=runs, read=st.booleans())
 async def test_rolling_back_runs_in_reverse_restores_the_graph(

@@ -275,7 +275,7 @@ def test_every_as_of_answer_equals_the_reference_model(database: Settings, graph
             run_state_machine_as_test(
                 AsOfStateMachine,
                 settings=settings(
-                    max_examples=80,
+                    max_examples=30,
                     stateful_step_count=8,
                     deadline=None,
                     print_blob=True,
