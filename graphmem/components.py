@@ -33,7 +33,7 @@ from graphmem.store.facts import FactStore
 from graphmem.store.idempotency import IdempotencyStore
 from graphmem.store.migrations import migrate
 from graphmem.store.search import SearchStore
-from graphmem.store.vector_cache import VectorCache
+from graphmem.store.stored_vectors import StoredVectors
 
 log = logging.getLogger(__name__)
 
@@ -199,7 +199,7 @@ class RetrievalComponents:
     """The components of retrieval that services and benchmarks share."""
 
     store: SearchStore
-    vectors: VectorCache
+    vectors: StoredVectors
     reinforcement: ReinforcementBuffer
     search: HybridSearch
     lookup: EntityLookup
@@ -208,7 +208,7 @@ class RetrievalComponents:
     def build(cls, components: Components) -> RetrievalComponents:
         """Build them from the shared components."""
         settings, clock, graph = components.settings, components.clock, components.graph
-        store, vectors = SearchStore(graph), VectorCache(graph)
+        store, vectors = SearchStore(graph), StoredVectors(graph)
         names = EntityNameCache(store, components.facts, clock)
         reinforcement = ReinforcementBuffer(components.facts, clock)
         search = HybridSearch(

@@ -47,7 +47,7 @@ from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.fulltext import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS
 from graphmem.store.search import SearchStore
-from graphmem.store.vector_cache import VectorCache
+from graphmem.store.stored_vectors import StoredVectors
 from graphmem.text.lucene import build_lucene_query, query_terms
 from graphmem.text.time_expressions import find_time_ranges
 
@@ -112,7 +112,7 @@ class HybridSearch:
     def __init__(
         self,
         store: SearchStore,
-        vectors: VectorCache,
+        vectors: StoredVectors,
         entities: EntityStore,
         episodes: EpisodeStore,
         name_cache: EntityNameCache,

@@ -57,6 +57,10 @@ RETRY_TIMEOUT = 15
 
 NONE_HIDDEN_SECONDS = 1.0
 """Seconds for which a process relies on it that no user is being forgotten, and on the state of the vectors."""
+
+SOME_HIDDEN_SECONDS = 0.1
+"""Seconds for which a process relies on the list of users who are being forgotten."""
+
 STREAM_ROWS = 500
 """Rows of a streamed result that are read at once."""
 
@@ -206,7 +210,8 @@ class Graph:
         self._driver = self._open_driver()
         self._availability = Availability(self._probe)
         self._database = database
-        self._none_hidden_until = 0.0
+        self._hidden: frozenset[str] = frozenset()
+        self._hidden_until = 0.0
         self._vectors: VectorState | None = None
 
     async def verify_connectivity(self) -> None:
@@ -269,25 +274,25 @@ class Graph:
 
     async def _find_hidden(self) -> frozenset[str]:
         """Return the group ids of the users who are being forgotten; that there are none holds for a second."""
-        if time.monotonic() < self._none_hidden_until:
-            return frozenset()
+        if time.monotonic() < self._hidden_until:
+            return self._hidden
         async with self._operation(), self._driver.session(database=self._database) as session:
             rows, states = await session.execute_read(_as_unit_of_work(_read_database_state))
         self._vectors = VectorState.from_properties(states[0]["state"]) if states else None
-        if not rows:
-            self._none_hidden_until = time.monotonic() + NONE_HIDDEN_SECONDS
-        return frozenset(row["group_id"] for row in rows)
+        self._hidden = frozenset(row["group_id"] for row in rows)
+        self._hidden_until = time.monotonic() + (SOME_HIDDEN_SECONDS if rows else NONE_HIDDEN_SECONDS)
+        return self._hidden
 
     async def vector_state(self, *, refresh: bool = False) -> VectorState | None:
         """Return which model the vectors are of, at most a second old, or None for a database without a schema."""
         if refresh:
-            self._none_hidden_until = 0.0
+            self._hidden_until = 0.0
         await self._find_hidden()
         return self._vectors
 
-    def hide_users(self) -> None:
-        """Have the next read find out which users are being forgotten: one more is."""
-        self._none_hidden_until = 0.0
+    def refresh_hidden(self) -> None:
+        """Have the next read find out which users are being forgotten: one more is, or one no longer."""
+        self._hidden_until = 0.0
 
     async def execute(self, name: str, **parameters: Any) -> list[Row]:
         """Run one write query in its own transaction and return its rows."""

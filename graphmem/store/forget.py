@@ -63,7 +63,7 @@ class ForgetStore:
             return str(rows[0]["id"])
 
         erasure_id = await self._graph.write(mark)
-        self._graph.hide_users()
+        self._graph.refresh_hidden()
         return Erasure(self._graph, owner, erasure_id, now, self._batch_size)
 
     async def erase_from_extractions(self, transaction: Transaction, owner: Owner, entity_ids: Sequence[str]) -> None:
@@ -115,6 +115,7 @@ class Erasure:
             await self.erase()
             try:
                 has_ended = await self._graph.write(self._end)
+                self._graph.refresh_hidden()
             except _ResidueFound as found:
                 self._progress = found.progress
             else:

@@ -35,7 +35,7 @@ from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
 from graphmem.store.search import SearchStore
-from graphmem.store.vector_cache import VectorCache
+from graphmem.store.stored_vectors import StoredVectors
 from tests.conftest import FakeClock
 
 
@@ -113,7 +113,7 @@ async def open_harness(
     entities, policy = EntityStore(graph), SecretPolicy()
     facts, episodes, search_store = FactStore(graph, entities, clock), EpisodeStore(graph, clock), SearchStore(graph)
     names, reinforcement = EntityNameCache(search_store, facts, clock), ReinforcementBuffer(facts, clock)
-    search = HybridSearch(search_store, VectorCache(graph), entities, episodes, names, reinforcement, embedder, clock)
+    search = HybridSearch(search_store, StoredVectors(graph), entities, episodes, names, reinforcement, embedder, clock)
     lookup = EntityLookup(search_store, entities, names, reinforcement, clock)
     store = ContextStore(graph, clock)
     usage = ContextUsage(ContextUseStore(graph, clock), facts, clock, days=30)

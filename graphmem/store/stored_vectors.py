@@ -30,7 +30,7 @@ _Key = tuple[str, VectorKind, str]
 _Array = NDArray[np.float32]
 
 
-class VectorCache:
+class StoredVectors:
     """Computes the cosine of stored vectors and others, and keeps the vectors that it had to fetch."""
 
     def __init__(self, graph: Graph, max_vectors: int = MAX_VECTORS) -> None:

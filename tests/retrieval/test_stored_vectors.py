@@ -9,7 +9,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.session import MessagesIn
-from graphmem.store.vector_cache import VectorCache
+from graphmem.store.stored_vectors import StoredVectors
 
 TEXTS = ("Mara is allergic to hazelnuts", "Bob plays the cello")
 
@@ -28,7 +28,7 @@ async def save(services: Services, owner: Owner) -> dict[str, str]:
 async def test_similarities_are_those_of_the_vectors_that_are_stored(memory: Services, owner: Owner) -> None:
     uuids = await save(memory, owner)
     question, *vectors = await memory.components.embedder.embed(["food she must not eat", *TEXTS])
-    cache = VectorCache(memory.components.graph)
+    cache = StoredVectors(memory.components.graph)
     for _ in range(2):
         found = await cache.similarities(owner, "facts", [*uuids.values(), "unknown"], [question, vectors[0]])
         assert found.keys() == set(uuids.values())
@@ -45,7 +45,7 @@ async def test_a_user_gets_no_similarity_to_what_others_saved_and_nothing_stays_
     turn = {"id": "m1", "role": "user", "content": TEXTS[0]}
     await memory.messages.add(owner, MessagesIn.model_validate({"messages": [turn], "extract": False}))
     (vector,) = await memory.components.embedder.embed([TEXTS[0]])
-    cache, other = VectorCache(memory.components.graph, max_vectors=2), Owner(owner.tenant, "bob")
+    cache, other = StoredVectors(memory.components.graph, max_vectors=2), Owner(owner.tenant, "bob")
     assert await cache.similarities(other, "facts", uuids.values(), [vector]) == {}
     assert len(await cache.similarities(owner, "facts", uuids.values(), [vector])) == 2
     same = await cache.similarities(owner, "messages", ["m1"], [vector])
