@@ -47,7 +47,7 @@ format: $(VENV)/.installed-dev ## Fix style and import order
 	$(BIN)/ruff format .
 
 test: lint ## Check the code and run every test
-	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder
 
 test-unit: $(VENV)/.installed-dev ## Run the tests that need no Neo4j
 	$(BIN)/python -m pytest -m "not integration"
