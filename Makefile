@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart serve test test-unit test-extras coverage lint format dist requirements reference \
+.PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
 	constraints bench-retrieval bench-facts bench-scale bench-growth bench-context bench-consolidation eval-extraction \
 	eval-consolidation eval-precision eval-secrets torture
 
@@ -46,8 +46,12 @@ format: $(VENV)/.installed-dev ## Fix style and import order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: lint ## Check the code and run every test
-	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+test: $(VENV)/.installed-dev ## Check the code and run every test
+	$(MAKE) -j 2 lint test-all
+
+# The tests wait for processes now and then, and the linters work meanwhile.
+test-all: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder
 
 test-unit: $(VENV)/.installed-dev ## Run the tests that need no Neo4j
 	$(BIN)/python -m pytest -m "not integration"

@@ -15,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
+from graphmem.embedded import home
 from graphmem.embedding import Embedder, create_embedder, describe_model
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
@@ -53,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("GRAPHMEM_WEBHOOK_DELIVERY", "false")
     # A run is over before the optimizing compiler pays off; on few cores it takes a sixth of the time.
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+    # The data of a run grows all the time, for which Neo4j would plan every query again every ten seconds.
+    home._CONFIG_TEMPLATE += "dbms.cypher.min_replan_interval=1h\n"
     if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not _is_docker_running():
         return
     from testcontainers.neo4j import Neo4jContainer

@@ -53,21 +53,14 @@ def server_parameters(tenant: str, env: dict[str, str], folder: Path) -> StdioSe
     )
 
 
-async def test_a_memory_saved_in_one_session_is_found_in_the_next(
+async def test_a_memory_saved_in_one_session_is_found_in_the_next_whose_output_is_only_the_protocol(
     database: Settings, models: ModelServer, tenant: str, tmp_path: Path
 ) -> None:
     env = server_environment(database, models, tmp_path)
     async with Client(server_parameters(tenant, env, tmp_path)) as client:
         await run_memory_lifecycle(client)
         await call_tool(client, "save_memory", content="Mara is allergic to peanuts")
-    async with Client(server_parameters(tenant, env, tmp_path)) as client:
-        found = await call_tool(client, "search_memory", query="what must she not eat?")
-    assert [memory["content"] for memory in found["memories"]] == ["Mara is allergic to peanuts"]
 
-
-async def test_standard_output_carries_only_the_protocol(
-    database: Settings, models: ModelServer, tenant: str, tmp_path: Path
-) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -77,7 +70,7 @@ async def test_standard_output_carries_only_the_protocol(
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=server_environment(database, models, tmp_path),
+        env=env,
         cwd=tmp_path,
     )
     assert process.stdin
@@ -87,7 +80,7 @@ async def test_standard_output_carries_only_the_protocol(
             1, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"}
         ),
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        _jsonrpc_request(2, "tools/call", name="save_memory", arguments={"content": "Mara likes oolong tea"}),
+        _jsonrpc_request(2, "tools/call", name="search_memory", arguments={"query": "what must she not eat?"}),
     ):
         process.stdin.write(json.dumps(message).encode() + b"\n")
     lines = [await process.stdout.readline(), await process.stdout.readline()]
@@ -96,7 +89,8 @@ async def test_standard_output_carries_only_the_protocol(
     await process.wait()
     answers = [json.loads(line) for line in lines]
     assert [answer["id"] for answer in answers] == [1, 2]
-    assert answers[1]["result"]["structuredContent"]["action"] == "insert"
+    found = answers[1]["result"]["structuredContent"]["memories"]
+    assert [memory["content"] for memory in found] == ["Mara is allergic to peanuts"]
     assert process.returncode == 0
 
 
