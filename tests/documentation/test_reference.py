@@ -23,6 +23,7 @@ PAGES = [
     "docs/operations.md",
     "docs/records.md",
     "docs/retrieval.md",
+    "docs/typescript.md",
     "graphmem/README.md",
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -68,9 +69,18 @@ async def test_client_compiles_and_its_tests_pass_against_a_server(
     await run("node_modules/.bin/tsc", "-b")
     agent, admin = [(await services.keys.create(tenant, ApiKeyIn(name=role, role=role))).key for role in ROLES]
     environment = {"GRAPHMEM_URL": address, "GRAPHMEM_API_KEY": agent, "GRAPHMEM_ADMIN_KEY": admin}
-    tests = sorted(str(path) for path in PACKAGE.glob("dist-test/*.test.js"))
+    tests = sorted(str(path) for path in PACKAGE.glob("dist-test/test/*.test.js"))
     printed = await run("node", "--test", *tests, **environment)
     assert (len(tests), "fail 0" in printed) == (3, True), printed
+    shown = await run("node", "dist-test/examples/quickstart.js", **environment)
+    assert "Ada lives in London / Ada lives in Turin\n" in shown
+    assert "urn:graphmem:problem:version-conflict" in shown
+
+
+def test_documented_examples_are_the_files_that_are_run() -> None:
+    examples = [path.read_text("utf-8") for path in (PACKAGE / "examples").iterdir()]
+    page = (ROOT / "docs/typescript.md").read_text("utf-8")
+    assert sorted(re.findall(r"```ts\n(import .*?)```", page, re.DOTALL)) == sorted(examples)
 
 
 def test_package_is_published_as_it_is_described() -> None:
