@@ -26,7 +26,7 @@ def problem_schema(status: int) -> dict[str, Any]:
 
 def add_problem_schemas(schemas: dict[str, Any]) -> None:
     """Add `Problem`, any problem, and a schema for each type, by which `type` tells them apart."""
-    every = [*titled_errors(), GraphmemError]
+    every: list[type[GraphmemError]] = [*titled_errors(), GraphmemError]
     base = Problem.model_json_schema(ref_template=_SCHEMAS + "{model}")
     schemas["FieldProblem"] = FieldProblem.model_json_schema()
     schemas["Problem"] = {"title": "Problem", "description": base["description"], **_any_of(every)}

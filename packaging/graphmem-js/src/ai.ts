@@ -135,7 +135,9 @@ class ConversationMemory {
 
   async #buildContext(question: string, signal: AbortSignal | undefined): Promise<string> {
     const { sessionId: session_id = null, tokenBudget: token_budget = TOKEN_BUDGET } = this.#options;
-    const { preamble } = await this.#user.context(question, { session_id, token_budget, signal });
+    // A question counts towards the budget; the end of a long one is enough to find what it is about.
+    const asked = [...question].slice(-token_budget).join("");
+    const { preamble } = await this.#user.context(asked, { session_id, token_budget, signal });
     const context = `${OPENING}\n${preamble}\n${CLOSING}`;
     this.#latest = { question, context };
     return context;

@@ -78,6 +78,16 @@ test("a streamed reply is stored whole before the stream ends", async () => {
   assert.deepEqual(await turnsOf(ada, "tea"), [["user", "What do I drink?"], ["assistant", "Green tea."]]);
 });
 
+test("a question longer than the context still gets one", async () => {
+  const ada = graphmem.user(`ada-${randomUUID()}`);
+  await ada.add("Ada plays the cello");
+  const asked = new MockLanguageModelV3({ doGenerate: says("The cello.") });
+  const prompt = `${"I have a long story to tell. ".repeat(500)}What do I play?`;
+  await generateText({ model: withMemory(asked, ada, { tokenBudget: 400, store: false }), prompt });
+  assert.match(contextsIn(asked.doGenerateCalls[0]!.prompt)[0]!, /cello/);
+  assert.deepEqual(await ada.sessions().toArray(), []);
+});
+
 test("the model answers without a memory that fails, and the failure is reported", async () => {
   await using proxy = await startProxy({ status: 503 }, { status: 503 });
   const failures: unknown[] = [];
