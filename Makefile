@@ -7,7 +7,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
-	constraints bench-retrieval bench-facts bench-scale bench-growth bench-context bench-consolidation eval-extraction \
+	typescript constraints bench-retrieval bench-facts bench-scale bench-growth bench-context bench-consolidation \
+	eval-extraction \
 	eval-consolidation eval-precision eval-secrets torture
 
 help: ## List what there is to make
@@ -74,6 +75,10 @@ requirements: $(VENV)/.installed-dev ## Print each requirement with the tests th
 
 reference: $(VENV)/.installed-dev ## Write the reference from the code
 	$(BIN)/python docs/reference.py
+
+typescript: $(VENV)/.installed-dev ## Write the types of the TypeScript client from the API, and compile it; needs node
+	cd packaging/graphmem-js && npm ci --ignore-scripts
+	$(BIN)/python docs/openapi.py | (cd packaging/graphmem-js && npm run --silent generate && npm run --silent build)
 
 constraints: $(VENV)/.installed-dev ## Pin the versions of a fresh .venv, except the CUDA packages of torch
 	echo '# The versions graphmem is developed and tested with; written by `make constraints`.' > constraints.new

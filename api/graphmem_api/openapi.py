@@ -7,8 +7,10 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from graphmem.domain.problems import PROBLEM_MEDIA_TYPE, FieldProblem, Problem
+from graphmem.domain.identity import MAX_USER_ID_LENGTH
+from graphmem.domain.problems import PROBLEM_MEDIA_TYPE
 from graphmem_api import headers
+from graphmem_api.openapi_schemas import add_problem_schemas, problem_schema, require_sent_fields
 from graphmem_api.openapi_texts import add_texts
 
 Responses = dict[int | str, dict[str, Any]]
@@ -28,6 +30,14 @@ _COMMON_PROBLEMS = {
     503: UNAVAILABLE_DESCRIPTION,
 }
 _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+_USER_ID = {
+    "name": "user_id",
+    "in": "path",
+    "required": True,
+    "description": "Whose memory it is: an id of the caller's own.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_USER_ID_LENGTH},
+    "example": "ada",
+}
 _REQUEST_ID = {
     "name": headers.REQUEST_ID,
     "in": "header",
@@ -53,7 +63,7 @@ def openapi_problem(status: int, description: str) -> dict[str, Any]:
     """Return the OpenAPI description of a response that is a problem document."""
     response: dict[str, Any] = {
         "description": description,
-        "content": {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": problem_schema(status)}},
     }
     return {**response, "headers": _RETRY_AFTER} if status in RETRYABLE_STATUSES else response
 
@@ -73,7 +83,12 @@ def add_common_docs(path: str, options: dict[str, Any], *, is_write: bool) -> di
     responses = {status: openapi_problem(status, text) for status, text in problems.items()}
     extra = dict(options.get("openapi_extra") or {})
     extra["security"] = [{"key": []}]
-    extra["parameters"] = [_REQUEST_ID, *([_IDEMPOTENCY_KEY] if is_write else []), *extra.get("parameters", [])]
+    extra["parameters"] = [
+        *([_USER_ID] if "{user_id" in path else []),
+        _REQUEST_ID,
+        *([_IDEMPOTENCY_KEY] if is_write else []),
+        *extra.get("parameters", []),
+    ]
     return {**options, "responses": {**responses, **(options.get("responses") or {})}, "openapi_extra": extra}
 
 
@@ -92,10 +107,8 @@ def install_openapi(app: FastAPI) -> None:
                 tags=app.openapi_tags,
             )
             components = schema.setdefault("components", {})
-            models = components.setdefault("schemas", {})
-            models["FieldProblem"] = FieldProblem.model_json_schema()
-            models["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-            models["Problem"].pop("$defs", None)
+            add_problem_schemas(components.setdefault("schemas", {}))
+            require_sent_fields(schema)
             components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
             add_texts(schema)
             app.openapi_schema = schema

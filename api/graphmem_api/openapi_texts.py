@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from fastapi.routing import APIRoute
 
 from graphmem.domain.problems import problem_type
 from graphmem.errors import GraphmemError
+from graphmem_api.openapi_schemas import titled_errors
 
 DOCUMENTATION_FOLDER = Path(__file__).parent / "documentation"
 
@@ -53,7 +53,7 @@ Errors are problem documents (RFC 9457):
 
 def make_description() -> str:
     """Return the description of the API, with the list of problem types."""
-    rows = [f"| `{problem_type(error.title)}` | {error.status} | {_first_line(error)} |" for error in _titled_errors()]
+    rows = [f"| `{problem_type(error.title)}` | {error.status} | {_first_line(error)} |" for error in titled_errors()]
     return _INTRODUCTION + "\n".join(rows)
 
 
@@ -110,18 +110,6 @@ def _read_field_texts() -> dict[str, dict[str, str]]:
 def _read_examples() -> dict[str, dict[str, Any]]:
     examples: dict[str, dict[str, Any]] = json.loads((DOCUMENTATION_FOLDER / "examples.json").read_text("utf-8"))
     return examples
-
-
-def _titled_errors() -> Iterator[type[GraphmemError]]:
-    """Yield the errors with a title of their own, by status."""
-    errors = [error for error in _subclasses(GraphmemError) if "title" in vars(error)]
-    yield from sorted(errors, key=lambda error: error.status)
-
-
-def _subclasses(error: type[GraphmemError]) -> Iterator[type[GraphmemError]]:
-    for child in error.__subclasses__():
-        yield child
-        yield from _subclasses(child)
 
 
 def _first_line(error: type[GraphmemError]) -> str:

@@ -34,9 +34,9 @@ class FieldProblem(BaseModel):
 class Problem(BaseModel):
     """A problem document."""
 
-    type: str = Field(examples=["urn:graphmem:problem:not-found"])
-    title: str
-    status: int = Field(ge=400, le=599)
+    type: str = Field(description="URN of the problem: the list is in the description of the API.")
+    title: str = Field(description="The problem in a few words; the same for every problem of the type.")
+    status: int = Field(ge=400, le=599, description="The HTTP status.")
     detail: str
     instance: str
     errors: list[FieldProblem] | None = None

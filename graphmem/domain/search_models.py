@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -11,8 +11,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
 )
 
 from graphmem.domain.entity import Entity
@@ -145,19 +143,12 @@ class SearchHit(BaseModel):
 
     memory: Memory
     score: float
-    explain: Explanation | None = None
+    explain: Explanation | None = Field(default=None, exclude_if=lambda explanation: explanation is None)
 
     @property
     def content(self) -> str:
         """The statement of the memory."""
         return self.memory.content
-
-    @model_serializer(mode="wrap")
-    def _omit_missing_explain(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        serialized: dict[str, Any] = handler(self)
-        if serialized.get("explain") is None:
-            serialized.pop("explain", None)
-        return serialized
 
 
 class MessageHit(BaseModel):

@@ -161,6 +161,30 @@ def test_problem_types_are_listed() -> None:
     assert OPENAPI["servers"][0]["url"] == "/"
 
 
+def test_problems_are_told_apart_by_their_type() -> None:
+    schemas = OPENAPI["components"]["schemas"]
+    mapping = schemas["Problem"]["discriminator"]["mapping"]
+    assert mapping["urn:graphmem:problem:version-conflict"] == "#/components/schemas/VersionConflictProblem"
+    for urn, reference in mapping.items():
+        assert schemas[reference.rpartition("/")[2]]["properties"]["type"]["const"] == urn
+    shown = OPENAPI["paths"]["/v1/users/{user_id}/memories/{memory_id}"]["patch"]["responses"]["409"]
+    conflicts = shown["content"]["application/problem+json"]["schema"]["oneOf"]
+    assert {reference["$ref"].rpartition("/")[2] for reference in conflicts} >= {
+        "VersionConflictProblem", "ImmutableMemoryProblem", "IdempotencyConflictProblem",
+    }  # fmt: skip
+
+
+def test_generators_see_every_path_parameter_and_every_field_that_is_sent() -> None:
+    for path, method in OPERATIONS:
+        parameters = OPENAPI["paths"][path][method].get("parameters", [])
+        named = {parameter["name"] for parameter in parameters if parameter["in"] == "path"}
+        assert named == {*re.findall(r"{(\w+)}", path)}, (method, path)
+    schemas = OPENAPI["components"]["schemas"]
+    assert schemas["SearchHit"]["required"] == ["memory", "score"]
+    assert {"actions", "receipt", "finished_at"} <= {*schemas["Job"]["required"]}
+    assert schemas["SearchQuery"]["required"] == ["query"]
+
+
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 async def test_generated_requests_get_documented_responses(
     path: str, method: str, address: str, admin: httpx.AsyncClient

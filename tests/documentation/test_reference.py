@@ -25,6 +25,7 @@ PAGES = [
     "docs/operations.md",
     "docs/records.md",
     "docs/retrieval.md",
+    "docs/typescript.md",
     "docs/webhooks.md",
     "graphmem/README.md",
 ]
