@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart serve test test-unit test-extras coverage lint format dist requirements reference \
+.PHONY: help install quickstart serve test test-unit test-extras coverage lint format dist requirements reference site \
 	constraints bench-retrieval bench-facts bench-scale bench-growth bench-context bench-consolidation eval-extraction \
 	eval-consolidation eval-precision eval-secrets torture
 
@@ -70,6 +70,10 @@ requirements: $(VENV)/.installed-dev ## Print each requirement with the tests th
 
 reference: $(VENV)/.installed-dev ## Write the reference from the code
 	$(BIN)/python docs/reference.py
+
+site: $(VENV)/.made ## Build the documentation as a site in build/site
+	$(PIP) install --quiet -c constraints.txt --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 constraints: $(VENV)/.installed-dev ## Pin the versions of a fresh .venv, except the CUDA packages of torch
 	echo '# The versions graphmem is developed and tested with; written by `make constraints`.' > constraints.new
