@@ -29,11 +29,11 @@ def test_every_documented_setting_exists(page: str) -> None:
         assert f"`{setting}`" in reference or name.startswith("GRAPHMEM_TEST_"), name
 
 
-def test_readme_example_runs(readme_environment: dict[str, str]) -> None:
-    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
-    assert code
+def test_readme_example_prints_what_it_shows(readme_environment: dict[str, str]) -> None:
+    shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert shown
     done = subprocess.run(
-        [sys.executable, "-c", code[1]],
+        [sys.executable, "-c", shown[1]],
         capture_output=True,
         check=False,
         text=True,
@@ -41,7 +41,4 @@ def test_readme_example_runs(readme_environment: dict[str, str]) -> None:
         timeout=100,
     )
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[1] == "Ada lives in London / Ada lives in Turin"
-    assert lines[0].startswith("supersede")
-    assert len(lines) == 4
+    assert done.stdout == shown[2]
