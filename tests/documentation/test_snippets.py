@@ -34,7 +34,7 @@ def run_blocks(code_blocks: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("guide", GUIDES)
-async def test_snippets_of_a_guide_print_what_it_shows(services: Services, address: str, tenant: str, guide: str) -> None:
+async def test_a_guide_prints_what_it_shows(services: Services, address: str, tenant: str, guide: str) -> None:
     key = await services.keys.create(tenant, ApiKeyIn(name="guide", role=KeyRole.ADMIN))
     blocks = BLOCK.findall((ROOT / f"docs/{guide}.md").read_text("utf-8"))
     assert blocks
