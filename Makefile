@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
-	typescript constraints bench-retrieval bench-facts bench-scale bench-growth bench-context bench-consolidation \
+	typescript site constraints bench-retrieval bench-facts bench-scale bench-growth bench-context bench-consolidation \
 	eval-extraction \
 	eval-consolidation eval-precision eval-secrets torture
 
@@ -79,6 +79,10 @@ reference: $(VENV)/.installed-dev ## Write the reference from the code
 typescript: $(VENV)/.installed-dev ## Write the types of the TypeScript client from the API, and compile it; needs node
 	cd packaging/graphmem-js && npm ci --ignore-scripts
 	$(BIN)/python docs/openapi.py | (cd packaging/graphmem-js && npm run --silent generate && npm run --silent build)
+
+site: $(VENV)/.made ## Build the documentation as a site in build/site
+	$(PIP) install --quiet -c constraints.txt --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 constraints: $(VENV)/.installed-dev ## Pin the versions of a fresh .venv, except the CUDA packages of torch
 	echo '# The versions graphmem is developed and tested with; written by `make constraints`.' > constraints.new

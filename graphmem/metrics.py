@@ -18,21 +18,40 @@ SEMANTIC_SEARCH_LATENCY = Histogram(
 PATTERN_DETECTION_COUNT = Counter("graphmem_pattern_detection_count", "Behaviour patterns detected.", ["pattern_type"])
 PREFERENCE_UPDATES = Counter("graphmem_preference_updates", "Learned preferences written.")
 CACHE_HIT_RATE = Gauge("graphmem_cache_hit_rate", "Share of reads of a cache that it answered.", ["cache"])
+CACHE_READS = Counter("graphmem_cache_reads", "Reads of a cache, by result: hit or miss.", ["cache", "result"])
 MEMORY_SIZE_BYTES = Gauge("graphmem_memory_size_bytes", "Estimated size of stored messages and memories.")
 COMPRESSION_RATIO = Gauge(
     "graphmem_compression_ratio", "Characters of the last summary per character of the messages it summarizes."
 )
+MODEL_CALLS = Counter("graphmem_model_calls", "Answers of language models.", ["model"])
+MODEL_TOKENS = Counter(
+    "graphmem_model_tokens", "Tokens of language models, by kind: prompt or completion.", ["model", "kind"]
+)
+JOBS_UNFINISHED = Gauge(
+    "graphmem_jobs_unfinished", "Jobs in the job store that are queued, waiting for a model, or running.", ["status"]
+)
+OLDEST_QUEUED_JOB_SECONDS = Gauge("graphmem_oldest_queued_job_seconds", "Age of the oldest job that is queued.")
+JOBS_FINISHED = Counter("graphmem_jobs_finished", "Jobs that this process finished, by result.", ["kind", "status"])
 
 
 class HitRate:
-    """The hit rate of one cache since the start of the process."""
+    """The reads of one cache, and the share of them that it answered since the start of the process."""
 
     def __init__(self, cache: str) -> None:
         self._gauge = CACHE_HIT_RATE.labels(cache)
+        self._hits_counter, self._misses_counter = CACHE_READS.labels(cache, "hit"), CACHE_READS.labels(cache, "miss")
         self._reads = self._hits = 0
 
     def count(self, *, is_hit: bool) -> None:
         """Count a read, and whether the cache answered it."""
-        self._reads += 1
-        self._hits += is_hit
+        self.count_many(hits=int(is_hit), misses=int(not is_hit))
+
+    def count_many(self, *, hits: int, misses: int) -> None:
+        """Count the reads of several entries at once."""
+        if not hits + misses:
+            return
+        self._reads += hits + misses
+        self._hits += hits
+        self._hits_counter.inc(hits)
+        self._misses_counter.inc(misses)
         self._gauge.set(self._hits / self._reads)

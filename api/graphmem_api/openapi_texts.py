@@ -25,7 +25,7 @@ TAGS = [
     {"name": "search", "description": "Find memories and messages by meaning, keywords and graph."},
     {"name": "entities", "description": "People, places and things: look up names, walk the graph."},
     {"name": "messages", "description": "Conversations, from which memories are extracted, and their sessions."},
-    {"name": "context", "description": "The text to put before the model, and what was learned about the user."},
+    {"name": "context", "description": "The text for the model's prompt, and what was learned about the user."},
     {"name": "jobs", "description": "Background work: extraction, summaries, imports."},
     {"name": "user data", "description": "Everything of a user: export, import, erase."},
     {"name": "consolidation", "description": "Nightly and curated runs, their rollback, and maintenance (admin)."},

@@ -1,4 +1,4 @@
-"""What to put before the model, and what it is made of: context, profile, enhance, intents."""
+"""Context for the model's prompt, and what it is made of: context, profile, enhance, intents."""
 
 from __future__ import annotations
 

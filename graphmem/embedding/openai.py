@@ -117,9 +117,9 @@ class OpenAIEmbedder:
         """Return the error to raise; it never quotes the server, whose text may echo the user's."""
         if isinstance(error, APIStatusError) and not is_transient(error):
             hint = {401: "check OPENAI_API_KEY", 404: "check GRAPHMEM_EMBEDDING_MODEL and OPENAI_BASE_URL"}
-            told = hint.get(error.status_code, "check OPENAI_API_KEY, its quota, and GRAPHMEM_EMBEDDING_MODEL")
+            advice = hint.get(error.status_code, "check OPENAI_API_KEY, its quota, and GRAPHMEM_EMBEDDING_MODEL")
             return ConfigurationError(
-                f"The server refused to embed with {self.model} ({error.status_code}): {told}.", retry_after=None
+                f"The server refused to embed with {self.model} ({error.status_code}): {advice}.", retry_after=None
             )
         if isinstance(error, APIStatusError):
             why = f"failed ({error.status_code})"

@@ -101,6 +101,16 @@ class DbosTables:
         )
         return until
 
+    def count_unfinished(self, connection: sa.Connection, queue: str) -> dict[str, tuple[int, int]]:
+        """Return by DBOS's status how many jobs of a queue are unfinished, and when the oldest was created, in ms."""
+        jobs = self._status.c
+        rows = connection.execute(
+            sa.select(jobs.status, sa.func.count(), sa.func.min(jobs.created_at))
+            .where(jobs.queue_name == queue, jobs.status.in_(["ENQUEUED", "DELAYED", "PENDING"]))
+            .group_by(jobs.status)
+        )
+        return {status: (count, oldest) for status, count, oldest in rows}
+
     def find_jobs_containing(self, connection: sa.Connection, text: str) -> set[str]:
         """Return the ids of the jobs that hold a text as a whole JSON string in their input, result or steps."""
         quoted = json.dumps(text, ensure_ascii=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 import uuid
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ from graphmem.jobs.store import JobStore
 from graphmem.jobs.store_calls import StoreCalls
 from graphmem.jobs.worker import Worker
 from graphmem.jobs.worker_registry import WorkerRegistry
+from graphmem.metrics import JOBS_UNFINISHED, OLDEST_QUEUED_JOB_SECONDS
 from graphmem.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,9 @@ RETRY_DELAYS = (2.0, 8.0, 20.0)
 
 MODEL_PAUSES = (30.0, 120.0, 600.0, 1800.0, *[3600.0] * 23)
 """Seconds that a job waits, time after time, for a model that is unavailable: about a day in total; then it fails."""
+
+UNFINISHED_NAMES = {"ENQUEUED": "queued", "DELAYED": "waiting", "PENDING": "running"}
+"""The statuses of unfinished jobs in DBOS, and in the metrics."""
 
 FORGET_TIMEOUT_SECONDS = 60.0
 """Seconds that `forget` waits for running jobs to stop; a handler stops at its next `await`."""
@@ -223,6 +228,20 @@ class JobRunner:
     async def is_busy(self, partition: str) -> bool:
         """Return whether a job of a partition is queued or running."""
         return await self._calls.run(self._store.is_busy, partition)
+
+    async def measure(self) -> None:
+        """Set the metrics of the queue; they are unknown (NaN) while the job store is unavailable."""
+        try:
+            counts = await self._calls.run(self._store.count_unfinished)
+        except JobStoreUnavailable:
+            for status in UNFINISHED_NAMES.values():
+                JOBS_UNFINISHED.labels(status).set(math.nan)
+            OLDEST_QUEUED_JOB_SECONDS.set(math.nan)
+            return
+        for dbos_status, status in UNFINISHED_NAMES.items():
+            JOBS_UNFINISHED.labels(status).set(counts.get(dbos_status, (0, 0))[0])
+        _, oldest = counts.get("ENQUEUED", (0, None))
+        OLDEST_QUEUED_JOB_SECONDS.set(0 if oldest is None else max(0.0, time.time() - oldest / 1000))
 
     async def prune(self, before: datetime) -> int:
         """Erase the jobs that finished before that time, and return how many there were."""

@@ -249,6 +249,11 @@ class JobStore:
                 break
         return jobs
 
+    def count_unfinished(self) -> dict[str, tuple[int, int]]:
+        """Return by DBOS's status how many jobs are unfinished, and when the oldest was created, in ms since 1970."""
+        with self.translate_errors(), self.engine.connect() as connection:
+            return self.tables.count_unfinished(connection, JOB_QUEUE)
+
     def is_busy(self, partition: str) -> bool:
         """Return whether a job of the partition is queued or running."""
         with self.translate_errors():

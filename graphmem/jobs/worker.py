@@ -7,12 +7,13 @@ import logging
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar
 
 from dbos import DBOS
 from structlog.contextvars import bound_contextvars
 
-from graphmem.domain.job import JobOutcome
+from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.errors import ConfigurationError, JobStoreUnavailable, ModelAnswerUnusable, ModelUnavailable
 from graphmem.jobs.job_run import JobRun, RunningJobs, StartHandler
 from graphmem.jobs.kinds import JobHandler
@@ -22,6 +23,7 @@ from graphmem.jobs.recovery import JobRecovery
 from graphmem.jobs.steps import JobWaits, Steps
 from graphmem.jobs.store import APPLICATION, APPLICATION_VERSION, JOB_WORKFLOW, TICK_WORKFLOW, JobStore
 from graphmem.jobs.worker_registry import WorkerProcess, WorkerRegistry
+from graphmem.metrics import JOBS_FINISHED
 from graphmem.retries import DEFAULT_RETRY_AFTER_SECONDS
 from graphmem.tracing import span
 
@@ -58,6 +60,9 @@ class Worker:
         self._store = store
         self._registry = registry
         self._handlers = {handler.kind.name: handler for handler in handlers}
+        for kind, status in product(self._handlers, JobStatus):
+            if status.is_final:
+                JOBS_FINISHED.labels(kind, status)  # from 0, so that an alert sees the first failure
         self._loop = loop
         self._retry_delays = retry_delays
         self._model_pauses = model_pauses
@@ -135,6 +140,7 @@ class Worker:
                     raise JobWaits("an earlier job of this user waits for a model", seconds)
                 result = run.run()
                 current.set_attribute("graphmem.job_status", result.status)
+                JOBS_FINISHED.labels(kind, result.status).inc()
                 log.info("job", extra={"kind": kind, "status": result.status, "seconds": result.receipt.seconds})
                 return result
             except JobWaits as wait:

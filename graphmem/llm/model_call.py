@@ -23,6 +23,7 @@ from graphmem.llm.output_modes import OutputMode, ServerRefusals, add_schema_to_
 from graphmem.llm.prompts import ChatMessage
 from graphmem.llm.responses import raise_if_incomplete, read_receipt, structured_text_of, to_model_messages
 from graphmem.llm.structured_output import UnusableAnswer, read_answer
+from graphmem.metrics import MODEL_CALLS, MODEL_TOKENS
 from graphmem.model_names import OPENAI_COMPATIBLE, ModelProvider
 from graphmem.retries import DEFAULT_RETRY_AFTER_SECONDS, MAX_REQUESTS, RetryPolicy
 from graphmem.tracing import span
@@ -133,9 +134,15 @@ class ModelCall:
             raise TimeoutError from None
         except ModelConnectionError:
             raise ConnectionError from None
-        self._cost += read_receipt(messages, response)
+        self._count(read_receipt(messages, response))
         raise_if_incomplete(response, self.name)
         return response
+
+    def _count(self, cost: Receipt) -> None:
+        self._cost += cost
+        MODEL_CALLS.labels(self.name).inc(cost.llm_calls)
+        MODEL_TOKENS.labels(self.name, "prompt").inc(cost.prompt_tokens)
+        MODEL_TOKENS.labels(self.name, "completion").inc(cost.completion_tokens)
 
     def _settings(self, parameters: ModelRequestParameters) -> ModelSettings:
         """Return the settings for an answer as deterministic as the model allows, with the configured effort."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphmem.domain.identity import Owner
 from graphmem.domain.times import Clock
+from graphmem.metrics import HitRate
 from graphmem.retrieval.cache import LOOKUP_TTL_SECONDS, LocalCache
 from graphmem.retrieval.name_index import EntityMention, NameIndex
 from graphmem.store.facts import FactStore
@@ -26,6 +27,7 @@ class EntityNameCache:
         self._facts = facts
         self._indexes: LocalCache[NameIndex] = LocalCache(clock, LOOKUP_TTL_SECONDS)
         self._last_versions: LocalCache[str] = LocalCache(clock, LOOKUP_TTL_SECONDS)
+        self._hit_rate = HitRate("entity_names")
 
     async def write_version(self, owner: Owner) -> str:
         """Return the user's write version, which is part of every cache key."""
@@ -54,7 +56,9 @@ class EntityNameCache:
 
     async def _load_index(self, owner: Owner, version: str) -> NameIndex | None:
         key = f"{owner.group_id}@{version}"
-        if (cached_index := await self._indexes.get(key)) is not None:
+        cached_index = await self._indexes.get(key)
+        self._hit_rate.count(is_hit=cached_index is not None)
+        if cached_index is not None:
             return cached_index
         names = await self._store.list_entity_names(owner, MAX_CACHED_NAMES + 1)
         if len(names) > MAX_CACHED_NAMES:

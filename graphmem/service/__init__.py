@@ -1,1 +1,1 @@
-"""The verbs of graphmem, a file for each family."""
+"""The operations of graphmem, a module for each family."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from graphmem.domain.embedding_models import EmbeddingModel
 from graphmem.domain.identity import Owner
 from graphmem.domain.types import Vector
+from graphmem.metrics import HitRate
 from graphmem.store.driver import Graph
 
 MAX_VECTORS = 20_000
@@ -38,6 +39,7 @@ class StoredVectors:
         self._max_vectors = max_vectors
         self._vectors: OrderedDict[_Key, _Array] = OrderedDict()
         self._model: EmbeddingModel | None = None
+        self._hit_rate = HitRate("stored_vectors")
 
     async def similarities(
         self, owner: Owner, kind: VectorKind, ids: Iterable[str], vectors: Sequence[Vector]
@@ -74,6 +76,7 @@ class StoredVectors:
                 found[item_id] = vector
             else:
                 missing.append(item_id)
+        self._hit_rate.count_many(hits=len(found), misses=len(missing))
         if missing:
             found |= await self._fetch(owner, kind, missing)
         return found

@@ -149,7 +149,7 @@ async def test_memory_metrics_count_what_happens(agent: httpx.AsyncClient, admin
     assert after["memory_size_bytes"] > 0
     text = (await admin.get("/metrics")).text
     rates = dict(re.findall(r'graphmem_cache_hit_rate\{cache="(\w+)"\} (\S+)', text))
-    assert rates.keys() == {"context", "lookup", "profile"}
+    assert rates.keys() == {"context", "lookup", "profile", "entity_names", "embedded_texts", "stored_vectors"}
     assert all(0 <= float(rate) <= 1 for rate in rates.values())
 
 

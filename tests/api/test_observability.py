@@ -27,6 +27,7 @@ from tests.api.conftest import FIRST_KEY
 
 DASHBOARD = Path(__file__).parents[2] / "deploy/grafana/graphmem.json"
 ALERTS = Path(__file__).parents[2] / "deploy/prometheus/alerts.yml"
+MONITORING = Path(__file__).parents[2] / "docs/monitoring.md"
 USER_WORD = "Xylophanes"
 """A word in every text that the tests send: it must not appear in traces or logs."""
 
@@ -218,5 +219,10 @@ async def test_dashboard_uses_exactly_the_exposed_metrics(agent: httpx.AsyncClie
     assert all(rule["annotations"].keys() == {"summary", "action"} for rule in rules)
     watched = {name for rule in rules for name in re.findall(r"graphmem_\w+", rule["expr"])}
     assert watched - exposed == set()
+    documented = re.findall(r"^\|.*$", MONITORING.read_text("utf-8"), re.MULTILINE)
+    assert set(re.findall(r"`(graphmem_\w+)`", "".join(documented))) == families - {
+        name for name in families if name.endswith("_created")
+    }
+    assert set(re.findall(r"`(Graphmem\w+)`", "".join(documented))) == {rule["alert"] for rule in rules}
     measured = {name for name in families if not name.endswith("_created")}
     assert {name for name in measured if not any(metric.startswith(name) for metric in drawn)} == set()

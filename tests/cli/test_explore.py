@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
-from neo4j.graph import Path, Relationship
+from neo4j.graph import Path as GraphPath
+from neo4j.graph import Relationship
 
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
@@ -57,7 +60,7 @@ def drawn_edges(rows: list[dict[str, Any]]) -> set[str]:
     """Return the predicates and objects of the edges that Browser draws for rows."""
     values = [value for row in rows for value in row.values()]
     edges = [value for value in values if isinstance(value, Relationship)]
-    edges += [edge for value in values if isinstance(value, Path) for edge in value.relationships]
+    edges += [edge for value in values if isinstance(value, GraphPath) for edge in value.relationships]
     return {f"{edge['fact']}" for edge in edges if edge.type == "RELATES_TO"}
 
 
@@ -79,6 +82,14 @@ async def test_explore_queries_answer_from_data(graph: Graph, corrected: Owner) 
     assert ("learned", "Mara lives in Porto") in changes
     [source] = {row["said"] for row in await run_query(graph, corrected, "memory_sources")}
     assert "4111" not in source
+    entity = await run_query(graph, corrected, "entity")
+    assert {row["statement"] for row in entity} == {"Mara lives in Porto", "Mara is allergic to hazelnuts"}
+    assert {row["statement"] for row in await run_query(graph, corrected, "as_of")} == {
+        row["statement"] for row in entity
+    }
+    texts = {row["text"] for row in await run_query(graph, corrected, "during")}
+    assert {"Mara lives in Porto", "Mara is allergic to hazelnuts"} <= texts
+    assert [row["entity"]["name"] for row in await run_query(graph, corrected, "orphan_entities")] == ["Lisbon"]
     [user] = await run_query(graph, corrected, "users")
     assert (user["user"], user["current_facts"], user["messages"]) == ("mara", 2, 1)
 
@@ -90,6 +101,19 @@ def test_an_unknown_query_is_refused_with_the_names() -> None:
 
 def test_the_user_is_quoted_into_the_query() -> None:
     assert 'WITH "default:o\'neil \\"x\\"" AS group_id' in read_query("people", 'default:o\'neil "x"')
+
+
+def test_the_legend_names_every_label_and_relationship() -> None:
+    legend = (Path(__file__).parents[2] / "docs/neo4j-browser.md").read_text("utf-8").partition("## Legend")[2]
+    for name in (*RESERVED_LABELS, *LinkType, "RELATES_TO", "REFERS_TO", "ALIAS_OF", "CHANGED", "PART"):
+        assert f"`{name}`" in legend, name
+
+
+def test_every_explore_query_has_defaults_for_its_parameters() -> None:
+    for name in query_names():
+        query = read_query(name, "default:mara")
+        assert "$" not in query, name
+        assert re.search(r"^WITH .+ AS group_id", query, re.MULTILINE), name
 
 
 def test_style_covers_every_label_and_type_and_shows_no_raw_message() -> None:

@@ -12,6 +12,9 @@ import pytest
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.settings import Settings
+from tests.api.conftest import address, app, services, settings
+
+__all__ = ["address", "app", "services", "settings"]
 
 
 @pytest.fixture

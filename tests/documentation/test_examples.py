@@ -77,8 +77,8 @@ def test_unknown_commands_fail_the_check() -> None:
 
 
 def servers() -> list[dict[str, Any]]:
-    """The servers in the snippets of the README, under whatever name a client lists them."""
-    shown = [json.loads(block) for block in code_blocks("README.md", "json")]
+    """The servers in the snippets of the page, under whatever name a client lists them."""
+    shown = [json.loads(block) for block in code_blocks("docs/mcp.md", "json")]
     return [server for snippet in shown for listed in snippet.values() for server in listed.values()]
 
 
@@ -152,7 +152,7 @@ def test_compose_file_uses_existing_settings_and_declared_resources() -> None:
     assert all(secret in head for secret in composed["secrets"])
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/moving.md"])
+@pytest.mark.parametrize("page", ["docs/agent-loop.md", "docs/moving.md"])
 def test_every_documented_request_has_a_route_and_a_valid_body(page: str) -> None:
     routes = create_app(cast(Services, None), Settings()).openapi()["paths"]
     patterns = {re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path)): methods for path, methods in routes.items()}

@@ -10,25 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    "README.md",
-    "CONTRIBUTING.md",
-    "docs/coding-agents.md",
-    "docs/concepts.md",
-    "docs/documents.md",
-    "docs/explorer.md",
-    "docs/extraction.md",
-    "docs/frameworks.md",
-    "docs/moving.md",
-    "docs/neo4j-browser.md",
-    "docs/monitoring.md",
-    "docs/operations.md",
-    "docs/records.md",
-    "docs/retrieval.md",
-    "docs/typescript.md",
-    "docs/webhooks.md",
-    "graphmem/README.md",
-]
+DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md") if path.name != "reference.md")
+PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "graphmem/README.md", *DOCS]
 
 
 def test_reference_page_matches_the_code() -> None:
@@ -39,13 +22,6 @@ def test_reference_page_matches_the_code() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_link_target_exists(page: str) -> None:
-    path = ROOT / page
-    for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text("utf-8")):
-        assert (path.parent / target).exists(), target
-
-
-@pytest.mark.parametrize("page", PAGES)
 def test_every_documented_setting_exists(page: str) -> None:
     reference = (ROOT / "docs/reference.md").read_text("utf-8")
     for name in re.findall(r"GRAPHMEM_[A-Z0-9_]+", (ROOT / page).read_text("utf-8")):
@@ -53,11 +29,11 @@ def test_every_documented_setting_exists(page: str) -> None:
         assert f"`{setting}`" in reference or name.startswith("GRAPHMEM_TEST_"), name
 
 
-def test_readme_example_runs(readme_environment: dict[str, str]) -> None:
-    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
-    assert code
+def test_readme_example_prints_what_it_shows(readme_environment: dict[str, str]) -> None:
+    shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert shown
     done = subprocess.run(
-        [sys.executable, "-c", code[1]],
+        [sys.executable, "-c", shown[1]],
         capture_output=True,
         check=False,
         text=True,
@@ -65,7 +41,4 @@ def test_readme_example_runs(readme_environment: dict[str, str]) -> None:
         timeout=100,
     )
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[1] == "Ada lives in London / Ada lives in Turin"
-    assert lines[0].startswith("supersede")
-    assert len(lines) == 4
+    assert done.stdout == shown[2]

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, Literal
 
 import pytest
+from prometheus_client import REGISTRY
 from pydantic import BaseModel, Field
 
 from graphmem.errors import ModelUnavailable
@@ -61,9 +62,17 @@ async def ask(*steps: Step, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
                 return error, server.requests
 
 
+def tokens_counted(model: str) -> list[float]:
+    """The metric of prompt and completion tokens of a model."""
+    kinds = [{"model": model, "kind": kind} for kind in ("prompt", "completion")]
+    return [REGISTRY.get_sample_value("graphmem_model_tokens_total", labels) or 0 for labels in kinds]
+
+
 async def test_an_answer_in_the_schema_comes_back_as_a_value_with_its_cost() -> None:
     usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
+    counted = tokens_counted("large")
     completion, requests = await ask(replies(GOOD, usage=usage))
+    assert [after - before for after, before in zip(tokens_counted("large"), counted, strict=True)] == [12, 5]
     assert completion.value == VERDICT
     receipt = completion.receipt
     assert (receipt.llm_calls, receipt.prompt_tokens, receipt.completion_tokens) == (1, 12, 5)

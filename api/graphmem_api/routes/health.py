@@ -37,4 +37,5 @@ async def readyz(services: ServicesDep) -> schemas.ReadinessOut:
 async def metrics(services: ServicesDep) -> Response:
     """Return the metrics of this process."""
     await services.storage.measure()
+    await services.jobs.measure()
     return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
