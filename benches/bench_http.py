@@ -1,11 +1,13 @@
 """Measures requests over HTTP in a closed loop: agents that send the next request once the last one is answered.
 
     python -m benches.bench_http [--facts 100000] [--agents 1,8] [--seconds 20] [--verbs search_big,…] [--peer]
+        [--data FOLDER] [--synthetic-vectors]
 
-Fills an embedded Neo4j in a temporary folder with users of 500 and of 10,000 facts, as `bench_scale` does but with the
-vectors of the embedder, and gives those whose memories are read some messages. Starts `graphmem serve` as a process of
-its own, and has Locust send one kind of request at a time (Locust needs the dependency group `load`). With `--peer`,
-Graphiti's search answers the same questions in this process. Writes `http.md` and `http.json` into the report folder.
+Fills an embedded Neo4j in a folder, by default a temporary one, with users of 500 and of 10,000 facts, as `bench_scale`
+does but with the vectors of the embedder, and gives those whose memories are read some messages; a folder given by
+`--data` is filled once. Starts `graphmem serve` as a process of its own, and has Locust send one kind of request at a
+time (Locust needs the dependency group `load`). With `--peer`, Graphiti's search answers the same questions in this
+process. Writes `http.md` and `http.json` into the report folder.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import json
 import os
 import tempfile
 import time
+import uuid
 from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -29,7 +32,7 @@ from benches.bench_scale import BIG, SMALL, load, make_questions, sample_fact_te
 from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from benches.http_report import HttpResult, table
 from benches.http_verbs import LoadPlan, PlannedUser, Verb, long_text, make_verbs
-from benches.locust_process import read_totals, run_locust
+from benches.locust_process import run_locust
 from benches.machine import describe_machine
 from benches.previous import read_previous
 from benches.server_process import ServerProcess, clean_environment
@@ -70,6 +73,17 @@ class Options:
     warm_up: float
     verbs: list[str]
     peer: bool
+    synthetic_vectors: bool
+
+    @property
+    def fill(self) -> dict[str, object]:
+        """What a graph that was filled with these options contains."""
+        return {
+            "facts": self.facts,
+            "big": self.big,
+            "small": self.small,
+            "synthetic_vectors": self.synthetic_vectors,
+        }
 
 
 class HttpBenchmark:
@@ -80,6 +94,8 @@ class HttpBenchmark:
         self._folder = folder
         self._server = server
         self._owners: dict[str, list[Owner]] = {}
+        self._filled_file = server.data_dir / "filled.json"
+        self._nonce = uuid.uuid4().hex[:8]
 
     async def run(self) -> tuple[list[HttpResult], list[str]]:
         """Fill the graph, start the server and measure; return the results and remarks on them."""
@@ -104,54 +120,58 @@ class HttpBenchmark:
             return await self._measure_all(plan, baseline), remarks
 
     async def _fill(self, components: Components) -> dict[str, list[PlannedUser]]:
-        """Write the users; return those whose memories are read, by size."""
+        """Write the users unless that was done before; return those whose memories are read, by size."""
         options, data = self._options, SyntheticData(7, components.embedder.dimension)
+        embedder = None if options.synthetic_vectors else components.embedder
         sizes = {options.big: "big", options.small: "small"}
         total, started = 0, time.perf_counter()
         for number, (owner, count) in enumerate(users(options.facts, TENANT, options.big, options.small)):
-            await load(components, data, owner, count, components.embedder)
             self._owners.setdefault(sizes[count], []).append(owner)
+            if self._is_filled():
+                continue
+            await load(components, data, owner, count, embedder)
             total += count
             if number % 20 == 0:
                 print(f"{total:,} facts, {total / (time.perf_counter() - started):.0f} a second", flush=True)
         await components.graph.fetch("schema.await_indexes")
-        planned: dict[str, list[PlannedUser]] = {}
-        for size, owners in sorted(self._owners.items(), reverse=True):
-            self._owners[size] = chosen = data.rng.sample(owners, min(READ_USERS, len(owners)))
-            for owner in chosen:
-                facts = await sample_fact_texts(components, owner)
-                questions = make_questions(data, facts, QUESTIONS // len(chosen))
-                names = [" ".join(data.rng.choice(facts).split()[-2:]) for _ in range(NAMES_PER_USER)]
-                planned.setdefault(size, []).append(
-                    PlannedUser(user_id=owner.user_id, questions=questions, names=names)
-                )
+        return {size: await self._plan_users(components, size) for size in sorted(self._owners, reverse=True)}
+
+    def _is_filled(self) -> bool:
+        """Return whether an earlier run has filled the folder; end the program if it did so with other options."""
+        if not self._filled_file.exists():
+            return False
+        if (found := json.loads(self._filled_file.read_text("utf-8"))) != self._options.fill:
+            raise SystemExit(f"{self._server.data_dir} was filled with other options, {found}: use another folder.")
+        return True
+
+    async def _plan_users(self, components: Components, size: str) -> list[PlannedUser]:
+        """Choose the users of a size whose memories are read, and what they are asked."""
+        source = SyntheticData(13, 1)
+        chosen = self._owners[size][:READ_USERS]
+        planned = []
+        for owner in chosen:
+            facts = await sample_fact_texts(components, owner)
+            questions = make_questions(source, facts, QUESTIONS // len(chosen))
+            names = [" ".join(source.rng.choice(facts).split()[-2:]) for _ in range(NAMES_PER_USER)]
+            planned.append(PlannedUser(user_id=owner.user_id, questions=questions, names=names))
         return planned
 
     async def _prepare(self, planned: dict[str, list[PlannedUser]], words: list[str]) -> tuple[LoadPlan, list[str]]:
         """Create a key, write messages and export a user of each size; return the plan and remarks."""
         async with self._server.open_client() as admin:
-            created = await _ok(admin.post("/v1/admin/keys", json={"name": "agents", "role": "admin"}))
-        key = created.json()["key"]
-        data = SyntheticData(11, 1)
+            body = {"name": f"agents {self._nonce}", "role": "admin"}
+            key = (await _ok(admin.post("/v1/admin/keys", json=body))).json()["key"]
         exports: dict[str, Path] = {}
         remarks: list[str] = []
         async with self._server.open_client(key) as client:
             for size, members in planned.items():
-                for user in members:
-                    for number in range(2):
-                        turns = [
-                            {
-                                "role": ("user", "assistant")[turn % 2],
-                                "content": long_text(data.rng, words) if turn % 4 == 3 else " ".join(data.sentence()),
-                            }
-                            for turn in range(MESSAGES_PER_USER // 2)
-                        ]
-                        body = {"session_id": f"talk{number}", "messages": turns, "extract": False}
-                        await _ok(client.post(f"/v1/users/{user.user_id}/messages", json=body))
+                if not self._is_filled():
+                    await _send_messages(client, members, words)
                 document = (await _ok(client.get(f"/v1/users/{members[0].user_id}/export"))).content
                 exports[size] = self._folder / f"export-{size}.json"
                 exports[size].write_bytes(document)
-                remarks.append(await _try_import(client, size, document))
+                remarks.append(await _try_import(client, f"first-{size}-{self._nonce}", document))
+        self._filled_file.write_text(json.dumps(self._options.fill), "utf-8")
         plan = LoadPlan(
             address=self._server.address,
             key=key,
@@ -187,7 +207,7 @@ class HttpBenchmark:
     async def _measure(self, plan: LoadPlan, verb: Verb, agents: int) -> HttpResult:
         """Let Locust send one kind of request."""
         options = self._options
-        run = f"{verb.key}-{agents}"
+        run = f"{verb.key}-{agents}-{self._nonce}"
         prefix = self._folder / run
         plan = plan.model_copy(update={"run": run, "verb": verb.key, "warm_up_seconds": options.warm_up})
         plan_file, samples_file = prefix.with_suffix(".plan.json"), prefix.with_suffix(".samples.json")
@@ -198,9 +218,9 @@ class HttpBenchmark:
             "GRAPHMEM_BENCH_SAMPLES": str(samples_file),
         }
         seconds = options.warm_up + options.seconds
-        await run_locust(AGENTS_FILE, agents, seconds, prefix, environment, spawn_rate=agents)
+        await run_locust(AGENTS_FILE, agents, seconds, environment, spawn_rate=agents)
         samples = json.loads(samples_file.read_text("utf-8"))
-        return HttpResult(verb, agents, failures=read_totals(prefix).failure_kinds, **samples)
+        return HttpResult(verb, agents, **samples)
 
     async def _measure_peer(self, baseline: GraphitiBaseline, plan: LoadPlan, size: str, callers: int) -> list[float]:
         """Return the milliseconds of Graphiti's search, called in a closed loop in this process."""
@@ -223,11 +243,25 @@ class HttpBenchmark:
         return durations
 
 
-async def _try_import(client: httpx.AsyncClient, size: str, document: bytes) -> str:
+async def _send_messages(client: httpx.AsyncClient, members: Sequence[PlannedUser], words: list[str]) -> None:
+    """Give users two sessions of messages, of which some are long."""
+    source = SyntheticData(11, 1)
+    for user, session in itertools.product(members, range(2)):
+        turns = [
+            {
+                "role": ("user", "assistant")[turn % 2],
+                "content": long_text(source.rng, words) if turn % 4 == 3 else " ".join(source.sentence()),
+            }
+            for turn in range(MESSAGES_PER_USER // 2)
+        ]
+        body = {"session_id": f"talk{session}", "messages": turns, "extract": False}
+        await _ok(client.post(f"/v1/users/{user.user_id}/messages", json=body))
+
+
+async def _try_import(client: httpx.AsyncClient, user_id: str, document: bytes) -> str:
     """Import an export once; return a remark on it."""
     headers = {"Content-Type": "application/json"}
-    path = f"/v1/users/first-import-{size}/import"
-    imported = (await _ok(client.post(path, content=document, headers=headers))).json()
+    imported = (await _ok(client.post(f"/v1/users/{user_id}/import", content=document, headers=headers))).json()
     counts = ", ".join(f"{count:,} {section}" for section, count in imported["imported"].items() if count)
     how = "computed again" if imported["vectors_remade"] else "taken over, without embedding"
     return f"An import of {counts} is an export of {len(document) / 1e6:.1f} MB whose vectors are {how}."
@@ -247,8 +281,9 @@ def make_report(
     previous = read_previous()
     head = [
         machine,
-        f"{options.facts:,} facts; {options.seconds:g} s each after {options.warm_up:g} s of warm-up; the agents run on "
-        "the same cores as the server. Texts are generated words, which have more tokens than natural ones.",
+        f"{options.facts:,} facts; {options.seconds:g} s each after {options.warm_up:g} s of warm-up; the agents run "
+        "on the same cores as the server. Texts are generated words, which have more tokens than natural ones.",
+        *(["The vectors of facts are synthetic."] if options.synthetic_vectors else []),
         *remarks,
     ]
     text = table(results, previous, head)
@@ -270,6 +305,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20, help="seconds of each measurement")
     parser.add_argument("--warm-up", type=float, default=15, help="seconds before each that are not measured")
     parser.add_argument("--verbs", default="", help="what to measure, separated by commas; absent: everything")
+    parser.add_argument("--data", type=Path, help="folder of the database; a temporary one by default")
+    parser.add_argument(
+        "--synthetic-vectors",
+        action="store_true",
+        help="fill without the embedder: faster, but questions resemble no fact",
+    )
     parser.add_argument("--peer", action="store_true", help="measure Graphiti too")
     parser.add_argument("--out", type=Path, default=Path("report"), help="folder of the report")
     given = parser.parse_args()
@@ -282,11 +323,12 @@ def main() -> None:
         warm_up=given.warm_up,
         verbs=[verb for verb in given.verbs.split(",") if verb],
         peer=given.peer,
+        synthetic_vectors=given.synthetic_vectors,
     )
     load_before = os.getloadavg()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        benchmark = HttpBenchmark(options, folder, ServerProcess(folder / "data"))
+        benchmark = HttpBenchmark(options, folder, ServerProcess(given.data or folder / "data"))
         results, remarks = eventloop.run(benchmark.run())
     print(make_report(results, options, remarks, describe_machine(load_before), given.out))
 

@@ -1,6 +1,7 @@
 """The agents of `bench_http`, for Locust: each sends its next request as soon as the last one is answered.
 
-Locust rounds milliseconds, so durations are kept here, and written with the CPU time of the server as JSON.
+Locust rounds milliseconds, counts the warm-up and does not write the last second to its CSV files. Durations and
+failures are therefore kept here, and written with the CPU time of the server as JSON.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import itertools
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from benches.http_verbs import LoadPlan, PlannedRequest, make_verbs
 PLAN = LoadPlan.model_validate_json(Path(os.environ["GRAPHMEM_BENCH_PLAN"]).read_text("utf-8"))
 SAMPLES = Path(os.environ["GRAPHMEM_BENCH_SAMPLES"])
 """The file that is written at the end."""
+MOST_FAILURES = 5
+"""Kinds of failures that are written, the most frequent ones."""
 
 VERB = next(verb for verb in make_verbs(dict.fromkeys(PLAN.users, 0)) if verb.key == PLAN.verb)
 
@@ -33,6 +37,7 @@ class Measurement:
         self.started: float | None = None
         self.ended = 0.0
         self.durations_ms: list[float] = []
+        self.failures: Counter[str] = Counter()
         self._processes = {name: psutil.Process(pid) for name, pid in PLAN.pids.items()}
         self._cpu_before: dict[str, float] = {}
 
@@ -54,6 +59,7 @@ class Measurement:
         samples = {
             "durations_ms": self.durations_ms,
             "seconds": self.ended - self.started if self.durations_ms else 0.0,
+            "failures": [f"{times} × {failure}" for failure, times in self.failures.most_common(MOST_FAILURES)],
             "cpu_seconds": {name: after[name] - before for name, before in self._cpu_before.items()},
         }
         SAMPLES.write_text(json.dumps(samples), "utf-8")
@@ -99,8 +105,10 @@ def end_warm_up_later(**_: object) -> None:
 
 @events.request.add_listener
 def count(response_time: float, exception: BaseException | None, start_time: float, **_: object) -> None:
-    """Count a request that was answered."""
-    if exception is None:
+    """Count a request that was answered, or that failed at any time."""
+    if exception is not None:
+        measurement.failures[repr(exception)[:200]] += 1
+    else:
         measurement.count(response_time, start_time)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
-from benches.locust_process import LocustTotals, read_totals, run_locust
+from benches.locust_process import run_locust
 from torture.deployment import Deployment
 from torture.figures import Figure
 
@@ -36,11 +37,16 @@ PART = "load"
 
 
 @dataclass
-class LoadResult(LocustTotals):
+class LoadResult:
     """What Locust and the processes showed."""
 
+    requests: int = 0
+    failures: int = 0
+    percentiles_ms: dict[str, float] = field(default_factory=dict)
+    rate: float = 0.0
     refused: dict[int, int] = field(default_factory=dict)
     memory_mb: list[dict[str, float]] = field(default_factory=list)
+    failure_kinds: list[str] = field(default_factory=list)
 
 
 async def run_load(deployment: Deployment, seconds: int) -> list[Figure]:
@@ -82,10 +88,13 @@ async def _run_locust(
     sampler = asyncio.create_task(_sample_memory(deployment, memory))
     try:
         file = Path(__file__).with_name("agents.py")
-        text = await run_locust(file, agents, seconds, prefix, environment, spawn_rate=max(1, agents // 5))
+        text = await run_locust(
+            file, agents, seconds, environment, "--csv", str(prefix), spawn_rate=max(1, agents // 5)
+        )
     finally:
         sampler.cancel()
-    result = LoadResult(**vars(read_totals(prefix)), memory_mb=memory)
+    result = LoadResult(memory_mb=memory)
+    _read_csv(prefix, result)
     if found := re.search(r"^refused:(.*)$", text, re.MULTILINE):
         result.refused = {int(status): int(count) for status, count in re.findall(r"(\d+)=(\d+)", found[1])}
     return result
@@ -95,6 +104,21 @@ async def _sample_memory(deployment: Deployment, samples: list[dict[str, float]]
     while True:
         samples.append(deployment.memory_mb())
         await asyncio.sleep(SAMPLE_SECONDS)
+
+
+def _read_csv(prefix: Path, result: LoadResult) -> None:
+    """Read the totals and the kinds of failures that Locust wrote."""
+    with Path(f"{prefix}_stats.csv").open(newline="", encoding="utf-8") as stats:
+        total = next(row for row in csv.DictReader(stats) if row["Name"] == "Aggregated")
+    result.requests, result.failures = int(total["Request Count"]), int(total["Failure Count"])
+    if not result.requests:
+        raise RuntimeError("Locust has sent no request.")
+    result.rate = float(total["Requests/s"])
+    result.percentiles_ms = {name: float(total[name]) for name in ("50%", "95%", "99%")}
+    with Path(f"{prefix}_failures.csv").open(newline="", encoding="utf-8") as failures:
+        result.failure_kinds = [
+            f"{row['Occurrences']} × {row['Method']} {row['Name']}: {row['Error']}" for row in csv.DictReader(failures)
+        ]
 
 
 def _steady_figures(steady: LoadResult, seconds: int) -> list[Figure]:
