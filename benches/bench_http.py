@@ -99,7 +99,7 @@ class HttpBenchmark:
 
     async def run(self) -> tuple[list[HttpResult], list[str]]:
         """Fill the graph, start the server and measure; return the results and remarks on them."""
-        settings = Settings(_env_file=None, data_dir=self._server.data_dir)  # type: ignore[call-arg]
+        settings = Settings(_env_file=None, data_dir=self._server.data_dir)
         async with AsyncExitStack() as stack:
             database = await EmbeddedNeo4j.start_or_join(
                 settings.data_dir, settings.cache_dir, mirror=settings.jar_mirror
