@@ -20,12 +20,13 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import psutil
 from pydantic import SecretStr
 
 from benches.bench_scale import BIG, SMALL, load, make_questions, sample_fact_texts
@@ -57,6 +58,12 @@ NAMES_PER_USER = 10
 
 MESSAGES_PER_USER = 40
 """Messages of each user whose memories are read, a quarter of them long."""
+
+SETTLE_SECONDS = 60
+"""Longest wait for the end of jobs before a measurement."""
+
+IDLE_SHARE = 0.15
+"""CPU seconds in a second below which the server is taken to be idle."""
 
 AGENTS_FILE = Path(__file__).with_name("http_agents.py")
 
@@ -217,6 +224,7 @@ class HttpBenchmark:
             "GRAPHMEM_BENCH_PLAN": str(plan_file),
             "GRAPHMEM_BENCH_SAMPLES": str(samples_file),
         }
+        await settle(plan.pids.values())
         seconds = options.warm_up + options.seconds
         await run_locust(AGENTS_FILE, agents, seconds, environment, spawn_rate=agents)
         samples = json.loads(samples_file.read_text("utf-8"))
@@ -241,6 +249,19 @@ class HttpBenchmark:
 
         await asyncio.gather(*(call(number) for number in range(callers)))
         return durations
+
+
+async def settle(pids: Iterable[int]) -> None:
+    """Wait until processes have ended the work that earlier requests left to them, such as jobs."""
+    processes = [psutil.Process(pid) for pid in pids]
+    end = time.perf_counter() + SETTLE_SECONDS
+    while time.perf_counter() < end:
+        before = [process.cpu_times() for process in processes]
+        await asyncio.sleep(1)
+        after = [process.cpu_times() for process in processes]
+        used = sum(b.user + b.system - a.user - a.system for a, b in zip(before, after, strict=True))
+        if used < IDLE_SHARE:
+            return
 
 
 async def _send_messages(client: httpx.AsyncClient, members: Sequence[PlannedUser], words: list[str]) -> None:

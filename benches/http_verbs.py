@@ -200,14 +200,6 @@ def make_verbs(facts_of: Mapping[str, int]) -> list[Verb]:
             unit="facts",
             least={"units_per_s": 300},
         ),
-        Verb(
-            "long_messages",
-            f"{LONG_MESSAGES} messages of {LONG_MESSAGE_LENGTH:,} characters",
-            _send_long_messages,
-            units=LONG_MESSAGES,
-            unit="messages",
-            least={"units_per_s": 60},
-        ),
     ]
     imports = [
         Verb(
@@ -222,4 +214,13 @@ def make_verbs(facts_of: Mapping[str, int]) -> list[Verb]:
         )
         for size, facts in facts_of.items()
     ]
-    return [*reads, *writes, *imports]
+    # Messages leave jobs to the worker, so they come last.
+    messages = Verb(
+        "long_messages",
+        f"{LONG_MESSAGES} messages of {LONG_MESSAGE_LENGTH:,} characters",
+        _send_long_messages,
+        units=LONG_MESSAGES,
+        unit="messages",
+        least={"units_per_s": 60},
+    )
+    return [*reads, *writes, *imports, messages]
