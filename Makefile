@@ -7,9 +7,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
-	typescript site constraints bench-retrieval bench-facts bench-scale bench-growth bench-context bench-consolidation \
-	eval-extraction \
-	eval-consolidation eval-precision eval-secrets torture
+	typescript site constraints bench-retrieval bench-facts bench-scale bench-http bench-size bench-growth bench-context \
+	bench-consolidation eval-extraction eval-consolidation eval-precision eval-secrets torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -97,6 +96,15 @@ bench-facts: $(VENV)/.installed-dev ## Measure answers from numbered facts of wh
 
 bench-scale: $(VENV)/.installed-dev ## Measure how fast reads are among a million facts
 	$(BIN)/python -m benches.bench_scale --peer
+
+bench-http: OPTIONS ?=
+bench-http: $(VENV)/.installed-dev ## Measure requests over HTTP, by one agent and by eight, beside Graphiti
+	$(PIP) install --quiet -c constraints.txt --group load
+	$(BIN)/python -m benches.bench_http --peer $(OPTIONS)
+
+bench-size: OPTIONS ?=
+bench-size: $(VENV)/.installed-dev ## Measure size, memory and the time until graphmem is installed, ready and fast
+	$(BIN)/python -m benches.bench_size $(OPTIONS)
 
 bench-growth: FACTS ?= 1000,100000,1000000
 bench-growth: $(VENV)/.installed-dev ## Measure how much slower a small user gets among FACTS=1000,100000 facts of others

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import os
 import re
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
+from benches.locust_process import run_locust
 from torture.deployment import Deployment
 from torture.figures import Figure
 
@@ -78,46 +77,32 @@ async def _fill_users(deployment: Deployment) -> None:
 async def _run_locust(
     deployment: Deployment, agents: int, seconds: int, name: str, pause: str | None = None
 ) -> LoadResult:
-    """Run Locust in a process of its own, since it replaces the standard library's sockets."""
+    """Run the agents, and sample the memory of the processes meanwhile."""
     prefix = deployment.folder / name
-    command = [
-        *(sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("agents.py")), "--headless"),
-        *(
-            "--users",
-            str(agents),
-            "--spawn-rate",
-            str(max(1, agents // 5)),
-            "--run-time",
-            f"{seconds}s",
-            "--stop-timeout",
-            "60",
-        ),
-        *("--csv", str(prefix), "--only-summary", "--exit-code-on-error", "0"),
-    ]
-    environment = os.environ | {
+    environment = {
         "GRAPHMEM_TORTURE_KEY": deployment.key,
         "GRAPHMEM_TORTURE_ADDRESS": deployment.address,
         **({"GRAPHMEM_TORTURE_PAUSE": pause} if pause else {}),
     }
-    process = await asyncio.create_subprocess_exec(
-        *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
-    result = LoadResult()
-    sampler = asyncio.create_task(_sample_memory(deployment, result))
-    output, _ = await process.communicate()
-    sampler.cancel()
-    text = output.decode(errors="replace")
-    if process.returncode:
-        raise RuntimeError(f"Locust ended with {process.returncode}: {text[-2000:]}")
+    memory: list[dict[str, float]] = []
+    sampler = asyncio.create_task(_sample_memory(deployment, memory))
+    try:
+        file = Path(__file__).with_name("agents.py")
+        text = await run_locust(
+            file, agents, seconds, environment, "--csv", str(prefix), spawn_rate=max(1, agents // 5)
+        )
+    finally:
+        sampler.cancel()
+    result = LoadResult(memory_mb=memory)
+    _read_csv(prefix, result)
     if found := re.search(r"^refused:(.*)$", text, re.MULTILINE):
         result.refused = {int(status): int(count) for status, count in re.findall(r"(\d+)=(\d+)", found[1])}
-    _read_csv(prefix, result)
     return result
 
 
-async def _sample_memory(deployment: Deployment, result: LoadResult) -> None:
+async def _sample_memory(deployment: Deployment, samples: list[dict[str, float]]) -> None:
     while True:
-        result.memory_mb.append(deployment.memory_mb())
+        samples.append(deployment.memory_mb())
         await asyncio.sleep(SAMPLE_SECONDS)
 
 
