@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from graphmem.bootstrap import Services
+from graphmem.components import RetrievalComponents
 from graphmem.domain.filters import FactFilters, MemoryFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
@@ -196,6 +198,21 @@ async def test_the_persona_weighs_types_and_tags_and_the_explanation_shows_every
     assert 0 <= hit.score <= 1
     assert explain.semantic
     assert explain.semantic.rank >= 1
+
+
+@pytest.mark.req("UMB-07")
+async def test_settings_weigh_what_is_found_by_meaning_against_what_is_found_by_words(
+    memory: Services, owner: Owner
+) -> None:
+    await save(memory, owner, *GARDEN)
+    query = SearchQuery(query="which food is dangerous, and QX-7731?", reinforce=False)
+    for weights, expected in (
+        ({"semantic_weight": 10, "keyword_weight": 0.01}, "Mara is allergic to hazelnuts"),
+        ({"semantic_weight": 0.01, "keyword_weight": 10}, "Mara's invoice code is QX-7731"),
+    ):
+        settings = memory.components.settings.model_copy(update=weights)
+        search = RetrievalComponents.build(replace(memory.components, settings=settings)).search
+        assert (await search.search(owner, query)).results[0].memory.content == expected
 
 
 @pytest.mark.parametrize(
