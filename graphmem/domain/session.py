@@ -22,6 +22,9 @@ MessageInput = TypeVar("MessageInput")
 MAX_MESSAGE_LENGTH = 100_000
 """Longest message, in characters."""
 
+TICKET_KEY = "ticket_id"
+"""The key of a session's metadata that holds the id of the ticket it is about."""
+
 MAX_BATCH_SIZE = 1_000
 """Most messages in one batch."""
 
