@@ -282,7 +282,7 @@ WITH i
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
 MERGE (i)-[:LEARNED_FROM]->(m)
 
-// name: save_feedback(group_id, message_id, score, text, confidence, learned_from)
-// Store the feedback on a message, its new confidence, and the feedback that was learned from.
+// name: save_feedback(group_id, message_id, score, text, issues, confidence, learned_from)
+// Store the feedback on a message, what it complains about, its new confidence, and the feedback that was learned from.
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
-SET m.feedback_score = $score, m.feedback_text = $text, m.confidence = $confidence, m.learned_from = $learned_from
+SET m.feedback_score = $score, m.feedback_text = $text, m.feedback_issues = $issues, m.confidence = $confidence, m.learned_from = $learned_from

@@ -168,6 +168,7 @@ class Message(BaseModel):
     execution_time_ms: float | None
     feedback_score: int | None
     feedback_text: str | None
+    feedback_issues: list[str] = Field(default_factory=list)
     position: int
     extracted_at: datetime | None
     utc_offset_minutes: int = Field(0, exclude=True)

@@ -108,6 +108,7 @@ class ContextTransaction:
             message_id=result.message_id,
             score=result.score,
             text=text,
+            issues=result.issues,
             confidence=result.confidence,
             learned_from=learned_from,
         )
