@@ -39,7 +39,8 @@ def test_recorded_completions_score_stated_preferences_and_facts_as_asked(type: 
 
 @pytest.mark.req("QUINN-20")
 def test_recorded_completions_are_less_certain_of_what_they_infer_than_of_what_is_stated() -> None:
-    inferred, stated = [], []
+    inferred: list[float] = []
+    stated: list[float] = []
     for candidate in recorded_candidates():
         (inferred if candidate.type is MemoryType.INFERRED_INTEREST else stated).append(candidate.confidence)
     assert 0.5 <= max(inferred) < 0.8 < sum(stated) / len(stated)

@@ -20,7 +20,7 @@ from graphmem.domain.requests import LookupQuery
 from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
 from graphmem.domain.session import MessageIn, MessageRole, MessagesIn
 from graphmem.errors import InvalidInput
-from graphmem.store.episodes import PreparedMessage
+from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.search import ANN_CANDIDATES, SearchStore
 from tests.conftest import FakeClock
 
