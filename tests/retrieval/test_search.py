@@ -11,6 +11,7 @@ import pytest
 
 from graphmem.bootstrap import Services
 from graphmem.components import RetrievalComponents
+from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.filters import FactFilters, MemoryFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
@@ -20,7 +21,6 @@ from graphmem.domain.requests import LookupQuery
 from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
 from graphmem.domain.session import MessageIn, MessageRole, MessagesIn
 from graphmem.errors import InvalidInput
-from graphmem.store.episode_mapping import PreparedMessage
 from graphmem.store.search import ANN_CANDIDATES, SearchStore
 from tests.conftest import FakeClock
 
