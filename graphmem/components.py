@@ -221,6 +221,7 @@ class RetrievalComponents:
             components.embedder,
             clock,
             rrf_k=settings.rrf_k,
+            channel_weights=settings.channel_weights,
             reranker=CrossEncoderReranker(settings.rerank_model) if settings.rerank_model else None,
             languages=settings.query_languages,
         )

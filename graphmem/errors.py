@@ -9,7 +9,7 @@
     ├── Conflict                409  the stored state forbids the change
     │   ├── VersionConflict          the version in `If-Match` is not the latest
     │   ├── ImmutableMemory          the memory may not be changed
-    │   ├── MemoryDeleted            the memory was deleted before
+    │   ├── MemoryDeleted            the memory was deleted or archived before
     │   ├── UserBeingForgotten       the erasure of the user has begun and not ended
     │   └── IdempotencyConflict      the idempotency key was used with another body
     ├── Gone                    410  the retention period has passed
@@ -98,7 +98,7 @@ class ImmutableMemory(Conflict):
 
 
 class MemoryDeleted(Conflict):
-    """The memory was deleted before, so that it cannot be changed."""
+    """The memory was deleted or archived before, so that it cannot be changed."""
 
     title = "Memory deleted"
 

@@ -221,6 +221,13 @@ class Settings(BaseSettings):
 
     # Retrieval
     rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion.")
+    semantic_weight: float = Field(
+        0.5, gt=0, le=10, description="Weight of what a search finds by meaning; only the ratio of the three matters."
+    )
+    keyword_weight: float = Field(1.0, gt=0, le=10, description="Weight of what a search finds by keywords.")
+    graph_weight: float = Field(
+        0.1, gt=0, le=10, description="Weight of what a search finds around the entities that the question names."
+    )
     rerank_model: str | None = Field(
         None, description="Folder or name of a cross-encoder for searches with `rerank`; absent: they are refused."
     )
@@ -258,6 +265,11 @@ class Settings(BaseSettings):
         if value is not None:
             parse(value)
         return value
+
+    @property
+    def channel_weights(self) -> dict[str, float]:
+        """The weights of the channels of a search in the fusion of their rankings."""
+        return {"semantic": self.semantic_weight, "keyword": self.keyword_weight, "graph": self.graph_weight}
 
     @property
     def uses_data_dir(self) -> bool:

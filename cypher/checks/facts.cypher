@@ -25,7 +25,7 @@ WITH r.group_id AS group_id, r.memory_id AS id
 {{violation}}
 
 // name: ended_without_successor(tenant, limit)
-// The belief in a memory has ended, but it has neither a next version nor been deleted.
+// The belief in a memory has ended, but it has neither a next version nor been deleted or archived.
 // Fix: Restore a backup, or save the statement again.
 MATCH ()-[r:RELATES_TO]->() WHERE r.expired_at IS NOT NULL AND r.end_status IS NULL
   AND NOT EXISTS { MATCH ()-[:RELATES_TO {group_id: r.group_id, memory_id: r.memory_id, version: r.version + 1}]->() }

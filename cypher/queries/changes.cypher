@@ -2,7 +2,7 @@
 
 // name: list_page(group_ids, since, until, after_key, limit)
 // List the changes from one known time up to another, oldest first; `after_key` continues within the first time.
-// A version is a change when it is created, and when a deletion ends it; a rollback changes memories in place.
+// A version is a change when it is created, and when it is deleted or archived; a rollback changes memories in place.
 UNWIND $group_ids AS group_id
 CALL (group_id) {
   MATCH ()-[r:RELATES_TO]->()
@@ -10,7 +10,7 @@ CALL (group_id) {
   RETURN r.created_at AS at, r.uuid + ':created' AS key, r.uuid AS version_id, null AS run_id, r.memory_id AS memory_id
   UNION ALL
   MATCH ()-[r:RELATES_TO]->()
-  WHERE r.group_id = group_id AND r.expired_at >= $since AND r.expired_at < $until AND r.end_status = 'deleted'
+  WHERE r.group_id = group_id AND r.expired_at >= $since AND r.expired_at < $until AND r.end_status IN ['deleted', 'archived']
   RETURN r.expired_at AS at, r.uuid + ':ended' AS key, r.uuid AS version_id, null AS run_id, r.memory_id AS memory_id
   UNION ALL
   MATCH (c:Change)

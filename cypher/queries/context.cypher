@@ -153,6 +153,14 @@ RETURN s {.session_id, .title, .summary, .topic_tags, .message_count, .created_a
          RETURN left(coalesce(m.redacted, m.content), 400) ORDER BY m.position LIMIT 4
        } AS said
 
+// name: find_ticket_sessions(group_id, marked, fields, limit)
+// Find the sessions about tickets, the latest first: by a field of their metadata, or by "#id" in their title or summary.
+MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation'
+WITH s, toLower(s.metadata) AS metadata, toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '')) AS text
+WHERE any(field IN $fields WHERE metadata CONTAINS field + ',' OR metadata CONTAINS field + '}')
+  OR any(id IN $marked WHERE text =~ ('(?s).*' + id + '(?![\\w-]).*'))
+RETURN s.session_id AS session_id ORDER BY s.updated_at DESC LIMIT $limit
+
 // name: list_active_items(group_id, session_id, now)
 // List the context items that have not expired, the latest first.
 {{active_items}}
@@ -274,7 +282,7 @@ WITH i
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
 MERGE (i)-[:LEARNED_FROM]->(m)
 
-// name: save_feedback(group_id, message_id, score, text, confidence, learned_from)
-// Store the feedback on a message, its new confidence, and the feedback that was learned from.
+// name: save_feedback(group_id, message_id, score, text, issues, confidence, learned_from)
+// Store the feedback on a message, what it complains about, its new confidence, and the feedback that was learned from.
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
-SET m.feedback_score = $score, m.feedback_text = $text, m.confidence = $confidence, m.learned_from = $learned_from
+SET m.feedback_score = $score, m.feedback_text = $text, m.feedback_issues = $issues, m.confidence = $confidence, m.learned_from = $learned_from

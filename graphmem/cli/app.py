@@ -10,6 +10,7 @@ from graphmem.cli import (
     admin,
     backup,
     changes,
+    context_items,
     contexts,
     db,
     declared_types,
@@ -21,10 +22,13 @@ from graphmem.cli import (
     ingest,
     instructions,
     keys,
+    learned,
     memories,
+    personas,
     quickstart,
     reembed,
     serve,
+    summaries,
     users,
     webhooks,
 )
@@ -61,8 +65,8 @@ def common(
 
 
 FAMILIES = (
-    quickstart, memories, changes, contexts, users, ingest, serve, admin, reembed, export, importing, backup, forget,
-    doctor,
+    quickstart, memories, changes, contexts, learned, users, ingest, summaries, serve, admin, reembed, export,
+    importing, backup, forget, doctor,
 )  # fmt: skip
 """The modules whose commands stand at the top level."""
 
@@ -73,4 +77,6 @@ app.add_typer(keys.app, name="keys", help="API keys.")
 app.add_typer(hooks.app, name="hooks", help="Memory for coding agents, by their hooks.")
 app.add_typer(webhooks.app, name="webhooks", help="Addresses that receive the changes of a tenant's users.")
 app.add_typer(declared_types.app, name="types", help="Types of memories and entities that a tenant declares.")
+app.add_typer(personas.app, name="persona", help="Weights of a user's searches by memory type or tag.")
+app.add_typer(context_items.app, name="contexts", help="Topics, goals and mentions that contexts use for a time.")
 app.add_typer(instructions.app, name="instructions", help="What a tenant wants remembered, and what not.")

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
+from graphmem.cli.key_values import parse_pairs
 from graphmem.cli.startup import open_services
 from graphmem.cli.times import with_zone
-from graphmem.errors import InvalidInput
 
 app = typer.Typer()
 
@@ -122,7 +122,7 @@ async def search(
         "known_as_of": with_zone(known_as_of),
         "min_score": min_score,
         "cut": cut,
-        "metadata": _parse_pairs(metadata or []),
+        "metadata": parse_pairs(metadata or [], example="--metadata file=plan.md"),
         "include_superseded": include_superseded,
         "include_messages": messages,
         "explain": explain,
@@ -191,11 +191,3 @@ async def sessions(
     async with open_services(output) as services:
         page = await services.messages.list_sessions(owner, SessionListQuery(limit=limit))
     output.show(page, render.sessions(page.items))
-
-
-def _parse_pairs(pairs: list[str]) -> dict[str, str]:
-    """Return `KEY=VALUE` pairs as a dict; raise InvalidInput for one without `=`."""
-    for pair in pairs:
-        if "=" not in pair:
-            raise InvalidInput(f"{pair!r} is not KEY=VALUE: write --metadata file=plan.md.")
-    return dict(pair.split("=", 1) for pair in pairs)

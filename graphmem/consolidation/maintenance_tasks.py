@@ -85,7 +85,7 @@ class MaintenanceTasks:
         return len(decayed)
 
     async def expire(self, owner: Owner) -> dict[str, int]:
-        """End temporary memories whose time is over, and offer old feedback to the next consolidation."""
+        """Archive temporary memories whose time is over, and offer old feedback to the next consolidation."""
         now = self._clock()
         rows = await self._graph.fetch("maintenance.list_expired_memories", group_id=owner.group_id, now=now)
         expired = sum([await self._expire_memory(owner, row["memory_id"]) for row in rows])
@@ -142,7 +142,7 @@ class MaintenanceTasks:
 
     async def _expire_memory(self, owner: Owner, memory_id: str) -> bool:
         def act(ledger: Ledger) -> Fact:
-            return ledger.delete(memory_id, "expired")
+            return ledger.archive(memory_id, "expired")
 
         try:
             await self._facts.update_memory(owner, memory_id, act, actor="maintenance")

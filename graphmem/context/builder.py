@@ -9,7 +9,12 @@ from typing import Protocol
 
 from graphmem.context.composition import BuiltContext, ContextMaterial, compose_context
 from graphmem.context.preamble import ensure_question_fits
-from graphmem.context.relevance import content_word_prefixes, refers_to_past_session, semantic_score
+from graphmem.context.relevance import (
+    content_word_prefixes,
+    find_ticket_ids,
+    refers_to_past_session,
+    semantic_score,
+)
 from graphmem.context.snapshot_cache import SnapshotCache
 from graphmem.domain.context_models import ContextRequest, ContextSnapshot, RelatedSession
 from graphmem.domain.identity import Owner
@@ -38,6 +43,9 @@ MIN_WORD_LENGTH = 4
 
 MIN_RELATIVE_SCORE = 0.5
 """Share of the best related session's score that every other one reaches."""
+
+TICKET_WEIGHT = 3.0
+"""Weight of a session about a ticket that the question names; more than hits and words together."""
 
 MIN_SOURCE_SCORE = 0.5
 """Similarity above which a memory points to the session it was extracted from."""
@@ -71,7 +79,8 @@ class ContextBuilder:
     async def build(self, owner: Owner, request: ContextRequest) -> BuiltContext:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget."""
         ensure_question_fits(request.question_text, request.token_budget)
-        refers_to_past = refers_to_past_session(request.question_text)
+        ticket_sessions = await self._find_ticket_sessions(owner, request)
+        refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
         message_limit = max(MIN_MESSAGES, min(MAX_MESSAGES, request.token_budget // TOKENS_PER_MESSAGE))
         snapshot, found = await asyncio.gather(
             self._load_snapshot(owner, request, message_limit),
@@ -83,7 +92,7 @@ class ContextBuilder:
         material = ContextMaterial(
             snapshot=snapshot,
             hits=found.results,
-            related=await self._find_related_sessions(owner, request, found),
+            related=await self._find_related_sessions(owner, request, found, ticket_sessions),
             message_times=await self._load_message_times(owner, snapshot, found.results) if request.sources else {},
             refers_to_past=refers_to_past,
         )
@@ -135,10 +144,13 @@ class ContextBuilder:
         return SearchResponse(results=[SearchHit(memory=memory, score=0.0) for memory in memories], took_ms=0.0)
 
     async def _find_related_sessions(
-        self, owner: Owner, request: ContextRequest, found: SearchResponse
+        self, owner: Owner, request: ContextRequest, found: SearchResponse, ticket_sessions: Sequence[str]
     ) -> list[RelatedSession]:
-        """Find the sessions that hits come from, weighted by rank, or whose description shares question words."""
-        weights: dict[str, float] = {}
+        """Find the sessions of named tickets, those that hits come from, and those whose description shares words.
+
+        Hits weigh by their rank.
+        """
+        weights = dict.fromkeys(ticket_sessions, TICKET_WEIGHT)
         memory_sessions = [
             hit.memory.source.session_id for hit in found.results if semantic_score(hit) > MIN_SOURCE_SCORE
         ]
@@ -160,6 +172,14 @@ class ContextBuilder:
             for session in sessions
             if session.relevance_score >= MIN_RELATIVE_SCORE * sessions[0].relevance_score
         ]
+
+    async def _find_ticket_sessions(self, owner: Owner, request: ContextRequest) -> list[str]:
+        """Return the ids of other sessions about the tickets that the question names."""
+        ticket_ids = find_ticket_ids(request.question_text)
+        if not ticket_ids:
+            return []
+        sessions = await self._store.find_ticket_sessions(owner, ticket_ids, limit=MAX_RELATED_SESSIONS)
+        return [session_id for session_id in sessions if session_id != request.session_id]
 
     async def _load_message_times(
         self, owner: Owner, snapshot: ContextSnapshot, hits: Sequence[SearchHit]

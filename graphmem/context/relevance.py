@@ -42,6 +42,12 @@ def refers_to_past_session(question: str) -> bool:
     return cues.PAST_SESSION.search(question) is not None
 
 
+def find_ticket_ids(question: str) -> list[str]:
+    """Return the ids of tickets that a question refers to, in lower case: 1234 for "issue #1234"."""
+    matches = cues.TICKET.finditer(question)
+    return list(dict.fromkeys((match["marked"] or match["named"]).lower() for match in matches))
+
+
 def match_domains(question: str, requested: str | None, hits: Iterable[SearchHit]) -> set[str]:
     """Return the domains a question belongs to: the requested one, else those it names and that of its clear topic.
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic import BaseModel, Field
 
 from graphmem.domain.fact import Fact
-from graphmem.domain.memory import Memory, MemoryStatus
+from graphmem.domain.memory import Memory
 from graphmem.domain.requests import PageQuery
 from graphmem.domain.times import Instant
 from graphmem.domain.versioning import MERGED_REASON, REVERTED_REASON
@@ -55,6 +55,4 @@ def classify_version(version: Fact, previous: Fact | None) -> ChangeKind:
         return ChangeKind.MERGED
     if previous.ended_reason == REVERTED_REASON and not version.retired:
         return ChangeKind.RESTORED
-    if version.status is MemoryStatus.ARCHIVED:
-        return ChangeKind.DELETED
     return ChangeKind.SUPERSEDED

@@ -23,7 +23,7 @@ class Fact:
     """One version of a memory; `FACT_FIELDS` lists its attributes as they are stored.
 
     Valid time is `[valid_at, invalid_at)`, known time `[created_at, expired_at)`; None is open. A `retired` version
-    was merged, archived or reverted: it is valid at no time and stays readable by id. `claimed_invalid_at` is the end
+    was merged or reverted: it is valid at no time and stays readable by id. `claimed_invalid_at` is the end
     that its writer gave, with which a reverted supersession restores it.
     """
 

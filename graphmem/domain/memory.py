@@ -81,7 +81,7 @@ class Scope(StrEnum):
 
 
 class MemoryStatus(StrEnum):
-    """Whether a memory is in force, and if not, why."""
+    """Whether a memory is in force, and if not, why; `archived` if maintenance ended it because its time was over."""
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"

@@ -22,6 +22,9 @@ MessageInput = TypeVar("MessageInput")
 MAX_MESSAGE_LENGTH = 100_000
 """Longest message, in characters."""
 
+TICKET_KEY = "ticket_id"
+"""The key of a session's metadata that holds the id of the ticket it is about."""
+
 MAX_BATCH_SIZE = 1_000
 """Most messages in one batch."""
 
@@ -165,6 +168,7 @@ class Message(BaseModel):
     execution_time_ms: float | None
     feedback_score: int | None
     feedback_text: str | None
+    feedback_issues: list[str] = Field(default_factory=list)
     position: int
     extracted_at: datetime | None
     utc_offset_minutes: int = Field(0, exclude=True)

@@ -271,11 +271,11 @@ class Ledger(VersionLog):
 
     def delete(self, memory_id: str, reason: str = "deleted", by: str | None = None) -> Fact:
         """End the belief in a memory; its versions stay in history."""
-        fact = self._get_mutable(memory_id)
-        now = self._next_time()
-        del self._latest[memory_id]
-        deleted = replace(fact, end_status=MemoryStatus.DELETED, ended_actor=self._actor)
-        return self._end_version(deleted, now, reason, by)
+        return self._end_memory(memory_id, MemoryStatus.DELETED, reason, by)
+
+    def archive(self, memory_id: str, reason: str, by: str | None = None) -> Fact:
+        """End a memory whose time is over, which nobody deleted; its versions stay in history."""
+        return self._end_memory(memory_id, MemoryStatus.ARCHIVED, reason, by)
 
     def retire(self, memory_id: str, reason: str, by: str | None, status: MemoryStatus) -> Fact:
         """Make a memory valid at no time; it stays readable and names `by` as its replacement."""
@@ -331,6 +331,13 @@ class Ledger(VersionLog):
         return self._add_next_version(fact, reopened, REVERTED_REASON, fact.superseded_by)
 
     # Parts
+
+    def _end_memory(self, memory_id: str, status: MemoryStatus, reason: str, by: str | None) -> Fact:
+        fact = self._get_mutable(memory_id)
+        now = self._next_time()
+        del self._latest[memory_id]
+        ended = replace(fact, end_status=status, ended_actor=self._actor)
+        return self._end_version(ended, now, reason, by)
 
     def _get_closable(self, memory_id: str) -> Fact:
         fact = self._get_mutable(memory_id)

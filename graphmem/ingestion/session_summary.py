@@ -13,7 +13,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus, Receipt
 from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, Scope
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.session import Message, Session
+from graphmem.domain.session import TICKET_KEY, Message, Session
 from graphmem.domain.token_counts import count_tokens
 from graphmem.domain.versioning import Ledger
 from graphmem.ingestion.candidates import EPISODIC, validate_tags
@@ -280,4 +280,4 @@ def _to_memories(session: Session, summary: Summary, tags: Sequence[str], earlie
 
 def _ticket_metadata(session: Session) -> dict[str, Any]:
     """Return the ticket that a session is about, by its metadata."""
-    return {"ticket_id": session.metadata["ticket_id"]} if "ticket_id" in session.metadata else {}
+    return {TICKET_KEY: session.metadata[TICKET_KEY]} if TICKET_KEY in session.metadata else {}

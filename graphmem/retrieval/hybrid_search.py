@@ -30,6 +30,7 @@ from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.evidence import EVIDENCE_PER_RESULT, describe_facts, describe_messages, rank_messages
 from graphmem.retrieval.fit import fit_features
 from graphmem.retrieval.name_index import EntityMention, MentionKind, question_focus
+from graphmem.retrieval.rank_fusion import CHANNEL_WEIGHTS
 from graphmem.retrieval.ranking import (
     FactsByChannel,
     ScoredFact,
@@ -120,6 +121,7 @@ class HybridSearch:
         embedder: Embedder,
         clock: Clock,
         rrf_k: int = 60,
+        channel_weights: Mapping[str, float] = CHANNEL_WEIGHTS,
         reranker: CrossEncoderReranker | None = None,
         languages: Sequence[str] = ("en",),
     ) -> None:
@@ -132,6 +134,7 @@ class HybridSearch:
         self._embedder = embedder
         self._clock = clock
         self._rrf_k = rrf_k
+        self._channel_weights = channel_weights
         self._reranker = reranker
         self._languages = tuple(languages)
 
@@ -153,7 +156,7 @@ class HybridSearch:
             asyncio.to_thread(find_time_ranges, search.text, search.now, self._languages),
         )
         features = fit_features(search.text, distinct_facts(facts), mentions, self._languages)
-        ranked = rank_facts(facts, query.persona, time_ranges, search.now, self._rrf_k, features)
+        ranked = rank_facts(facts, query.persona, time_ranges, search.now, self._rrf_k, self._channel_weights, features)
         if query.rerank:
             ranked = await self._rerank(search.text, ranked, query.limit)
         else:

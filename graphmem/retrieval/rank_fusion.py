@@ -8,7 +8,7 @@ from typing import TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 CHANNEL_WEIGHTS: Mapping[str, float] = {"semantic": 0.5, "keyword": 1.0, "graph": 0.1}
-"""Weights of the channels of a search; a channel that is not listed has weight 1."""
+"""Default weights of the channels of a search; a channel that is not listed has weight 1."""
 
 
 def reciprocal_rank_fusion(

@@ -12,7 +12,7 @@ from graphmem.domain.search_candidates import FactCandidate
 from graphmem.domain.search_models import ChannelRank, Explanation
 from graphmem.retrieval.bm25 import bm25_scores
 from graphmem.retrieval.fit import FLOOR, FitFeatures, fit
-from graphmem.retrieval.rank_fusion import CHANNEL_WEIGHTS, max_rrf_score, reciprocal_rank_fusion
+from graphmem.retrieval.rank_fusion import max_rrf_score, reciprocal_rank_fusion
 from graphmem.retrieval.score_factors import ScoreFactors, score_factors
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize
@@ -70,6 +70,7 @@ def rank_facts(
     time_ranges: Sequence[TimeRange],
     now: datetime,
     rrf_k: int,
+    channel_weights: Mapping[str, float],
     features: Mapping[str, FitFeatures],
 ) -> list[ScoredFact]:
     """Return the facts found, best first, by their fused score (from 0 to 1) times their factors.
@@ -78,10 +79,10 @@ def rank_facts(
     """
     pool = distinct_facts(facts)
     rankings = {channel: [fact.uuid for fact in found] for channel, found in facts.items()}
-    max_score = max_rrf_score(rankings, CHANNEL_WEIGHTS, rrf_k)
+    max_score = max_rrf_score(rankings, channel_weights, rrf_k)
     now_ms = int(now.timestamp() * 1000)
     scored = []
-    for uuid, fused in reciprocal_rank_fusion(rankings, CHANNEL_WEIGHTS, rrf_k).items():
+    for uuid, fused in reciprocal_rank_fusion(rankings, channel_weights, rrf_k).items():
         rrf, factors = fused / max_score, score_factors(pool[uuid], persona, time_ranges, now_ms)
         scored.append(ScoredFact(pool[uuid], rrf * factors.product, rrf, factors, features[uuid]))
     return sorted(scored, key=_by_score, reverse=True)

@@ -72,7 +72,7 @@ class RecordImporter:
     async def _update_one(self, owner: Owner, memory: MemoryIn, record: Record, fact: Fact, actor: str | None) -> bool:
         if fact.expired_at is not None:
             if record.active and record.metadata.superseded_by is None:
-                raise Conflict("The memory was deleted: give the record another id to save it again.")
+                raise Conflict(f"The memory was {fact.end_status}: give the record another id to save it again.")
             return False
         changes = find_changes(record, memory, fact)
         if not changes:

@@ -148,7 +148,7 @@ def _time_of(row: Mapping[str, Any]) -> datetime:
 
 
 def _made(row: Mapping[str, Any], fact: Fact, previous: Fact | None) -> _ChangedFact:
-    """Return the change that a version's creation or deletion made."""
+    """Return the change that the creation, deletion or archiving of a version made."""
     at = _time_of(row)
     if row["key"].endswith(":ended"):
         return _ChangedFact(

@@ -22,7 +22,7 @@ from graphmem.domain.learned_preferences import (
     RatedInteraction,
 )
 from graphmem.domain.memory import CORE_IMPORTANCE, Memory
-from graphmem.domain.session import MessageRole, Session
+from graphmem.domain.session import TICKET_KEY, MessageRole, Session
 from graphmem.domain.times import MAX_TIME, Clock
 from graphmem.errors import NotFound
 from graphmem.store.context_mapping import (
@@ -39,6 +39,7 @@ from graphmem.store.context_mapping import (
 )
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.episode_mapping import message_from_node
+from graphmem.store.json_text import to_json
 from graphmem.store.user_lock import lock_or_create_user, lock_user
 
 MAX_PROFILE_MEMORIES = 100
@@ -107,6 +108,7 @@ class ContextTransaction:
             message_id=result.message_id,
             score=result.score,
             text=text,
+            issues=result.issues,
             confidence=result.confidence,
             learned_from=learned_from,
         )
@@ -300,6 +302,19 @@ class ContextStore:
             updated_until=updated_until,
         )
         return [_related_session(row) for row in rows]
+
+    async def find_ticket_sessions(self, owner: Owner, ticket_ids: Sequence[str], *, limit: int) -> list[str]:
+        """Return the ids of sessions about tickets, the latest first; ticket ids are in lower case."""
+        values: list[str | int] = [value for ticket_id in ticket_ids for value in (ticket_id, f"#{ticket_id}")]
+        values += [int(ticket_id) for ticket_id in ticket_ids if ticket_id.isdecimal()]
+        rows = await self._graph.fetch(
+            "context.find_ticket_sessions",
+            group_id=owner.group_id,
+            marked=[f"#{ticket_id}" for ticket_id in ticket_ids],
+            fields=[to_json({TICKET_KEY: value})[1:-1] for value in values],
+            limit=limit,
+        )
+        return [row["session_id"] for row in rows]
 
     async def fetch_message_times(self, owner: Owner, message_ids: Sequence[str]) -> dict[str, datetime]:
         """Return when messages were said, by id, without the unknown ones."""

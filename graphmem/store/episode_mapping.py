@@ -48,6 +48,7 @@ def message_from_node(stored: Mapping[str, Any]) -> Message:
         timestamp=stored["valid_at"],
         created_at=stored["created_at"],
         entities=json.loads(stored.get("entities") or "{}"),
+        feedback_issues=list(stored.get("feedback_issues") or ()),
         metadata=json.loads(stored.get("metadata") or "{}"),
         rich_content=json.loads(stored.get("rich_content") or "null"),
         query_results=json.loads(stored.get("query_results") or "null"),

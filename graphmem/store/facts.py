@@ -131,7 +131,7 @@ class FactStore:
         The ledger also holds the memory's replacement and, for a single-valued memory, the facts of the same subject
         and predicate. `vector` is that of a new content, `associations` are all memories that it is associated with
         from then on (None: as before); with `request`, the change is made once for it. Raises NotFound for an id that
-        is not this user's, and MemoryDeleted for a deleted memory.
+        is not this user's, and MemoryDeleted for a deleted or archived one.
         """
 
         async def update(transaction: Transaction) -> Memory:
@@ -139,7 +139,7 @@ class FactStore:
             now = await self.lock_user(transaction, memory_owner)
             latest = await self._fetch_latest(transaction, memory_owner, memory_id)
             if latest.end_status is not None:
-                raise MemoryDeleted("The memory was deleted: save the statement anew.")
+                raise MemoryDeleted(f"The memory was {latest.end_status}: save the statement anew.")
             replacement = [latest.superseded_by] if latest.superseded_by else []
             pairs = [(latest.subject_id, latest.predicate)] if latest.single_valued else []
             facts = await FactLoader(transaction, memory_owner).fetch(

@@ -110,6 +110,24 @@ async def test_merges_and_their_rollback_are_changes(admin: httpx.AsyncClient, a
     ]
 
 
+@pytest.mark.req("QUINN-18")
+async def test_a_memory_whose_time_is_over_is_archived_and_stays_readable(
+    admin: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    note = await save(agent, "Mara is in Rome this week", tags=["temporary"], expires_at="2026-01-01T00:00:00Z")
+    path = f"{USER}/memories/{note['id']}"
+    assert note["status"] == "active"
+    maintained = (await admin.post("/v1/admin/maintenance", json={"tasks": ["expire"]})).json()["tasks"]
+    assert maintained["expire"]["expired"] == 1
+    assert (await agent.get(path)).json()["status"] == "archived"
+    [version] = (await agent.get(f"{path}/history")).json()["items"]
+    assert (version["status"], version["ended_reason"]) == ("archived", "expired")
+    assert (await agent.get(f"{USER}/memories")).json()["items"] == []
+    assert summarize(await list_changes(agent))[-1] == ("deleted", "Mara is in Rome this week", "expired")
+    corrected = await agent.patch(path, json={"content": "Mara is in Bari this week"})
+    assert (corrected.status_code, "was archived" in corrected.json()["detail"]) == (409, True)
+
+
 @pytest.mark.parametrize("user", ["nobody"])
 async def test_an_unknown_user_has_no_changes(agent: httpx.AsyncClient, user: str) -> None:
     assert (await agent.get(f"/v1/users/{user}/changes")).json() == {"items": [], "next_cursor": None}

@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from graphmem.bootstrap import Services
+
 MEMORIES = "/v1/users/mara/memories"
 TYPES = [
     "preference", "fact", "plan", "feeling", "inferred_interest", "conversation_topic", "recommendation",
@@ -48,7 +50,7 @@ async def test_every_type_is_stored_and_every_alias_resolved(agent: httpx.AsyncC
     assert refused.status_code == 422
 
 
-@pytest.mark.req("QUINN-12", "QUINN-14", "QUINN-16", "QUINN-20", "UMB-03", "QUINN-01")
+@pytest.mark.req("QUINN-12", "QUINN-14", "QUINN-16", "UMB-03", "QUINN-01")
 async def test_saved_memory_is_returned_with_every_field(agent: httpx.AsyncClient) -> None:
     statement = {
         "content": "Mara rows on Sundays",
@@ -97,7 +99,9 @@ async def test_forbidden_content_is_skipped_with_its_class_and_never_echoed(agen
 
 
 @pytest.mark.req("QUINN-17", "QUINN-22", "QUINN-29")
-async def test_lists_are_filtered_by_every_attribute(agent: httpx.AsyncClient) -> None:
+async def test_lists_are_filtered_by_every_attribute_without_an_embedding(
+    agent: httpx.AsyncClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await save(
         agent,
         {"content": "likes basil", "type": "preference", "tags": ["food", "Herbs"], "importance": 0.9, "domain": "c"},
@@ -108,6 +112,7 @@ async def test_lists_are_filtered_by_every_attribute(agent: httpx.AsyncClient) -
         },
         {"content": "works at Acme", "source": {"session_id": "s9"}},
     )  # fmt: skip
+    monkeypatch.setattr(services.components.embedder, "embed", None)
     assert await current_contents(agent, tag=["food", "HERBS"]) == {"likes basil"}
     assert await current_contents(agent, tag="food", not_tag="herbs") == {"likes thyme"}
     assert await current_contents(agent, domain="C") == {"likes basil"}

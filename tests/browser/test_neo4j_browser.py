@@ -50,7 +50,6 @@ async def server(neo4j_folder: Path, service: Service, owner: Owner, tmp_path: P
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.req("QUINN-38")
 async def test_neo4j_browser_opens_the_query_and_draws_only_current_facts(
     page: Page, server: ServerInfo, owner: Owner
 ) -> None:

@@ -64,7 +64,6 @@ def drawn_edges(rows: list[dict[str, Any]]) -> set[str]:
     return {f"{edge['fact']}" for edge in edges if edge.type == "RELATES_TO"}
 
 
-@pytest.mark.req("QUINN-38")
 @pytest.mark.parametrize("name", query_names())
 async def test_explore_query_draws_no_superseded_or_looping_edge(graph: Graph, corrected: Owner, name: str) -> None:
     rows = await run_query(graph, corrected, name)

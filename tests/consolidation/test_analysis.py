@@ -125,7 +125,7 @@ async def test_statements_cannot_pass_for_instructions(harness: ConsolidationHar
     assert not [line for line in text.splitlines() if line.startswith("[M9]")]
 
 
-@pytest.mark.req("UMB-14", "UMB-15")
+@pytest.mark.req("UMB-14")
 async def test_numbers_become_memories_and_entities_of_the_user(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
     merge = action("merge", memories=[1, 2], content="User is vegetarian and eats no dairy")

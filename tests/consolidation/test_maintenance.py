@@ -105,7 +105,7 @@ async def test_core_and_immutable_memories_do_not_decay(
 
 
 @pytest.mark.req("QUINN-18")
-async def test_expired_memories_are_deleted_by_maintenance(
+async def test_expired_memories_are_archived_by_maintenance(
     harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks
 ) -> None:
     soon = harness.clock() + DAY
@@ -117,20 +117,20 @@ async def test_expired_memories_are_deleted_by_maintenance(
     assert (await maintenance_tasks.expire(harness.owner))["expired"] == 1
     assert (await maintenance_tasks.expire(harness.owner))["expired"] == 0
     ended = await harness.facts.get(harness.owner, note.id)
-    assert ended.status is MemoryStatus.DELETED
+    assert ended.status is MemoryStatus.ARCHIVED
     assert [row.ended_reason for row in await harness.facts.get_history(harness.owner, note.id)] == ["expired"]
     assert (await harness.facts.get(harness.owner, fixed.id)).status is MemoryStatus.ACTIVE
 
 
 @pytest.mark.req("QUINN-18")
-async def test_a_feeling_that_is_over_is_deleted_without_a_tag_of_its_writer(
+async def test_a_feeling_that_is_over_is_archived_without_a_tag_of_its_writer(
     harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks
 ) -> None:
     (feeling,) = await harness.save("User is tired of the rain", type="feeling")
     assert feeling.tags == ["temporary"]
     harness.clock.advance(15 * DAY)
     assert (await maintenance_tasks.expire(harness.owner))["expired"] == 1
-    assert (await harness.facts.get(harness.owner, feeling.id)).status is MemoryStatus.DELETED
+    assert (await harness.facts.get(harness.owner, feeling.id)).status is MemoryStatus.ARCHIVED
 
 
 @pytest.mark.req("QUINN-18")

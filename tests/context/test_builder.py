@@ -123,6 +123,19 @@ async def test_a_past_session_is_included_only_when_the_question_refers_to_it(ha
     assert "earlier conversations" not in other.preamble
 
 
+@pytest.mark.req("TRUE-09", "QUINN-37")
+async def test_related_sessions_are_found_by_meaning_without_shared_words(harness: ContextHarness) -> None:
+    await harness.add_messages("kitchen", "My sourdough needs a whole night to rise", "Use warmer water")
+    await harness.add_messages("garden", "My roses have spots", "Cut them back")
+    await harness.save_memories(
+        MemoryIn(content="Mara's sourdough needs a whole night to rise", source={"session_id": "kitchen"}),
+        MemoryIn(content="Mara's roses have spots", source={"session_id": "garden"}),
+    )
+    asked = await harness.build_context("Why is baking bread so slow?", session_id="mail")
+    assert asked.related_sessions[0].session_id == "kitchen"
+    assert "earlier conversations" not in asked.preamble, "the question does not refer to it"
+
+
 @pytest.mark.req("QUINN-37")
 async def test_the_current_session_is_not_a_past_session(harness: ContextHarness) -> None:
     await harness.add_messages("printer", "My printer shows error 49", "Update its firmware")

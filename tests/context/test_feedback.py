@@ -104,6 +104,8 @@ async def test_a_complaint_changes_the_preferences_it_names(harness: ContextHarn
         harness.owner, other.id, 2, "Too long, and the chart is hard to read"
     )
     assert result.issues == ["too_long", "presentation"]
+    (stored,) = await harness.episodes.load_messages(harness.owner, [other.id])
+    assert stored.feedback_issues == result.issues, "the complaint stays with the reply"
     changed = {preference.preference_type.value: preference for preference in result.preferences}
     assert changed["detail_level"].preference_value == {"level": "brief"}
     assert changed["visualization"].confidence_score == pytest.approx(0.49)

@@ -9,6 +9,7 @@ import pytest
 
 from graphmem.context.relevance import (
     content_words,
+    find_ticket_ids,
     is_contradicted,
     is_in_scope,
     match_domains,
@@ -144,3 +145,18 @@ def test_a_preference_the_question_names_is_not_contradicted() -> None:
 
 def test_content_words_skip_stop_words_and_plurals() -> None:
     assert content_words("What did the user's printers do in Porto, and why?") == ["printer", "porto"]
+
+
+@pytest.mark.req("QUINN-37")
+@pytest.mark.parametrize(
+    ("question", "ids"),
+    [
+        ("This is similar to issue #1234 we had", ["1234"]),
+        ("Is it like ticket 1234, or case no. T-7?", ["1234", "t-7"]),
+        ("Ist es wie Vorfall 88?", ["88"]),
+        ("See #PROJ-12.", ["proj-12"]),
+        ("The issue is that I have 1234 files in case of need", []),
+    ],
+)
+def test_a_ticket_is_recognised_by_its_mark_or_by_the_word_before_it(question: str, ids: list[str]) -> None:
+    assert find_ticket_ids(question) == ids

@@ -37,6 +37,15 @@ def test_recorded_completions_score_stated_preferences_and_facts_as_asked(type: 
     assert len(calibrated) >= 0.85 * len(confidences) > 10, "the others are hedged, or told by somebody else"
 
 
+@pytest.mark.req("QUINN-20")
+def test_recorded_completions_are_less_certain_of_what_they_infer_than_of_what_is_stated() -> None:
+    inferred: list[float] = []
+    stated: list[float] = []
+    for candidate in recorded_candidates():
+        (inferred if candidate.type is MemoryType.INFERRED_INTEREST else stated).append(candidate.confidence)
+    assert 0.5 <= max(inferred) < 0.8 < sum(stated) / len(stated)
+
+
 @pytest.mark.req("GO-13")
 def test_recorded_candidates_are_self_contained_sentences_in_the_third_person() -> None:
     contents = [candidate.content for candidate in recorded_candidates()]

@@ -92,7 +92,7 @@ async def test_a_memory_supersedes_the_one_it_names(services: Services, owner: O
         assert {memory["id"] for memory in past["memories"]} == {old["memory_id"], new["memory_id"]}
 
 
-@pytest.mark.req("QUINN-09")
+@pytest.mark.req("QUINN-09", "QUINN-19")
 async def test_remember_is_saved_in_its_scope_and_confirmed(services: Services, owner: Owner) -> None:
     async with in_process_client(services, owner) as client:
         saved = await call_tool(client, "save_memory", content="Mara cooks without garlic", domain="Cooking")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from graphmem.bootstrap import Services
+from graphmem.components import RetrievalComponents
+from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.filters import FactFilters, MemoryFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
@@ -16,9 +19,10 @@ from graphmem.domain.memory import MemoryIn
 from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.requests import LookupQuery
 from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
-from graphmem.domain.session import MessagesIn
+from graphmem.domain.session import MessageIn, MessageRole, MessagesIn
 from graphmem.errors import InvalidInput
 from graphmem.store.search import ANN_CANDIDATES, SearchStore
+from tests.conftest import FakeClock
 
 
 async def save(memory: Services, owner: Owner, *given: dict[str, Any]) -> list[str]:
@@ -110,7 +114,7 @@ async def test_every_filter_holds_in_every_channel(memory: Services, owner: Owne
     assert "Mara is allergic to hazelnuts" not in await found(memory, owner, query, tags={"none": ["health"]})
 
 
-@pytest.mark.req("QUINN-24", "TRUE-19")
+@pytest.mark.req("QUINN-24")
 async def test_sixty_superseded_versions_do_not_crowd_out_the_current_one(memory: Services, owner: Owner) -> None:
     start = datetime(2019, 1, 1, tzinfo=UTC)
     moves = [
@@ -149,7 +153,7 @@ async def test_nearer_facts_of_another_domain_do_not_crowd_out_the_filtered_one(
     assert await found(memory, owner, near, domain="garden", **asked) == ["Mara prunes the lemon tree"]
 
 
-@pytest.mark.req("QUINN-41")
+@pytest.mark.req("QUINN-28", "QUINN-41")
 async def test_no_other_users_memory_is_ever_a_candidate(memory: Services, owner: Owner) -> None:
     other, query = Owner(owner.tenant, "other"), "hazelnuts basil Bob cello QX-7731"
     await save(memory, other, *GARDEN)
@@ -178,7 +182,7 @@ async def test_search_and_lookup_reinforce_returned_memories_asynchronously(memo
     assert (capped.access_count, capped.strength, capped.confidence) == (14, 1.0, 0.99)
 
 
-@pytest.mark.req("UMB-07", "QUINN-19")
+@pytest.mark.req("UMB-07")
 async def test_the_persona_weighs_types_and_tags_and_the_explanation_shows_every_factor(
     memory: Services, owner: Owner
 ) -> None:
@@ -196,6 +200,21 @@ async def test_the_persona_weighs_types_and_tags_and_the_explanation_shows_every
     assert 0 <= hit.score <= 1
     assert explain.semantic
     assert explain.semantic.rank >= 1
+
+
+@pytest.mark.req("UMB-07")
+async def test_settings_weigh_what_is_found_by_meaning_against_what_is_found_by_words(
+    memory: Services, owner: Owner
+) -> None:
+    await save(memory, owner, *GARDEN)
+    query = SearchQuery(query="which food is dangerous, and QX-7731?", reinforce=False)
+    for weights, expected in (
+        ({"semantic_weight": 10, "keyword_weight": 0.01}, "Mara is allergic to hazelnuts"),
+        ({"semantic_weight": 0.01, "keyword_weight": 10}, "Mara's invoice code is QX-7731"),
+    ):
+        settings = memory.components.settings.model_copy(update=weights)
+        search = RetrievalComponents.build(replace(memory.components, settings=settings)).search
+        assert (await search.search(owner, query)).results[0].memory.content == expected
 
 
 @pytest.mark.parametrize(
@@ -242,6 +261,31 @@ async def test_messages_are_found_with_scores_and_evidence_names_their_sources(m
     assert len(searched.evidence) <= 50
     nobody = await memory.retrieval.search_messages(Owner(owner.tenant, "nobody"), MessageSearchQuery(query="cello"))
     assert nobody.results == []
+
+
+@pytest.mark.req("TRUE-19")
+async def test_a_thousand_nearer_messages_of_others_do_not_hide_the_users_own(memory: Services, owner: Owner) -> None:
+    query = "When is the rent due?"
+    [vector] = await memory.components.embedder.embed([query], query=True)
+    nearer = [PreparedMessage(MessageIn(role=MessageRole.USER, content=query), vector) for _ in range(1000)]
+    await memory.components.episodes.append_messages(Owner(owner.tenant, "busy"), "s", nearer, job_id=None)
+    own = {"role": "user", "content": "I pay the landlord on the first of the month. " + "x" * 600}
+    await memory.messages.add(owner, MessagesIn.model_validate({"messages": [own], "extract": False}))
+    found = (await memory.retrieval.search_messages(owner, MessageSearchQuery(query=query))).results
+    assert [hit.message.content for hit in found] == [own["content"]]
+    assert 0 < found[0].similarity_score < 1
+
+
+@pytest.mark.req("UMB-06")
+async def test_a_lookup_comes_from_the_cache_for_five_minutes(memory: Services, owner: Owner) -> None:
+    await save(memory, owner, *GARDEN)
+    clock = FakeClock(datetime.now(UTC))
+    lookup = RetrievalComponents.build(replace(memory.components, clock=clock)).lookup
+    seen = []
+    for seconds in (0, 299, 2):
+        clock.advance(timedelta(seconds=seconds))
+        seen.append((await lookup.lookup(owner, "what about Bob?", 5, reinforce=False)).cache)
+    assert seen == ["miss", "hit", "miss"]
 
 
 @pytest.mark.req("UMB-06", "GO-12", "QUINN-33")
@@ -355,7 +399,7 @@ async def test_a_lookup_takes_the_filters_of_search(memory: Services, owner: Own
         assert await look_up(known_as_of="2022-01-01T00:00:00Z") == []
 
 
-@pytest.mark.req("UMB-06", "QUINN-30")
+@pytest.mark.req("UMB-06")
 async def test_two_entities_may_share_an_alias_and_both_are_found_by_it(memory: Services, owner: Owner) -> None:
     robert = {"name": "Robert Lind", "type": "Person", "aliases": ["Bobby", "the cellist"]}
     roberta = {"name": "Roberta Holm", "type": "Person", "aliases": ["Bobby"]}
@@ -374,7 +418,7 @@ async def test_two_entities_may_share_an_alias_and_both_are_found_by_it(memory: 
     assert (await found(memory, owner, "How is the celist?"))[0] == "Robert Lind plays in a quartet"
 
 
-@pytest.mark.req("UMB-06", "QUINN-30")
+@pytest.mark.req("UMB-06")
 async def test_a_longer_name_does_not_hide_the_name_inside_it(memory: Services, owner: Owner) -> None:
     await save(
         memory,
@@ -404,7 +448,7 @@ async def scores(memory: Services, owner: Owner, query: str, **options: Any) -> 
     return {hit.memory.content: hit.score for hit in answer.results}
 
 
-@pytest.mark.req("UMB-07")
+@pytest.mark.req("UMB-07", "QUINN-30")
 async def test_scores_compare_between_questions(memory: Services, owner: Owner) -> None:
     await save(memory, owner, *GARDEN)
     question = "what is Mara allergic to?"

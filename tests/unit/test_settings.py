@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from graphmem.errors import ConfigurationError
 from graphmem.secret_files import SECRET_VARIABLES
@@ -44,3 +45,11 @@ def test_an_empty_file_is_like_none(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY_FILE", str(tmp_path / "secret"))
     assert Settings(_env_file=None).openai_api_key is None
+
+
+@pytest.mark.req("UMB-07")
+@pytest.mark.parametrize("value", ["0", "-1", "11", "much"])
+def test_a_channel_weight_is_a_positive_number(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMEM_KEYWORD_WEIGHT", value)
+    with pytest.raises(ValidationError, match="keyword_weight"):
+        Settings(_env_file=None)

@@ -27,6 +27,7 @@ class CueWords(BaseModel):
 
     past_session: list[str]
     abandoned: list[str]
+    ticket: list[str]
     abandoned_break: list[str]
     abandoned_end: list[str]
     change: list[str]
@@ -116,6 +117,13 @@ _WORDS = load_cue_words()
 
 PAST_SESSION = compile_words(_WORDS.past_session)
 """Finds a reference to an earlier conversation."""
+
+TICKET = re.compile(
+    r"(?<![\w#])#(?P<marked>\w[\w-]*)"
+    rf"|\b(?:{'|'.join(_WORDS.ticket)})\s+(?:(?:no|nr)\.?\s*)?#?(?P<named>(?=[\w-]*\d)\w[\w-]*)",
+    re.IGNORECASE,
+)
+"""Finds the id of a ticket: after "#", or, with a digit in it, after a word such as "issue"."""
 
 ABANDONED = _compile_abandoned(_WORDS)
 """Each finds something that the user gives up; its group `thing` is the name of that."""

@@ -203,6 +203,7 @@ class EpisodicProperties(NodeProperties):
     execution_time_ms: FiniteNumber | None = None
     feedback_score: Annotated[int, Field(ge=1, le=5)] | None = None
     feedback_text: StorableText | None = None
+    feedback_issues: list[StorableText] | None = None
     learned_from: StorableText | None = Field(None, description="The feedback that preferences were learned from.")
 
 

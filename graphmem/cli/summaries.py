@@ -1,0 +1,50 @@
+"""Summaries of sessions: summarize, archives."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphmem.cli.command import EXIT_FAILED, Output, Tenant, User, command
+from graphmem.cli.jobs import failed_jobs, wait_for_job
+from graphmem.cli.startup import open_services
+
+app = typer.Typer()
+
+
+@command(app, "summarize")
+async def summarize(
+    output: Output,
+    session: Annotated[str, typer.Argument(help="The session's id.")],
+    user: User,
+    tenant: Tenant = "default",
+) -> None:
+    """Summarise a session and remember the summary and its takeaways."""
+    from graphmem.cli import render
+    from graphmem.domain.identity import make_owner
+
+    owner = make_owner(tenant, user)
+    async with open_services(output, worker=True) as services:
+        queued = await services.messages.summarize(owner, session)
+        job = await wait_for_job(services, queued.id)
+    output.show(job, render.jobs([job]))
+    if failed_jobs([job]):
+        raise typer.Exit(EXIT_FAILED)
+
+
+@command(app, "archives")
+async def archives(
+    output: Output,
+    session: Annotated[str, typer.Argument(help="The session's id.")],
+    user: User,
+    tenant: Tenant = "default",
+) -> None:
+    """List the summaries that replaced old messages of a session."""
+    from graphmem.cli import render_learned
+    from graphmem.domain.identity import make_owner
+
+    owner = make_owner(tenant, user)
+    async with open_services(output) as services:
+        stored = await services.messages.list_archives(owner, session)
+    output.show({"items": stored}, render_learned.archives(stored))

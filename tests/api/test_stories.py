@@ -1,0 +1,181 @@
+"""Stories of the systems that graphmem takes up, as a caller lives them: over HTTP, with a model that answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from graphmem_api.app import create_app
+from pydantic import SecretStr
+
+from graphmem.bootstrap import Services
+from graphmem.domain.api_key import ApiKeyIn, KeyRole
+from graphmem.domain.times import utc_now
+from graphmem.settings import Settings
+from tests.api.conftest import serve_app
+from tests.ingestion.conftest import candidate, extraction
+from tests.llm.scripted_server import ScriptedServer, replies
+
+USER = "/v1/users/john"
+SUMMARY = {
+    "title": "API timeout",
+    "summary": "Summary of Issue #1234: an API timeout was diagnosed, more memory fixed it, issue resolved.",
+    "takeaways": ["John fixed the API timeout of issue #1234 by increasing memory."],
+    "topics": ["api-timeout"],
+    "sentiment": 0.4,
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedServer]:
+    """A server of a model; each test sets its answers."""
+    server = ScriptedServer()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+async def talking(
+    settings: Settings, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Services]:
+    """The services with a model and a job store of their own."""
+    changed = {
+        "data_dir": tmp_path_factory.mktemp("talking"),
+        "openai_base_url": model.base_url,
+        "openai_api_key": SecretStr("key"),
+        "webhook_delivery": False,
+    }
+    async with Services.open(settings.model_copy(update=changed)) as services:
+        yield services
+
+
+@pytest.fixture(scope="module")
+async def talking_address(talking: Services, settings: Settings) -> AsyncIterator[str]:
+    async with serve_app(create_app(talking, settings)) as address:
+        yield address
+
+
+@pytest.fixture
+async def john(talking_address: str, talking: Services, tenant: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client whose messages a model reads."""
+    key = await talking.keys.create(tenant, ApiKeyIn(name="quinn", role=KeyRole.ADMIN))
+    headers = {"Authorization": f"Bearer {key.key}"}
+    async with httpx.AsyncClient(base_url=talking_address, headers=headers, timeout=60) as client:
+        yield client
+
+
+async def say(client: httpx.AsyncClient, text: str, **fields: Any) -> dict[str, Any]:
+    """Send one message and return the finished job of its extraction."""
+    turn = {"role": "user", "content": text, **fields.pop("turn", {})}
+    sent = await client.post(f"{USER}/messages", json={"messages": [turn], "wait": True, **fields})
+    assert (sent.status_code, sent.json().get("status") in {"succeeded", "skipped"}) == (200, True), sent.text
+    job: dict[str, Any] = sent.json()
+    return job
+
+
+async def build_context(client: httpx.AsyncClient, question: str, **fields: Any) -> dict[str, Any]:
+    context: dict[str, Any] = (await client.post(f"{USER}/context", json={"question": question, **fields})).json()
+    return context
+
+
+def answer(model: ScriptedServer, *answers: dict[str, Any]) -> None:
+    """Let the model give these answers, one after the other."""
+    model.requests.clear()
+    model.steps = [replies(json.dumps(text)) for text in answers]
+
+
+@pytest.mark.req("QUINN-03")
+async def test_python_on_linux_is_recalled_for_deployment_help_and_left_out_of_cooking(
+    john: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    environment = "John's project runs in Python on a Linux server"
+    answer(model, extraction(candidate(environment, domain="coding")))
+    await say(john, "My project is in Python running on a Linux server.", session_id="first")
+    [memory] = (await john.get(f"{USER}/memories")).json()["items"]
+    assert (memory["content"], memory["scope"], memory["domain"]) == (environment, "domain", "coding")
+
+    help_wanted = await build_context(john, "The deployment isn't working, can you help debug?", domain="coding")
+    assert f"- {environment}" in help_wanted["preamble"]
+    of_session = await john.post(f"{USER}/sessions", json={"session_id": "mail", "domain": "coding"})
+    assert of_session.status_code == 201, of_session.text
+    in_session = await build_context(john, "The deployment isn't working, can you help debug?", session_id="mail")
+    assert f"- {environment}" in in_session["preamble"]
+    assert (await build_context(john, "Which pan do I need for an omelette?"))["memories"] == []
+    assert (await build_context(john, "Any idea for dinner?", domain="cooking"))["memories"] == []
+
+    moved = await john.patch(f"{USER}/memories/{memory['id']}", json={"domain": None})
+    assert (moved.json()["scope"], moved.json()["domain"]) == ("profile", None)
+    assert environment in (await build_context(john, "Any idea for dinner?", domain="cooking"))["preamble"]
+
+
+async def summarized(client: httpx.AsyncClient, session_id: str) -> dict[str, Any]:
+    """Wait until a session has a summary."""
+    for _ in range(100):
+        session: dict[str, Any] = (await client.get(f"{USER}/sessions/{session_id}")).json()
+        if session["summary"]:
+            return session
+        await asyncio.sleep(0.1)
+    raise AssertionError("there is no summary")
+
+
+@pytest.mark.req("QUINN-07", "QUINN-37")
+async def test_summarise_this_and_remember_it_reaches_the_whole_session_and_comes_back_by_its_ticket(
+    john: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    await john.post(f"{USER}/sessions", json={"session_id": "support", "metadata": {"ticket_id": "1234"}})
+    before = {"session_id": "support", "extract": False}
+    for turn in (
+        {"role": "user", "content": "My API calls time out."},
+        {"role": "assistant", "content": "More memory?"},
+    ):
+        await john.post(f"{USER}/messages", json={"messages": [turn], **before})
+    answer(model, extraction(summarize=True), SUMMARY)
+    await say(john, "That fixed it. Quinn, summarise this discussion and remember it for later.", session_id="support")
+    assert (await summarized(john, "support"))["summary"] == SUMMARY["summary"]
+    assert "My API calls time out." in str(model.requests[-1]), "the summary reads the session from its beginning"
+
+    memories = (await john.get(f"{USER}/memories", params={"session_id": "support"})).json()["items"]
+    by_tag = {memory["tags"][0]: memory for memory in memories}
+    assert by_tag.keys() == {"summary", "topic", "takeaway"}
+    assert by_tag["summary"]["metadata"]["ticket_id"] == "1234"
+    takeaway = by_tag["takeaway"]["content"]
+    assert takeaway in (await build_context(john, "My API is slow again", session_id="later"))["preamble"]
+
+    for question in ("This is similar to issue #1234 we had.", "Is it like ticket 1234?"):
+        context = await build_context(john, question, session_id="later")
+        assert context["related_sessions"][0]["session_id"] == "support", question
+        assert SUMMARY["summary"] in context["preamble"], question
+    for question in ("This is similar to issue #1235 we had.", "The server has 1234 MB of memory"):
+        other = await build_context(john, question, session_id="later")
+        assert SUMMARY["summary"] not in other["preamble"], question
+
+
+@pytest.mark.req("UMB-03")
+async def test_a_quote_of_its_source_outlives_the_message(john: httpx.AsyncClient, model: ScriptedServer) -> None:
+    then = utc_now() - timedelta(days=60)
+    said = "I've been really into sailing lately."
+    turns = [
+        {"role": "user", "content": said if not number else f"Turn {number}", "timestamp": then.isoformat()}
+        for number in range(11)
+    ]
+    answer(model, extraction(candidate("John is into sailing")), {**SUMMARY, "takeaways": [], "topics": []})
+    body = {"session_id": "boats", "messages": turns, "wait": True}
+    assert (await john.post(f"{USER}/messages", json=body)).json()["status"] == "succeeded"
+    await john.post(f"{USER}/sessions/boats/summarize", json={"wait": True})
+    await john.post("/v1/admin/maintenance", json={"tasks": ["compress"]})
+    for _ in range(100):
+        if not (await john.get(f"{USER}/sessions/boats/messages")).json()["items"]:
+            break
+        await asyncio.sleep(0.1)
+    [archive] = (await john.get(f"{USER}/sessions/boats/archives")).json()["items"]
+    assert archive["message_count"] == 11
+    memories = (await john.get(f"{USER}/memories", params={"type": "fact"})).json()["items"]
+    assert [memory["source"]["quote"] for memory in memories] == [said]
