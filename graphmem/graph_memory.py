@@ -14,7 +14,8 @@ from graphmem.domain.export.records_writer import records_json_schema
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
 from graphmem.domain.job import Job
-from graphmem.domain.operations import Request
+from graphmem.domain.operations import OperationMethod, Request, accept_user_by_name
+from graphmem.domain.operations.composed import ComposedOperations, Steps, take_steps
 from graphmem.domain.requests import ConsolidationIn, RollbackIn
 from graphmem.domain.search_models import MessageHit, MessageSearchQuery
 
@@ -59,7 +60,7 @@ class Method(Generic[P, A, T]):
     def __get__(self, memory: None, owner: type) -> Self: ...
 
     @overload
-    def __get__(self, memory: GraphMemory, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, memory: GraphMemory, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
 
     def __get__(self, memory: GraphMemory | None, owner: type) -> object:
         if memory is None:
@@ -67,10 +68,33 @@ class Method(Generic[P, A, T]):
 
         @functools.wraps(self._operation)
         async def method(*args: P.args, **kwargs: P.kwargs) -> T:
-            request = self._operation(*args, **kwargs)
+            request = accept_user_by_name(self._operation, args, kwargs)
             return await self._handle(
                 Call(memory.services, memory.tenant, request.user_id, request.resource_id, request.parameters)
             )
+
+        return method
+
+
+class ComposedMethod(Generic[P, T]):
+    """A method of `GraphMemory` that calls several others, one after the other."""
+
+    def __init__(self, compose: Callable[P, Steps[T]]) -> None:
+        self._compose = compose
+
+    @overload
+    def __get__(self, memory: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, memory: GraphMemory, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
+
+    def __get__(self, memory: GraphMemory | None, owner: type) -> object:
+        if memory is None:
+            return self
+
+        @functools.wraps(self._compose)
+        async def method(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await take_steps(memory, accept_user_by_name(self._compose, args, kwargs))
 
         return method
 
@@ -136,28 +160,26 @@ class GraphMemory:
         """Return the same services for the users of another tenant."""
         return GraphMemory(self.services, tenant)
 
-    add = Method(
+    add = ComposedMethod(ComposedOperations.add)
+    get_all = ComposedMethod(ComposedOperations.get_all)
+    _save_statements = Method(
         operations.add, lambda call: call.services.memories.save(call.owner, call.parameters.memories, kind=SOURCE_KIND)
     )
     memories = Method(operations.memories, lambda call: call.services.memories.page(call.owner, call.parameters))
     memory = Method(operations.memory, lambda call: call.services.memories.get(call.owner, call.resource_id))
-    update_memory = Method(
-        operations.update_memory,
+    update = Method(
+        operations.update,
         lambda call: call.services.memories.patch(
             call.owner, call.resource_id, call.parameters.patch, if_version=call.parameters.if_version
         ),
     )
-    delete_memory = Method(
-        operations.delete_memory, lambda call: call.services.memories.delete(call.owner, call.resource_id)
-    )
+    delete = Method(operations.delete, lambda call: call.services.memories.delete(call.owner, call.resource_id))
     erase_memory = Method(
         operations.erase_memory, lambda call: call.services.forgetting.erase_memory(call.owner, call.resource_id)
     )
     history = Method(operations.history, lambda call: call.services.memories.history(call.owner, call.resource_id))
     changes = Method(operations.changes, lambda call: call.services.changes.page(call.owner, call.parameters))
-    revert_memory = Method(
-        operations.revert_memory, lambda call: call.services.memories.revert(call.owner, call.resource_id)
-    )
+    revert = Method(operations.revert, lambda call: call.services.memories.revert(call.owner, call.resource_id))
 
     search = Method(operations.search, lambda call: call.services.retrieval.search(call.owner, call.parameters))
     search_messages = Method(operations.search_messages, _search_messages)

@@ -15,6 +15,8 @@ from graphmem.client.retries import CallRetryPolicy
 
 if TYPE_CHECKING:
     from graphmem.client.endpoints import Endpoint, Endpoints
+    from graphmem.domain.operations import OperationMethod
+    from graphmem.domain.operations.composed import ComposedOperations, Steps
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,10 +35,10 @@ class ClientMethod(Generic[P, T]):
     def __get__(self, client: None, owner: type) -> Self: ...
 
     @overload
-    def __get__(self, client: Client, owner: type) -> Callable[P, T]: ...
+    def __get__(self, client: Client, owner: type) -> OperationMethod[P, T]: ...
 
     @overload
-    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, client: AsyncClient, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
 
     def __get__(self, client: Client | AsyncClient | None, owner: type) -> object:
         if client is None:
@@ -46,18 +48,43 @@ class ClientMethod(Generic[P, T]):
         return client.bind(self._select(Endpoints))
 
 
+class ComposedClientMethod(Generic[P, T]):
+    """A method of both clients that calls several endpoints, one after the other."""
+
+    def __init__(self, select: Callable[[type[ComposedOperations]], Callable[P, Steps[T]]]) -> None:
+        self._select = select
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, client: Client, owner: type) -> OperationMethod[P, T]: ...
+
+    @overload
+    def __get__(self, client: AsyncClient, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
+
+    def __get__(self, client: Client | AsyncClient | None, owner: type) -> object:
+        if client is None:
+            return self
+        from graphmem.domain.operations.composed import ComposedOperations
+
+        return client.bind_composed(self._select(ComposedOperations))
+
+
 class ClientMethods:
     """The methods of both clients, one for each operation."""
 
-    add = ClientMethod(lambda endpoints: endpoints.add)
+    add = ComposedClientMethod(lambda composed: composed.add)
+    get_all = ComposedClientMethod(lambda composed: composed.get_all)
+    _save_statements = ClientMethod(lambda endpoints: endpoints.add)
     memories = ClientMethod(lambda endpoints: endpoints.memories)
     memory = ClientMethod(lambda endpoints: endpoints.memory)
-    update_memory = ClientMethod(lambda endpoints: endpoints.update_memory)
-    delete_memory = ClientMethod(lambda endpoints: endpoints.delete_memory)
+    update = ClientMethod(lambda endpoints: endpoints.update)
+    delete = ClientMethod(lambda endpoints: endpoints.delete)
     erase_memory = ClientMethod(lambda endpoints: endpoints.erase_memory)
     history = ClientMethod(lambda endpoints: endpoints.history)
     changes = ClientMethod(lambda endpoints: endpoints.changes)
-    revert_memory = ClientMethod(lambda endpoints: endpoints.revert_memory)
+    revert = ClientMethod(lambda endpoints: endpoints.revert)
 
     search = ClientMethod(lambda endpoints: endpoints.search)
     search_messages = ClientMethod(lambda endpoints: endpoints.search_messages)
@@ -139,6 +166,17 @@ class Client(ClientMethods):
 
         return method
 
+    def bind_composed(self, compose: Callable[P, Steps[T]]) -> Callable[P, T]:
+        """Return a method of this client that takes several steps."""
+        from graphmem.domain.operations import accept_user_by_name
+        from graphmem.domain.operations.composed import take_steps_blocking
+
+        @functools.wraps(compose)
+        def method(*args: P.args, **kwargs: P.kwargs) -> T:
+            return take_steps_blocking(self, accept_user_by_name(compose, args, kwargs))
+
+        return method
+
     def close(self) -> None:
         """Close the connections."""
         self._transport.close()
@@ -169,6 +207,17 @@ class AsyncClient(ClientMethods):
         @functools.wraps(endpoint.operation)
         async def method(*args: P.args, **kwargs: P.kwargs) -> T:
             return await self._transport.send(endpoint.make_call(*args, **kwargs))
+
+        return method
+
+    def bind_composed(self, compose: Callable[P, Steps[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        """Return a method of this client that takes several steps."""
+        from graphmem.domain.operations import accept_user_by_name
+        from graphmem.domain.operations.composed import take_steps
+
+        @functools.wraps(compose)
+        async def method(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await take_steps(self, accept_user_by_name(compose, args, kwargs))
 
         return method
 

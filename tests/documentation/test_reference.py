@@ -21,6 +21,7 @@ PAGES = [
     "docs/neo4j-browser.md",
     "docs/monitoring.md",
     "docs/operations.md",
+    "docs/python.md",
     "docs/records.md",
     "docs/retrieval.md",
     "graphmem/README.md",

@@ -37,15 +37,15 @@ from graphmem.domain.operations.conversations import (
 from graphmem.domain.operations.memories import (
     add,
     changes,
-    delete_memory,
+    delete,
     erase_memory,
     history,
     memories,
     memory,
-    revert_memory,
-    update_memory,
+    revert,
+    update,
 )
-from graphmem.domain.operations.request import Request
+from graphmem.domain.operations.request import OperationMethod, Request, accept_user_by_name
 from graphmem.domain.operations.retrieval import (
     add_context,
     context,
@@ -70,7 +70,9 @@ from graphmem.domain.operations.retrieval import (
 from graphmem.domain.operations.user_data import export, export_schema, forget, import_, records_schema, users
 
 __all__ = [
+    "OperationMethod",
     "Request",
+    "accept_user_by_name",
     "add",
     "add_context",
     "add_messages",
@@ -83,8 +85,8 @@ __all__ = [
     "create_key",
     "create_session",
     "declared_types",
+    "delete",
     "delete_context",
-    "delete_memory",
     "embedding",
     "enhance",
     "entities",
@@ -113,7 +115,7 @@ __all__ = [
     "records_schema",
     "reembed",
     "retry_job",
-    "revert_memory",
+    "revert",
     "revoke_key",
     "rollback",
     "run",
@@ -129,6 +131,6 @@ __all__ = [
     "set_persona",
     "summarize_session",
     "trigger_extraction",
-    "update_memory",
+    "update",
     "users",
 ]
