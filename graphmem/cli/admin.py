@@ -9,7 +9,7 @@ import typer
 from graphmem.cli.command import EXIT_FAILED, AnyUser, Output, Tenant, command
 from graphmem.cli.files import read_json
 from graphmem.cli.progress import progress_bar
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations, open_services
 from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.errors import InvalidInput
 
@@ -63,14 +63,13 @@ async def runs(
     """List consolidation runs, the latest first, or show one."""
     from graphmem.cli import render
     from graphmem.cli.diff import render_changes
-    from graphmem.domain.requests import RunListQuery
 
-    async with open_services(output) as services:
+    async with open_operations(output, tenant) as operations:
         if run_id is not None:
-            run = await services.consolidations.get(tenant, await services.consolidations.complete_id(tenant, run_id))
+            run = await operations.run(run_id)
             output.show(run, *render.run(run), *render_changes(run.changes))
             return
-        page = await services.consolidations.page(tenant, RunListQuery(user_id=user, limit=limit))
+        page = await operations.runs(user_id=user, limit=limit)
     output.show(page, render.runs(page.items))
 
 

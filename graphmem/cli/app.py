@@ -26,7 +26,7 @@ from graphmem.cli import (
     serve,
     users,
 )
-from graphmem.cli.command import DebugFlag, Flags, JsonFlag
+from graphmem.cli.command import DebugFlag, Flags, JsonFlag, NoServerFlag
 
 app = typer.Typer(
     name="graphmem",
@@ -50,12 +50,13 @@ def common(
     context: typer.Context,
     json: JsonFlag = False,
     debug: DebugFlag = False,
+    no_server: NoServerFlag = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Store the flags given before the command."""
-    context.obj = Flags(json, debug)
+    context.obj = Flags(json, debug, no_server)
 
 
 FAMILIES = (

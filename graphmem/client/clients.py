@@ -146,16 +146,23 @@ class Client(ClientMethods):
     """The HTTP API, blocking: `with Client(key) as memory: memory.search("mara", "tea")`.
 
     `timeout` is in seconds for one attempt; calls that wait for work to finish have none. `attempts` is how often a
-    call is sent when the server cannot be reached, is unavailable or limits the rate. Writes carry an idempotency key:
-    sent again, they happen once. Methods raise the errors of `graphmem.errors`.
+    call is sent when the server cannot be reached, is unavailable or limits the rate. With `trust_env` the proxies of
+    the environment are used. Writes carry an idempotency key: sent again, they happen once. Methods raise
+    the errors of `graphmem.errors`.
     """
 
     def __init__(
-        self, api_key: str, base_url: str = DEFAULT_SERVER_URL, *, timeout: float = 30, attempts: int = 4
+        self,
+        api_key: str,
+        base_url: str = DEFAULT_SERVER_URL,
+        *,
+        timeout: float = 30,
+        attempts: int = 4,
+        trust_env: bool = True,
     ) -> None:
         from graphmem.client.transport import BlockingTransport
 
-        self._transport = BlockingTransport(api_key, base_url, timeout, CallRetryPolicy(attempts))
+        self._transport = BlockingTransport(api_key, base_url, timeout, CallRetryPolicy(attempts), trust_env)
 
     def bind(self, endpoint: Endpoint[P, T]) -> Callable[P, T]:
         """Return an endpoint as a method of this client."""
@@ -195,11 +202,17 @@ class AsyncClient(ClientMethods):
     """
 
     def __init__(
-        self, api_key: str, base_url: str = DEFAULT_SERVER_URL, *, timeout: float = 30, attempts: int = 4
+        self,
+        api_key: str,
+        base_url: str = DEFAULT_SERVER_URL,
+        *,
+        timeout: float = 30,
+        attempts: int = 4,
+        trust_env: bool = True,
     ) -> None:
         from graphmem.client.transport import AsyncTransport
 
-        self._transport = AsyncTransport(api_key, base_url, timeout, CallRetryPolicy(attempts))
+        self._transport = AsyncTransport(api_key, base_url, timeout, CallRetryPolicy(attempts), trust_env)
 
     def bind(self, endpoint: Endpoint[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
         """Return an endpoint as a method of this client."""

@@ -25,7 +25,7 @@ from graphmem.domain.operations import composed
 from graphmem.domain.search_models import SearchQuery
 from graphmem.settings import Settings
 
-OPERATIONS = sorted({*operations.__all__} - {"OperationMethod", "Request", "accept_user_by_name"})
+OPERATIONS = sorted({*operations.__all__} - {"OperationMethod", "Request", "accept_user_by_name", "is_about_user"})
 
 COMPOSED = {"add": composed.add, "get_all": composed.get_all}
 """Methods of several operations."""

@@ -45,7 +45,7 @@ from graphmem.domain.operations.memories import (
     revert,
     update,
 )
-from graphmem.domain.operations.request import OperationMethod, Request, accept_user_by_name
+from graphmem.domain.operations.request import OperationMethod, Request, accept_user_by_name, is_about_user
 from graphmem.domain.operations.retrieval import (
     add_context,
     context,
@@ -102,6 +102,7 @@ __all__ = [
     "import_",
     "instructions",
     "intents",
+    "is_about_user",
     "job",
     "keys",
     "lookup",

@@ -40,12 +40,12 @@ class OperationMethod(Protocol[P, T_co]):
 
 def accept_user_by_name(operation: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
     """Call an operation whose first parameter is the user; `user_id=` may stand beside other arguments by position."""
-    if args and "user_id" in kwargs and _first_parameter(operation) == "user_id":
+    if args and "user_id" in kwargs and is_about_user(operation):
         rest = {name: value for name, value in kwargs.items() if name != "user_id"}
         return operation(kwargs["user_id"], *args, **rest)
     return operation(*args, **kwargs)
 
 
-def _first_parameter(operation: Callable[..., Any]) -> str:
-    code = operation.__code__
-    return code.co_varnames[0] if code.co_argcount else ""
+def is_about_user(operation: Callable[..., Any]) -> bool:
+    """Return whether the first parameter of an operation is the user."""
+    return operation.__code__.co_varnames[:1] == ("user_id",)
