@@ -27,9 +27,11 @@ from graphmem.cli import (
     users,
 )
 from graphmem.cli.command import DebugFlag, Flags, JsonFlag, NoServerFlag
+from graphmem.cli.failures import GroupWithJsonErrors
 
 app = typer.Typer(
     name="graphmem",
+    cls=GroupWithJsonErrors,
     help="An agent's memory as a graph over time. Start with `graphmem quickstart`.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

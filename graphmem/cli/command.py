@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from graphmem.errors import GraphmemError, InvalidInput
+from graphmem.cli.failures import EXIT_FAILED, EXIT_USAGE, CommandFailed, failure_of
+from graphmem.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from graphmem.settings import Settings
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 
 _PIPED_WIDTH = 160
 """Columns of tables in a pipe of unknown width; ids fit without a line break."""
@@ -102,7 +100,7 @@ def read_settings(**changes: object) -> Settings:
         from graphmem.domain.validation import describe_field_errors, field_errors
 
         named = [{**field_error, "loc": [_setting_name(field_error["loc"])]} for field_error in field_errors(error)]
-        exit_with_error(describe_field_errors(named), EXIT_USAGE)
+        raise CommandFailed(describe_field_errors(named), EXIT_USAGE, InvalidInput.title, InvalidInput.status) from None
     return settings.model_copy(update={name: value for name, value in changes.items() if value is not None})
 
 
@@ -113,10 +111,8 @@ def _setting_name(loc: list[int | str]) -> str:
 
 
 def exit_with_error(sentence: str, code: int = EXIT_FAILED) -> NoReturn:
-    """Exit with one line on standard error."""
-    line = " ".join(sentence.split())
-    typer.echo(f"graphmem: {line}".encode(errors="backslashreplace"), err=True)
-    raise typer.Exit(code)
+    """End the command with one sentence on standard error."""
+    raise CommandFailed(sentence, code)
 
 
 def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
@@ -182,17 +178,4 @@ def _run_command(handler: Callable[..., Awaitable[None]], output: Output, option
     except Exception as error:
         if output.flags.debug:
             raise
-        exit_with_error(*_describe_failure(error))
-
-
-def _describe_failure(error: Exception) -> tuple[str, int]:
-    """Return what went wrong as one sentence, and the exit code."""
-    if isinstance(error, GraphmemError):
-        from graphmem.domain.validation import describe_field_errors
-
-        details = describe_field_errors(error.errors)
-        sentence = error.detail if details in error.detail else f"{error.detail} ({details})"
-        return sentence, EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
-    if isinstance(error, UnicodeDecodeError):
-        return f"The input is not UTF-8 text ({error.reason} at byte {error.start}).", EXIT_USAGE
-    return f"Unexpected {type(error).__name__}: run the command again with --debug and report its output.", EXIT_FAILED
+        failure_of(error).exit(as_json=output.flags.json)
