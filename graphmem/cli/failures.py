@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -69,6 +70,33 @@ def failure_of(error: Exception) -> CommandFailed:
         f"Unexpected {type(error).__name__}: run the command again with --debug and report its output.",
         title=GraphmemError.title,
     )
+
+
+_OPTIONS = {"types": "type", "tags": "tag", "content": "text", "query": "text", "q": "text"}
+"""Fields of operations whose values commands take under another name."""
+
+
+@contextmanager
+def named_as_options() -> Iterator[None]:
+    """Name the fields of InvalidInput as the options and arguments of the command that the user typed."""
+    try:
+        yield
+    except InvalidInput as error:
+        from graphmem.domain.validation import describe_field_errors
+
+        described = describe_field_errors(error.errors)
+        error.errors = [{**problem, "loc": _option_path(problem["loc"])} for problem in error.errors]
+        if described and described in error.detail:
+            error.detail = error.detail.replace(described, describe_field_errors(error.errors))
+        raise
+
+
+def _option_path(loc: Any) -> list[str | int]:
+    """Return the option at the location of a field: `types.0` is `type`, `memories.0.object.name` is `object`."""
+    names = [part for part in loc if isinstance(part, str) and part not in ("body", "memories")]
+    if not names or (names[0] not in _OPTIONS and names[0] not in ("subject", "object")):
+        return [*loc]
+    return [_OPTIONS.get(names[0], names[0])]
 
 
 class GroupWithJsonErrors(TyperGroup):

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.cli.command import Output, read_settings
+from graphmem.cli.failures import named_as_options
 from graphmem.cli.progress import download_progress
 from graphmem.domain.short_ids import FULL_ID_CHARS
 
@@ -43,12 +44,13 @@ async def open_operations(output: Output, tenant: str) -> AsyncIterator[Operatio
     settings = read_settings()
     use_server = settings.use_server and not output.flags.no_server
     server = find_local_server(settings) if use_server else None
-    if server is None:
-        async with LazyOperations(output, tenant, settings) as operations:
-            yield cast("GraphMemory", operations)
-    else:
-        async with _make_client(server, tenant) as client:
-            yield client
+    with named_as_options():
+        if server is None:
+            async with LazyOperations(output, tenant, settings) as operations:
+                yield cast("GraphMemory", operations)
+        else:
+            async with _make_client(server, tenant) as client:
+                yield client
 
 
 def _make_client(server: LocalServer, tenant: str) -> AsyncClient:

@@ -11,6 +11,8 @@ from tests.cli.conftest import Cli
 
 FAILURES = {
     ("search", "--user", "mara", "tea", "--limit", "0"): (2, "Invalid input", "limit"),
+    ("search", "--user", "mara", "tea", "--type", "no such!"): (2, "Invalid input", "type: "),
+    ("add", "--user", "mara", "She sings.", "--object", " "): (2, "Invalid input", "object: "),
     ("search", "--user", "mara"): (2, "Invalid input", "'text'"),
     ("entity", "--user", "mara", "Jonas"): (1, "Unavailable", "Neo4j cannot be reached"),
     ("forget", "--user", "mara"): (2, "Invalid input", "--yes"),
