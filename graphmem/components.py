@@ -18,6 +18,7 @@ from graphmem.domain.times import Clock, utc_now
 from graphmem.embedding import Embedder, create_embedder, create_recorded_embedder, describe_model
 from graphmem.embedding.recorded import RecordedEmbedder
 from graphmem.errors import ConfigurationError
+from graphmem.extras import ensure_extras
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.llm.model import LanguageModel
 from graphmem.retrieval.entity_name_cache import EntityNameCache
@@ -119,6 +120,7 @@ async def open_components(
     """
     async with AsyncExitStack() as stack:
         # What needs no database comes first: a missing package is reported before Neo4j is started.
+        ensure_extras(settings if embedder is None else settings.model_copy(update={"embedder": "local"}))
         if model is None and settings.has_model:
             model = await stack.enter_async_context(_open_model(settings))
         graph = await stack.enter_async_context(open_graph(settings, progress))

@@ -14,7 +14,8 @@ from graphmem.domain.export.records_writer import records_json_schema
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
 from graphmem.domain.job import Job
-from graphmem.domain.operations import Request
+from graphmem.domain.operations import OperationMethod, Request, accept_user_by_name
+from graphmem.domain.operations.composed import ComposedOperations, Steps, take_steps
 from graphmem.domain.requests import ConsolidationIn, RollbackIn
 from graphmem.domain.search_models import MessageHit, MessageSearchQuery
 
@@ -41,6 +42,7 @@ class Call(Generic[A_co]):
     user_id: str
     resource_id: str
     parameters: A_co
+    actor: str | None = None
 
     @property
     def owner(self) -> Owner:
@@ -59,7 +61,7 @@ class Method(Generic[P, A, T]):
     def __get__(self, memory: None, owner: type) -> Self: ...
 
     @overload
-    def __get__(self, memory: GraphMemory, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, memory: GraphMemory, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
 
     def __get__(self, memory: GraphMemory | None, owner: type) -> object:
         if memory is None:
@@ -67,10 +69,40 @@ class Method(Generic[P, A, T]):
 
         @functools.wraps(self._operation)
         async def method(*args: P.args, **kwargs: P.kwargs) -> T:
-            request = self._operation(*args, **kwargs)
+            request = accept_user_by_name(self._operation, args, kwargs)
             return await self._handle(
-                Call(memory.services, memory.tenant, request.user_id, request.resource_id, request.parameters)
+                Call(
+                    memory.services,
+                    memory.tenant,
+                    request.user_id,
+                    request.resource_id,
+                    request.parameters,
+                    memory.actor,
+                )
             )
+
+        return method
+
+
+class ComposedMethod(Generic[P, T]):
+    """A method of `GraphMemory` that calls several others, one after the other."""
+
+    def __init__(self, compose: Callable[P, Steps[T]]) -> None:
+        self._compose = compose
+
+    @overload
+    def __get__(self, memory: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, memory: GraphMemory, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
+
+    def __get__(self, memory: GraphMemory | None, owner: type) -> object:
+        if memory is None:
+            return self
+
+        @functools.wraps(self._compose)
+        async def method(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await take_steps(memory, accept_user_by_name(self._compose, args, kwargs))
 
         return method
 
@@ -87,7 +119,12 @@ async def _retry_job(call: Call[None]) -> Job:
 async def _consolidate(call: Call[ConsolidationIn]) -> ConsolidationRun | str:
     body = call.parameters
     return await call.services.consolidations.start(
-        call.tenant, user_id=body.user_id, dry_run=body.dry_run, wait=body.wait, proposals=body.proposals
+        call.tenant,
+        user_id=body.user_id,
+        dry_run=body.dry_run,
+        wait=body.wait,
+        proposals=body.proposals,
+        actor=call.actor,
     )
 
 
@@ -98,7 +135,9 @@ async def _records_schema(_: Call[None]) -> dict[str, Any]:
 async def _roll_back(call: Call[RollbackIn]) -> RollbackResult | RollbackPreview:
     if call.parameters.dry_run:
         return await call.services.consolidations.preview_rollback(call.tenant, call.resource_id)
-    return await call.services.consolidations.rollback(call.tenant, call.resource_id, force=call.parameters.force)
+    return await call.services.consolidations.rollback(
+        call.tenant, call.resource_id, force=call.parameters.force, actor=call.actor
+    )
 
 
 async def _export_schema(_: Call[None]) -> dict[str, Any]:
@@ -112,9 +151,10 @@ class GraphMemory:
     such as Neo4j is unavailable.
     """
 
-    def __init__(self, services: Services, tenant: str = DEFAULT_TENANT) -> None:
-        """Use open services; raise InvalidInput for a tenant that cannot be one."""
+    def __init__(self, services: Services, tenant: str = DEFAULT_TENANT, *, actor: str | None = None) -> None:
+        """Use open services; `actor` is recorded as who writes. Raise InvalidInput for a tenant that cannot be one."""
         self.services = services
+        self.actor = actor
         self.tenant = Owner(tenant, "").tenant
 
     @classmethod
@@ -134,29 +174,34 @@ class GraphMemory:
 
     def for_tenant(self, tenant: str) -> GraphMemory:
         """Return the same services for the users of another tenant."""
-        return GraphMemory(self.services, tenant)
+        return GraphMemory(self.services, tenant, actor=self.actor)
 
-    add = Method(
-        operations.add, lambda call: call.services.memories.save(call.owner, call.parameters.memories, kind=SOURCE_KIND)
+    add = ComposedMethod(ComposedOperations.add)
+    get_all = ComposedMethod(ComposedOperations.get_all)
+    _save_statements = Method(
+        operations.add,
+        lambda call: call.services.memories.save(
+            call.owner, call.parameters.memories, actor=call.actor, kind=call.actor or SOURCE_KIND
+        ),
     )
     memories = Method(operations.memories, lambda call: call.services.memories.page(call.owner, call.parameters))
     memory = Method(operations.memory, lambda call: call.services.memories.get(call.owner, call.resource_id))
-    update_memory = Method(
-        operations.update_memory,
+    update = Method(
+        operations.update,
         lambda call: call.services.memories.patch(
-            call.owner, call.resource_id, call.parameters.patch, if_version=call.parameters.if_version
+            call.owner, call.resource_id, call.parameters.patch, if_version=call.parameters.if_version, actor=call.actor
         ),
     )
-    delete_memory = Method(
-        operations.delete_memory, lambda call: call.services.memories.delete(call.owner, call.resource_id)
+    delete = Method(
+        operations.delete, lambda call: call.services.memories.delete(call.owner, call.resource_id, actor=call.actor)
     )
     erase_memory = Method(
         operations.erase_memory, lambda call: call.services.forgetting.erase_memory(call.owner, call.resource_id)
     )
     history = Method(operations.history, lambda call: call.services.memories.history(call.owner, call.resource_id))
     changes = Method(operations.changes, lambda call: call.services.changes.page(call.owner, call.parameters))
-    revert_memory = Method(
-        operations.revert_memory, lambda call: call.services.memories.revert(call.owner, call.resource_id)
+    revert = Method(
+        operations.revert, lambda call: call.services.memories.revert(call.owner, call.resource_id, actor=call.actor)
     )
 
     search = Method(operations.search, lambda call: call.services.retrieval.search(call.owner, call.parameters))
@@ -280,12 +325,12 @@ class GraphMemory:
     instructions = Method(operations.instructions, lambda call: call.services.instructions.get(call.tenant))
     set_instructions = Method(
         operations.set_instructions,
-        lambda call: call.services.instructions.set(call.tenant, call.parameters, actor=SOURCE_KIND),
+        lambda call: call.services.instructions.set(call.tenant, call.parameters, actor=call.actor or SOURCE_KIND),
     )
     declared_types = Method(operations.declared_types, lambda call: call.services.declared_types.get(call.tenant))
     set_declared_types = Method(
         operations.set_declared_types,
-        lambda call: call.services.declared_types.set(call.tenant, call.parameters, actor=SOURCE_KIND),
+        lambda call: call.services.declared_types.set(call.tenant, call.parameters, actor=call.actor or SOURCE_KIND),
     )
 
     export = Method(
@@ -297,7 +342,7 @@ class GraphMemory:
     import_ = Method(
         operations.import_,
         lambda call: call.services.imports.import_(
-            call.owner, call.parameters.document, source_format=call.parameters.format
+            call.owner, call.parameters.document, source_format=call.parameters.format, actor=call.actor
         ),
     )
     forget = Method(operations.forget, lambda call: call.services.forgetting.forget(call.owner))

@@ -125,6 +125,10 @@ class Settings(BaseSettings):
     api_key: SecretStr | None = Field(None, description="A first admin key of the tenant `default`.")
     host: str = Field("127.0.0.1", description="Address the API listens on.")
     port: int = Field(8321, ge=0, le=65535, description="Port the API listens on.")
+    use_server: bool = Field(
+        True,
+        description="Whether commands use the server that runs on the same data folder, not services of their own.",
+    )
     rate_limit: str | None = Field(
         None, description="Requests a key may make in a moving window, such as `600/minute`; absent: no limit."
     )
@@ -260,9 +264,9 @@ class Settings(BaseSettings):
     @field_validator("rate_limit")
     @classmethod
     def _validate_rate_limit(cls, value: str | None) -> str | None:
-        from limits import parse
-
         if value is not None:
+            from limits import parse
+
             parse(value)
         return value
 

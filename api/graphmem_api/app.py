@@ -32,8 +32,8 @@ KEEP_ALIVE_SECONDS = 5
 """Seconds after which a connection without a further request is closed."""
 
 
-def create_app(services: Services, settings: Settings) -> FastAPI:
-    """Return the application over open services."""
+def create_app(services: Services, settings: Settings, local_secret: str | None = None) -> FastAPI:
+    """Return the application over open services; `local_secret` authorises commands on this machine."""
     app = FastAPI(
         title="graphmem",
         summary="A memory service for agents.",
@@ -47,7 +47,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         redirect_slashes=False,
         telemetry=NO_TELEMETRY,
     )
-    _configure(app, services, settings, ROUTERS)
+    _configure(app, services, settings, ROUTERS, local_secret)
     install_openapi(app)
     return app
 
@@ -78,9 +78,16 @@ def make_uvicorn_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
     )
 
 
-def _configure(app: FastAPI, services: Services, settings: Settings, routers: Iterable[APIRouter]) -> None:
+def _configure(
+    app: FastAPI,
+    services: Services,
+    settings: Settings,
+    routers: Iterable[APIRouter],
+    local_secret: str | None = None,
+) -> None:
     app.state.services = services
     app.state.settings = settings
+    app.state.local_secret = local_secret
     app.state.rate_limiter = RateLimiter(settings.rate_limit, settings.cache_url)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout)
     app.add_middleware(AdmissionMiddleware, limit=settings.max_requests)

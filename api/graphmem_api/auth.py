@@ -11,6 +11,7 @@ from graphmem.domain.api_key import ApiKey, KeyRole
 from graphmem.domain.bearer_token import parse_bearer_token
 from graphmem.domain.identity import Owner, make_owner
 from graphmem.errors import Forbidden
+from graphmem_api.local_access import authenticate_local
 
 
 class Permission(Enum):
@@ -28,7 +29,10 @@ async def authorize(request: Request, permission: Permission) -> ApiKey:
     """
     token = parse_bearer_token(request.headers.get("authorization"))
     client = request.client.host if request.client else ""
-    caller: ApiKey = await request.app.state.services.keys.authenticate(token, client)
+    caller: ApiKey | None = authenticate_local(request, token)
+    if caller is None:
+        caller = await request.app.state.services.keys.authenticate(token, client)
+    assert caller is not None
     request.state.caller = caller
     await request.app.state.rate_limiter.check(caller)
     if caller.role not in permission.value:

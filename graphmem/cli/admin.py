@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from graphmem.cli.command import EXIT_FAILED, AnyUser, Output, Tenant, command
+from graphmem.cli.command import AnyUser, Output, Tenant, command
+from graphmem.cli.failures import EXIT_FAILED
 from graphmem.cli.files import read_json
 from graphmem.cli.progress import progress_bar
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import complete_run_id, open_operations, open_services
 from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from graphmem.domain.consolidation_models import RollbackPreview, RollbackResult
 
 app = typer.Typer()
 
@@ -63,14 +68,13 @@ async def runs(
     """List consolidation runs, the latest first, or show one."""
     from graphmem.cli import render
     from graphmem.cli.diff import render_changes
-    from graphmem.domain.requests import RunListQuery
 
-    async with open_services(output) as services:
+    async with open_operations(output, tenant) as operations:
         if run_id is not None:
-            run = await services.consolidations.get(tenant, await services.consolidations.complete_id(tenant, run_id))
+            run = await operations.run(run_id)
             output.show(run, *render.run(run), *render_changes(run.changes))
             return
-        page = await services.consolidations.page(tenant, RunListQuery(user_id=user, limit=limit))
+        page = await operations.runs(user_id=user, limit=limit)
     output.show(page, render.runs(page.items))
 
 
@@ -81,17 +85,27 @@ async def rollback(
     tenant: Tenant = "default",
     force: Annotated[bool, typer.Option("--force", help="Overwrite later writes to the same memories.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would change.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Undo a consolidation run: restore exactly what it changed."""
-    from graphmem.cli import render
+    from rich.text import Text
 
-    async with open_services(output) as services:
-        run_id = await services.consolidations.complete_id(tenant, run_id)
-        if dry_run:
-            preview = await services.consolidations.preview_rollback(tenant, run_id)
-            output.show(preview, render.rollback_preview(preview))
-            return
-        result = await services.consolidations.rollback(tenant, run_id, force=force, actor="cli")
+    from graphmem.cli import render
+    from graphmem.cli.rollback_preview import describe_rollback
+
+    if not (dry_run or yes or sys.stdin.isatty()):
+        raise InvalidInput("A rollback changes memories: look at it with --dry-run and confirm it with --yes.")
+    async with open_operations(output, tenant) as operations:
+        run_id = await complete_run_id(operations, run_id)
+        if dry_run or not yes:
+            preview = cast("RollbackPreview", await operations.rollback(run_id, dry_run=True))
+            if dry_run:
+                output.show(preview, *map(Text, describe_rollback(preview)))
+                return
+            for sentence in describe_rollback(preview):
+                output.note(sentence)
+            typer.confirm(f"Roll back run {run_id}?", abort=True, err=True)
+        result = cast("RollbackResult", await operations.rollback(run_id, force=force))
     output.show(result, *render.rollback(result))
 
 

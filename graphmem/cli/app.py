@@ -32,10 +32,12 @@ from graphmem.cli import (
     users,
     webhooks,
 )
-from graphmem.cli.command import DebugFlag, Flags, JsonFlag
+from graphmem.cli.command import DebugFlag, Flags, JsonFlag, NoServerFlag
+from graphmem.cli.failures import GroupWithJsonErrors
 
 app = typer.Typer(
     name="graphmem",
+    cls=GroupWithJsonErrors,
     help="An agent's memory as a graph over time. Start with `graphmem quickstart`.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -56,12 +58,13 @@ def common(
     context: typer.Context,
     json: JsonFlag = False,
     debug: DebugFlag = False,
+    no_server: NoServerFlag = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Store the flags given before the command."""
-    context.obj = Flags(json, debug)
+    context.obj = Flags(json, debug, no_server)
 
 
 FAMILIES = (

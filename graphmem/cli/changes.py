@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import Output, Tenant, User, command
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
+from graphmem.cli.times import with_zone
 
 app = typer.Typer()
 
@@ -26,13 +27,10 @@ async def diff(
     from rich.text import Text
 
     from graphmem.cli import render
-    from graphmem.domain.changes import ChangesQuery
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.validation import validate_input
 
-    owner = make_owner(tenant, user)
-    query = validate_input(ChangesQuery, {"since": since, "until": until, "limit": limit, "cursor": cursor})
-    async with open_services(output) as services:
-        page = await services.changes.page(owner, query)
+    async with open_operations(output, tenant) as operations:
+        page = await operations.changes(
+            user, since=with_zone(since), until=with_zone(until), limit=limit, cursor=cursor
+        )
     more = [Text(f"There is more: --cursor {page.next_cursor}")] if page.next_cursor else []
     output.show(page, render.memory_changes(page.items), *more)

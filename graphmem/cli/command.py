@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import os
 import sys
 import warnings
@@ -13,20 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from graphmem.errors import GraphmemError, InvalidInput
+from graphmem.cli.failures import EXIT_FAILED, EXIT_USAGE, CommandFailed, failure_of
+from graphmem.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from graphmem.settings import Settings
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-
 _PIPED_WIDTH = 160
 """Columns of tables in a pipe of unknown width; ids fit without a line break."""
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the JSON of the HTTP API.")]
+NoServerFlag = Annotated[bool, typer.Option("--no-server", help="Do not use the server that runs on the data folder.")]
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show stack traces and the log.")]
 User = Annotated[str, typer.Option("--user", "-u", help="The user's id.", show_default=False)]
 AnyUser = Annotated[str | None, typer.Option("--user", "-u", help="One user; absent: all users of the tenant.")]
@@ -41,9 +41,10 @@ class Flags:
 
     json: bool = False
     debug: bool = False
+    no_server: bool = False
 
     def __or__(self, other: Flags) -> Flags:
-        return Flags(self.json or other.json, self.debug or other.debug)
+        return Flags(self.json or other.json, self.debug or other.debug, self.no_server or other.no_server)
 
 
 class Output:
@@ -91,16 +92,16 @@ def read_settings(**changes: object) -> Settings:
     """Return the settings with `changes` that are not None; exit when a setting is invalid."""
     from pydantic import ValidationError
 
-    from graphmem.domain.inputs import without_none
-    from graphmem.domain.validation import describe_field_errors, field_errors
     from graphmem.settings import Settings
 
     try:
         settings = Settings()
     except ValidationError as error:
+        from graphmem.domain.validation import describe_field_errors, field_errors
+
         named = [{**field_error, "loc": [_setting_name(field_error["loc"])]} for field_error in field_errors(error)]
-        exit_with_error(describe_field_errors(named), EXIT_USAGE)
-    return settings.model_copy(update=without_none(**changes))
+        raise CommandFailed(describe_field_errors(named), EXIT_USAGE, InvalidInput.title, InvalidInput.status) from None
+    return settings.model_copy(update={name: value for name, value in changes.items() if value is not None})
 
 
 def _setting_name(loc: list[int | str]) -> str:
@@ -110,20 +111,18 @@ def _setting_name(loc: list[int | str]) -> str:
 
 
 def exit_with_error(sentence: str, code: int = EXIT_FAILED) -> NoReturn:
-    """Exit with one line on standard error."""
-    line = " ".join(sentence.split())
-    typer.echo(f"graphmem: {line}".encode(errors="backslashreplace"), err=True)
-    raise typer.Exit(code)
+    """End the command with one sentence on standard error."""
+    raise CommandFailed(sentence, code)
 
 
 def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Register an async function `handler(output, …options)` as a command that also takes `--json` and `--debug`."""
+    """Register an async function `handler(output, …options)` as a command that also takes the flags that all share."""
 
     def register(handler: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         @functools.wraps(handler)
-        def run(context: typer.Context, json: bool, debug: bool, **options: Any) -> None:
+        def run(context: typer.Context, json: bool, debug: bool, no_server: bool, **options: Any) -> None:
             flags = context.obj if isinstance(context.obj, Flags) else Flags()
-            _run_command(handler, Output(flags | Flags(json, debug)), options)
+            _run_command(handler, Output(flags | Flags(json, debug, no_server)), options)
 
         signature = inspect.signature(handler, eval_str=True)
         options = [parameter for parameter in signature.parameters.values() if parameter.name != "output"]
@@ -144,22 +143,32 @@ def _with_common_parameters(options: list[inspect.Parameter]) -> list[inspect.Pa
         *(option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options),
         keyword("json", JsonFlag, False),
         keyword("debug", DebugFlag, False),
+        keyword("no_server", NoServerFlag, False),
     ]
+
+
+class LazyLogHandler(logging.Handler):
+    """Configures the log when there is something to log: most commands end without, and start sooner."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log a record as the processes of graphmem do."""
+        from graphmem.logs import configure_logs
+
+        root = logging.getLogger()
+        configure_logs(root.level)
+        root.handle(record)
 
 
 def _run_command(handler: Callable[..., Awaitable[None]], output: Output, options: dict[str, Any]) -> None:
     """Run a command; unless `--debug`, every error becomes one line and an exit code."""
-    import logging
-
     from graphmem.eventloop import run
-    from graphmem.logs import configure_logs
     from graphmem.tracing import export_spans
 
     async def once() -> None:
         with export_spans():
             await handler(output, **options)
 
-    configure_logs(logging.INFO if output.flags.debug else logging.ERROR)
+    logging.basicConfig(level=logging.INFO if output.flags.debug else logging.ERROR, handlers=[LazyLogHandler()])
     if not (output.flags.debug or sys.warnoptions):
         warnings.simplefilter("ignore")
     try:
@@ -169,17 +178,4 @@ def _run_command(handler: Callable[..., Awaitable[None]], output: Output, option
     except Exception as error:
         if output.flags.debug:
             raise
-        exit_with_error(*_describe_failure(error))
-
-
-def _describe_failure(error: Exception) -> tuple[str, int]:
-    """Return what went wrong as one sentence, and the exit code."""
-    if isinstance(error, GraphmemError):
-        from graphmem.domain.validation import describe_field_errors
-
-        details = describe_field_errors(error.errors)
-        sentence = error.detail if details in error.detail else f"{error.detail} ({details})"
-        return sentence, EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
-    if isinstance(error, UnicodeDecodeError):
-        return f"The input is not UTF-8 text ({error.reason} at byte {error.start}).", EXIT_USAGE
-    return f"Unexpected {type(error).__name__}: run the command again with --debug and report its output.", EXIT_FAILED
+        failure_of(error).exit(as_json=output.flags.json)

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
+from graphmem.cli.times import with_zone
 
 app = typer.Typer()
 
@@ -32,23 +33,18 @@ async def context(
     from rich.text import Text
 
     from graphmem.cli import render
-    from graphmem.domain.context_models import ContextRequest
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.validation import validate_input
 
-    owner = make_owner(tenant, user)
-    given = {
-        "question": question,
-        "session_id": session,
-        "domain": domain,
-        "token_budget": token_budget,
-        "sources": sources,
-        "valid_as_of": valid_as_of,
-        "known_as_of": known_as_of,
-    }
-    request = validate_input(ContextRequest, given)
-    async with open_services(output) as services:
-        response = await services.contexts.build(owner, request)
+    async with open_operations(output, tenant) as operations:
+        response = await operations.context(
+            user,
+            question,
+            session_id=session,
+            domain=domain,
+            token_budget=token_budget,
+            sources=sources,
+            valid_as_of=with_zone(valid_as_of),
+            known_as_of=with_zone(known_as_of),
+        )
     tokens = Text(f"({response.token_count} tokens)", style="dim")
     output.show(response, Text(response.preamble), tokens, *render.hints(response.personalization_hints))
 
@@ -69,14 +65,8 @@ async def enhance(
     """Adapt a draft reply to the user: continuity, style, an example, follow-ups, sources."""
     from rich.text import Text
 
-    from graphmem.domain.context_models import EnhanceIn
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.validation import validate_input
-
-    owner = make_owner(tenant, user)
-    draft = validate_input(EnhanceIn, {"reply": reply, "question": question, "sources": source or []})
-    async with open_services(output) as services:
-        enhanced = await services.contexts.enhance(owner, session, draft)
+    async with open_operations(output, tenant) as operations:
+        enhanced = await operations.enhance(user, session, reply=reply, question=question, sources=source or [])
     output.show(enhanced, Text(enhanced.text))
 
 
@@ -89,14 +79,9 @@ async def profile(
 ) -> None:
     """Show the user's profile by type of memory, without search."""
     from graphmem.cli import render
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.requests import ProfileQuery
-    from graphmem.domain.validation import validate_input
 
-    owner = make_owner(tenant, user)
-    query = validate_input(ProfileQuery, {"domain": domain})
-    async with open_services(output) as services:
-        found = await services.retrieval.load_profile(owner, query.domain)
+    async with open_operations(output, tenant) as operations:
+        found = await operations.profile(user, domain=domain)
     output.show(found, *render.profile(found))
 
 
@@ -104,9 +89,7 @@ async def profile(
 async def intents(output: Output, user: User, tenant: Tenant = "default") -> None:
     """List the intents learned from feedback, with the database queries that answered each well."""
     from graphmem.cli import render
-    from graphmem.domain.identity import make_owner
 
-    owner = make_owner(tenant, user)
-    async with open_services(output) as services:
-        learned = await services.contexts.list_intents(owner)
+    async with open_operations(output, tenant) as operations:
+        learned = await operations.intents(user)
     output.show({"items": learned}, render.intents(learned))

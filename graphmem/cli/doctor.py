@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from graphmem.cli.command import EXIT_FAILED, Output, command, read_settings
+from graphmem.cli.command import Output, command, read_settings
+from graphmem.cli.failures import EXIT_FAILED
 
 app = typer.Typer()
 

@@ -8,16 +8,15 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 
-from graphmem import tracing
 from graphmem.artifacts import Jar
 from graphmem.cli.ports import bind_port
 from graphmem.disk_space import RECOMMENDED_FREE, free_bytes
 from graphmem.embedded.home import ServerInfo
 from graphmem.embedded.server import find_server
 from graphmem.errors import ConfigurationError, GraphmemError
+from graphmem.extras import MODULES_BY_EXTRA, missing_modules, required_extras
 from graphmem.llm.model import DEFAULT_MODEL
 from graphmem.model_names import OPENAI_COMPATIBLE, ModelProvider, is_installed, lacks_credentials, split_model_name
 from graphmem.settings import Settings
@@ -73,20 +72,12 @@ def check_python() -> Check:
 
 def check_extras(settings: Settings) -> list[Check]:
     """Check the optional dependencies; the settings decide which are required."""
-    extras = {
-        "sentence-transformers": (
-            ("sentence_transformers",),
-            settings.embedder == "sentence-transformers" or settings.rerank_model is not None,
-        ),
-        "redis": (("cashews", "redis"), settings.cache_url is not None),
-        "graphiti": (("graphiti_core",), False),
-        "otel": (("opentelemetry.sdk",), tracing.is_tracing_enabled()),
-    }
-    return [_check_extra(name, modules, is_required) for name, (modules, is_required) in extras.items()]
+    required = required_extras(settings)
+    return [_check_extra(extra, is_required=extra in required) for extra in MODULES_BY_EXTRA]
 
 
-def _check_extra(name: str, modules: tuple[str, ...], is_required: bool) -> Check:
-    missing = [module for module in modules if find_spec(module) is None]
+def _check_extra(name: str, *, is_required: bool) -> Check:
+    missing = missing_modules(name)
     if not missing:
         return Check(f"extra {name}", CheckStatus.OK, "installed")
     if not is_required:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphmem.cli.command import EXIT_FAILED, Output, Tenant, User, command
+from graphmem.cli.command import Output, Tenant, User, command
+from graphmem.cli.failures import EXIT_FAILED
 from graphmem.cli.files import STANDARD_STREAM, read_bytes, read_input
 from graphmem.cli.jobs import failed_jobs, wait_for_job
 from graphmem.cli.progress import progress_bar

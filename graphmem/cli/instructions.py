@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphmem.cli.command import Output, command
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
     from graphmem.domain.instructions import Instructions
@@ -21,8 +21,8 @@ Tenant = Annotated[str, typer.Option("--tenant", help="The tenant whose memories
 @command(app, "show")
 async def show(output: Output, tenant: Tenant = "default") -> None:
     """Show what a tenant wants remembered, and what not."""
-    async with open_services(output) as services:
-        _show(output, await services.instructions.get(tenant))
+    async with open_operations(output, tenant) as operations:
+        _show(output, await operations.instructions())
 
 
 @command(app, "set")
@@ -44,12 +44,8 @@ async def clear(output: Output, tenant: Tenant = "default") -> None:
 
 
 async def _set(output: Output, tenant: str, text: str) -> None:
-    from graphmem.domain.instructions import InstructionsIn
-    from graphmem.domain.validation import validate_input
-
-    request = validate_input(InstructionsIn, {"text": text})
-    async with open_services(output) as services:
-        _show(output, await services.instructions.set(tenant, request, actor="cli"))
+    async with open_operations(output, tenant) as operations:
+        _show(output, await operations.set_instructions(text))
 
 
 def _show(output: Output, instructions: Instructions) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import Output, command
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -26,12 +26,9 @@ async def create(
     from rich.text import Text
 
     from graphmem.cli import render
-    from graphmem.domain.api_key import ApiKeyIn
-    from graphmem.domain.validation import validate_input
 
-    request = validate_input(ApiKeyIn, {"name": name, "role": role, "users": user or None})
-    async with open_services(output) as services:
-        key = await services.keys.create(tenant, request)
+    async with open_operations(output, tenant) as operations:
+        key = await operations.create_key(name, role=role, users=user or None)
     output.show(key, render.keys([key]), Text(f"Key: {key.key}\nIt is not shown again.", no_wrap=True))
 
 
@@ -40,8 +37,8 @@ async def list_keys(output: Output, tenant: Tenant = "default") -> None:
     """List a tenant's API keys without their secrets."""
     from graphmem.cli import render
 
-    async with open_services(output) as services:
-        keys = await services.keys.list(tenant)
+    async with open_operations(output, tenant) as operations:
+        keys = await operations.keys()
     output.show({"items": keys}, render.keys(keys))
 
 
@@ -52,8 +49,8 @@ async def revoke(
     """Revoke an API key with immediate effect."""
     from graphmem.domain.short_ids import complete_id
 
-    async with open_services(output) as services:
-        listed = [key.id for key in await services.keys.list(tenant)]
+    async with open_operations(output, tenant) as operations:
+        listed = [key.id for key in await operations.keys()]
         key_id = complete_id(key_id, [known for known in listed if known.startswith(key_id)])
-        await services.keys.revoke(tenant, key_id)
+        await operations.revoke_key(key_id)
     output.show({}, f"The key {key_id} is revoked.")

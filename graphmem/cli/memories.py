@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
 from graphmem.cli.key_values import parse_pairs
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import complete_memory_id, open_operations
 from graphmem.cli.times import with_zone
+
+if TYPE_CHECKING:
+    from graphmem.domain.inputs import SearchOptions
 
 app = typer.Typer()
 
@@ -47,16 +50,13 @@ async def add(
 ) -> None:
     """Save one statement, without a language model."""
     from graphmem.cli import render
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.inputs import parse_memories
 
-    owner = make_owner(tenant, user)
-    statement = {
+    statement: dict[str, Any] = {
         "content": text,
         "type": type,
-        "subject": {"name": subject} if subject else None,
+        "subject": subject,
         "predicate": predicate,
-        "object": {"name": object} if object else None,
+        "object": object,
         "single_valued": single_valued,
         "valid_at": with_zone(valid_at),
         "invalid_at": with_zone(invalid_at),
@@ -67,12 +67,11 @@ async def add(
         "domain": domain,
         "immutable": immutable,
     }
-    memories = parse_memories(statement).memories
-    async with open_services(output) as services:
+    async with open_operations(output, tenant) as operations:
         if supersedes:
-            complete = [await services.memories.complete_id(owner, memory_id) for memory_id in supersedes]
-            memories = parse_memories({**statement, "supersedes": complete}).memories
-        results = await services.memories.save(owner, memories, actor="cli", kind="cli")
+            ids = [await complete_memory_id(operations, user, memory_id) for memory_id in supersedes]
+            statement["supersedes"] = ids
+        results = await operations.add(user, statement)
     output.show({"results": results}, render.save_results(results))
 
 
@@ -91,7 +90,9 @@ async def search(
     min_confidence: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
     min_importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
     min_score: Annotated[float | None, typer.Option(help="Least score, 0 to 1; from 0.5 a memory fits.")] = None,
-    cut: Annotated[str, typer.Option(help="auto: only what fits, possibly nothing; none: up to the limit.")] = "none",
+    cut: Annotated[
+        Literal["none", "auto"], typer.Option(help="auto: only what fits, possibly nothing; none: up to the limit.")
+    ] = "none",
     metadata: Metadata = None,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
@@ -103,13 +104,8 @@ async def search(
 ) -> None:
     """Search memories by meaning, keywords and graph."""
     from graphmem.cli import render
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.search_models import SearchQuery
-    from graphmem.domain.validation import validate_input
 
-    owner = make_owner(tenant, user)
-    given = {
-        "query": text,
+    options: SearchOptions = {
         "limit": limit,
         "types": type,
         "tags": {"all": tag} if tag else None,
@@ -127,9 +123,8 @@ async def search(
         "include_messages": messages,
         "explain": explain,
     }
-    query = validate_input(SearchQuery, given)
-    async with open_services(output) as services:
-        response = await services.retrieval.search(owner, query)
+    async with open_operations(output, tenant) as operations:
+        response = await operations.search(user, text, **options)
     message_table = [render.message_hits(response.messages)] if messages else []
     output.show(response, render.search_hits(response.results), *message_table)
 
@@ -146,15 +141,11 @@ async def entity(
 ) -> None:
     """Look up entities by name and show what is known about them; no model, no embedding."""
     from graphmem.cli import render
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.requests import LookupQuery
-    from graphmem.domain.validation import validate_input
 
-    owner = make_owner(tenant, user)
-    given = {"q": text, "limit": limit, "valid_as_of": with_zone(valid_as_of), "known_as_of": with_zone(known_as_of)}
-    query = validate_input(LookupQuery, given)
-    async with open_services(output) as services:
-        response = await services.retrieval.lookup(owner, query.q, query.limit, filters=query.to_memory_filters())
+    async with open_operations(output, tenant) as operations:
+        response = await operations.lookup(
+            user, text, limit=limit, valid_as_of=with_zone(valid_as_of), known_as_of=with_zone(known_as_of)
+        )
     output.show(response, *render.lookup_response(response))
 
 
@@ -167,11 +158,9 @@ async def history(
 ) -> None:
     """Show every version of a memory, oldest first, with why it ended."""
     from graphmem.cli import render
-    from graphmem.domain.identity import make_owner
 
-    owner = make_owner(tenant, user)
-    async with open_services(output) as services:
-        versions = await services.memories.history(owner, await services.memories.complete_id(owner, memory_id))
+    async with open_operations(output, tenant) as operations:
+        versions = await operations.history(user, await complete_memory_id(operations, user, memory_id))
     output.show({"items": versions}, render.history(versions))
 
 
@@ -184,10 +173,7 @@ async def sessions(
 ) -> None:
     """List the user's sessions, the latest first."""
     from graphmem.cli import render
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.requests import SessionListQuery
 
-    owner = make_owner(tenant, user)
-    async with open_services(output) as services:
-        page = await services.messages.list_sessions(owner, SessionListQuery(limit=limit))
+    async with open_operations(output, tenant) as operations:
+        page = await operations.sessions(user, limit=limit)
     output.show(page, render.sessions(page.items))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphmem.cli.doctor_checks import Check
     from graphmem.domain.api_key import ApiKey
     from graphmem.domain.changes import MemoryChange
-    from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult
+    from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
     from graphmem.domain.context_models import PersonalizationHints
     from graphmem.domain.entity import Entity
     from graphmem.domain.erasure import ErasureResult
@@ -361,21 +361,6 @@ def rollback(result: RollbackResult) -> list[Renderable]:
     for conflict in result.conflicts:
         add_row(table, conflict.kind, conflict.id, ", ".join(conflict.fields), conflict.detail)
     return [sentence, table]
-
-
-def rollback_preview(preview: RollbackPreview) -> Renderable:
-    """Return what the rollback of a run would do."""
-    table = make_table("would", "kind", "id", "text")
-    for verb, elements in (
-        ("go back", preview.goes_back),
-        ("come back", preview.comes_back),
-        ("stay", preview.stays),
-    ):
-        for element in elements:
-            add_row(table, verb, element.kind, element.memory_id or element.id, element.text)
-    for conflict in preview.conflicts:
-        add_row(table, "conflict", conflict.kind, conflict.memory_id or conflict.id, conflict.detail)
-    return table
 
 
 def import_result(result: ImportResult) -> Table:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphmem.cli.command import Output, Tenant, User, command, read_settings
+from graphmem.cli.local_server import new_secret, record_server
 from graphmem.cli.ports import bind_port
 from graphmem.cli.startup import open_services
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+    from graphmem.settings import Settings
 
 app = typer.Typer()
 
@@ -45,9 +49,11 @@ async def serve(
             output.note(f"graphmem serves {_base_url(listener)} (explorer at /ui, documentation at /docs)")
             if settings.api_key is None:
                 output.note("Create a key with `graphmem keys create NAME --role admin`, or set GRAPHMEM_API_KEY.")
-            served = create_app(services, settings)
+            secret = new_secret()
+            served = create_app(services, settings, secret)
             async with mount(served, services, settings):
-                await _serve(served, listener)
+                with _recorded(settings, listener, secret):
+                    await _serve(served, listener)
 
 
 @command(app, "open")
@@ -101,6 +107,16 @@ async def run_worker(
                 listener.listen()
                 output.note(f"graphmem serves {_base_url(listener)}/readyz")
                 await _serve(create_worker_app(services, settings), listener)
+
+
+def _recorded(settings: Settings, listener: socket.socket, secret: str) -> AbstractContextManager[None]:
+    """Let commands on this machine find the server, unless it listens on an address of another network only."""
+    host, port = listener.getsockname()[:2]
+    address = ip_address(host)
+    if address.is_unspecified:
+        loopback = "[::1]" if address.version == 6 else "127.0.0.1"
+        return record_server(settings, f"http://{loopback}:{port}", secret)
+    return record_server(settings, _base_url(listener), secret) if address.is_loopback else nullcontext()
 
 
 def _listen_socket(host: str, port: int, options: str) -> socket.socket:

@@ -1,17 +1,24 @@
-"""Opening the services for one command."""
+"""What a command works with: the operations on a running server, or the services of its own process."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.cli.command import Output, read_settings
+from graphmem.cli.failures import named_as_options
 from graphmem.cli.progress import download_progress
+from graphmem.domain.short_ids import FULL_ID_CHARS
 
 if TYPE_CHECKING:
     from graphmem.bootstrap import Services
+    from graphmem.cli.local_server import LocalServer
+    from graphmem.client import AsyncClient
+    from graphmem.graph_memory import GraphMemory
     from graphmem.settings import Settings
+
+    Operations = AsyncClient | GraphMemory
 
 
 @asynccontextmanager
@@ -24,3 +31,101 @@ async def open_services(
     with download_progress(output) as on_download:
         async with Services.open(settings or read_settings(), worker=worker, progress=on_download) as services:
             yield services
+
+
+@asynccontextmanager
+async def open_operations(output: Output, tenant: str) -> AsyncIterator[Operations]:
+    """Yield the operations of a tenant: of the server that runs on the data folder, else of this process.
+
+    A command is not to import models before: those that it does not use are not built when a server is called.
+    """
+    from graphmem.cli.local_server import find_local_server
+
+    settings = read_settings()
+    use_server = settings.use_server and not output.flags.no_server
+    server = find_local_server(settings) if use_server else None
+    with named_as_options():
+        if server is None:
+            async with LazyOperations(output, tenant, settings) as operations:
+                yield cast("GraphMemory", operations)
+        else:
+            async with _make_client(server, tenant) as client:
+                yield client
+
+
+def _make_client(server: LocalServer, tenant: str) -> AsyncClient:
+    from pydantic import BaseModel, ConfigDict
+
+    BaseModel.model_config = ConfigDict(defer_build=True)  # halves the time that importing the models takes
+    from graphmem.client import AsyncClient
+    from graphmem.domain.local_token import make_local_token
+
+    return AsyncClient(make_local_token(server.secret, tenant), server.url, attempts=2, trust_env=False)
+
+
+class LazyOperations:
+    """The operations in this process; the services are opened at the first call, after its arguments are validated."""
+
+    def __init__(self, output: Output, tenant: str, settings: Settings) -> None:
+        self._output = output
+        self._tenant = tenant
+        self._settings = settings
+        self._stack = AsyncExitStack()
+        self._memory: GraphMemory | None = None
+
+    async def __aenter__(self) -> LazyOperations:
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stack.__aexit__(*error)
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self._validate(name, args, kwargs)
+            return await getattr(await self._open(), name)(*args, **kwargs)
+
+        return call
+
+    async def memory(self, user_id: str, memory_id: str) -> Any:
+        """Read a memory by its id or the beginning of it."""
+        from graphmem.domain.identity import make_owner
+
+        owner = make_owner(self._tenant, user_id)
+        memory = await self._open()
+        return await memory.memory(user_id, await memory.services.memories.complete_id(owner, memory_id))
+
+    async def run(self, run_id: str) -> Any:
+        """Read a run by its id or the beginning of it."""
+        memory = await self._open()
+        return await memory.run(await memory.services.consolidations.complete_id(self._tenant, run_id))
+
+    def _validate(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise InvalidInput for arguments that cannot be used, before anything is started."""
+        from graphmem.domain import operations
+        from graphmem.domain.identity import Owner, make_owner
+
+        operation = getattr(operations, name)
+        request = operations.accept_user_by_name(operation, args, kwargs)
+        if operations.is_about_user(operation):
+            make_owner(self._tenant, request.user_id)
+        else:
+            Owner(self._tenant, "")
+
+    async def _open(self) -> GraphMemory:
+        if self._memory is None:
+            from graphmem.domain.local_token import COMMAND_LINE
+            from graphmem.graph_memory import GraphMemory
+
+            services = await self._stack.enter_async_context(open_services(self._output, settings=self._settings))
+            self._memory = GraphMemory(services, self._tenant, actor=COMMAND_LINE)
+        return self._memory
+
+
+async def complete_memory_id(operations: Operations, user: str, given: str) -> str:
+    """Return the id of a memory that begins with the text given."""
+    return given if len(given) >= FULL_ID_CHARS else (await operations.memory(user, given)).id
+
+
+async def complete_run_id(operations: Operations, given: str) -> str:
+    """Return the id of a run that begins with the text given."""
+    return given if len(given) >= FULL_ID_CHARS else (await operations.run(given)).id

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import Output, Tenant, command
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
 
 app = typer.Typer()
 
@@ -21,8 +21,7 @@ async def users(
 ) -> None:
     """List the users of a tenant, with how much is stored of each."""
     from graphmem.cli import render
-    from graphmem.domain.requests import UserListQuery
 
-    async with open_services(output) as services:
-        page = await services.users.page(tenant, UserListQuery(query=query, limit=limit))
+    async with open_operations(output, tenant) as operations:
+        page = await operations.users(query=query, limit=limit)
     output.show(page, render.users(page.items))

@@ -15,6 +15,8 @@ from graphmem.client.retries import CallRetryPolicy
 
 if TYPE_CHECKING:
     from graphmem.client.endpoints import Endpoint, Endpoints
+    from graphmem.domain.operations import OperationMethod
+    from graphmem.domain.operations.composed import ComposedOperations, Steps
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,10 +35,10 @@ class ClientMethod(Generic[P, T]):
     def __get__(self, client: None, owner: type) -> Self: ...
 
     @overload
-    def __get__(self, client: Client, owner: type) -> Callable[P, T]: ...
+    def __get__(self, client: Client, owner: type) -> OperationMethod[P, T]: ...
 
     @overload
-    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, client: AsyncClient, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
 
     def __get__(self, client: Client | AsyncClient | None, owner: type) -> object:
         if client is None:
@@ -46,18 +48,43 @@ class ClientMethod(Generic[P, T]):
         return client.bind(self._select(Endpoints))
 
 
+class ComposedClientMethod(Generic[P, T]):
+    """A method of both clients that calls several endpoints, one after the other."""
+
+    def __init__(self, select: Callable[[type[ComposedOperations]], Callable[P, Steps[T]]]) -> None:
+        self._select = select
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, client: Client, owner: type) -> OperationMethod[P, T]: ...
+
+    @overload
+    def __get__(self, client: AsyncClient, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
+
+    def __get__(self, client: Client | AsyncClient | None, owner: type) -> object:
+        if client is None:
+            return self
+        from graphmem.domain.operations.composed import ComposedOperations
+
+        return client.bind_composed(self._select(ComposedOperations))
+
+
 class ClientMethods:
     """The methods of both clients, one for each operation."""
 
-    add = ClientMethod(lambda endpoints: endpoints.add)
+    add = ComposedClientMethod(lambda composed: composed.add)
+    get_all = ComposedClientMethod(lambda composed: composed.get_all)
+    _save_statements = ClientMethod(lambda endpoints: endpoints.add)
     memories = ClientMethod(lambda endpoints: endpoints.memories)
     memory = ClientMethod(lambda endpoints: endpoints.memory)
-    update_memory = ClientMethod(lambda endpoints: endpoints.update_memory)
-    delete_memory = ClientMethod(lambda endpoints: endpoints.delete_memory)
+    update = ClientMethod(lambda endpoints: endpoints.update)
+    delete = ClientMethod(lambda endpoints: endpoints.delete)
     erase_memory = ClientMethod(lambda endpoints: endpoints.erase_memory)
     history = ClientMethod(lambda endpoints: endpoints.history)
     changes = ClientMethod(lambda endpoints: endpoints.changes)
-    revert_memory = ClientMethod(lambda endpoints: endpoints.revert_memory)
+    revert = ClientMethod(lambda endpoints: endpoints.revert)
 
     search = ClientMethod(lambda endpoints: endpoints.search)
     search_messages = ClientMethod(lambda endpoints: endpoints.search_messages)
@@ -124,16 +151,23 @@ class Client(ClientMethods):
     """The HTTP API, blocking: `with Client(key) as memory: memory.search("mara", "tea")`.
 
     `timeout` is in seconds for one attempt; calls that wait for work to finish have none. `attempts` is how often a
-    call is sent when the server cannot be reached, is unavailable or limits the rate. Writes carry an idempotency key:
-    sent again, they happen once. Methods raise the errors of `graphmem.errors`.
+    call is sent when the server cannot be reached, is unavailable or limits the rate. With `trust_env` the proxies of
+    the environment are used. Writes carry an idempotency key: sent again, they happen once. Methods raise
+    the errors of `graphmem.errors`.
     """
 
     def __init__(
-        self, api_key: str, base_url: str = DEFAULT_SERVER_URL, *, timeout: float = 30, attempts: int = 4
+        self,
+        api_key: str,
+        base_url: str = DEFAULT_SERVER_URL,
+        *,
+        timeout: float = 30,
+        attempts: int = 4,
+        trust_env: bool = True,
     ) -> None:
         from graphmem.client.transport import BlockingTransport
 
-        self._transport = BlockingTransport(api_key, base_url, timeout, CallRetryPolicy(attempts))
+        self._transport = BlockingTransport(api_key, base_url, timeout, CallRetryPolicy(attempts), trust_env)
 
     def bind(self, endpoint: Endpoint[P, T]) -> Callable[P, T]:
         """Return an endpoint as a method of this client."""
@@ -141,6 +175,17 @@ class Client(ClientMethods):
         @functools.wraps(endpoint.operation)
         def method(*args: P.args, **kwargs: P.kwargs) -> T:
             return self._transport.send(endpoint.make_call(*args, **kwargs))
+
+        return method
+
+    def bind_composed(self, compose: Callable[P, Steps[T]]) -> Callable[P, T]:
+        """Return a method of this client that takes several steps."""
+        from graphmem.domain.operations import accept_user_by_name
+        from graphmem.domain.operations.composed import take_steps_blocking
+
+        @functools.wraps(compose)
+        def method(*args: P.args, **kwargs: P.kwargs) -> T:
+            return take_steps_blocking(self, accept_user_by_name(compose, args, kwargs))
 
         return method
 
@@ -162,11 +207,17 @@ class AsyncClient(ClientMethods):
     """
 
     def __init__(
-        self, api_key: str, base_url: str = DEFAULT_SERVER_URL, *, timeout: float = 30, attempts: int = 4
+        self,
+        api_key: str,
+        base_url: str = DEFAULT_SERVER_URL,
+        *,
+        timeout: float = 30,
+        attempts: int = 4,
+        trust_env: bool = True,
     ) -> None:
         from graphmem.client.transport import AsyncTransport
 
-        self._transport = AsyncTransport(api_key, base_url, timeout, CallRetryPolicy(attempts))
+        self._transport = AsyncTransport(api_key, base_url, timeout, CallRetryPolicy(attempts), trust_env)
 
     def bind(self, endpoint: Endpoint[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
         """Return an endpoint as a method of this client."""
@@ -174,6 +225,17 @@ class AsyncClient(ClientMethods):
         @functools.wraps(endpoint.operation)
         async def method(*args: P.args, **kwargs: P.kwargs) -> T:
             return await self._transport.send(endpoint.make_call(*args, **kwargs))
+
+        return method
+
+    def bind_composed(self, compose: Callable[P, Steps[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        """Return a method of this client that takes several steps."""
+        from graphmem.domain.operations import accept_user_by_name
+        from graphmem.domain.operations.composed import take_steps
+
+        @functools.wraps(compose)
+        async def method(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await take_steps(self, accept_user_by_name(compose, args, kwargs))
 
         return method
 

@@ -85,7 +85,7 @@ class Endpoint(Generic[P, T]):
 
     def make_call(self, *args: P.args, **kwargs: P.kwargs) -> ApiCall[T]:
         """Return the HTTP request for a call of the operation; raise InvalidInput for unusable arguments."""
-        return self.encode(self.operation(*args, **kwargs))
+        return self.encode(operations.accept_user_by_name(self.operation, args, kwargs))
 
 
 def get(path: str, parse: ResponseParser[T], *, waits: bool = False) -> Encoder[T]:
@@ -112,7 +112,7 @@ def post(path: str, parse: ResponseParser[T], *, waits: bool = False, method: st
     )
 
 
-def delete(path: str, parse: ResponseParser[T], *, hard: bool = False, waits: bool = False) -> Encoder[T]:
+def remove(path: str, parse: ResponseParser[T], *, hard: bool = False, waits: bool = False) -> Encoder[T]:
     """Return an encoder of deletions."""
     return lambda request: ApiCall(
         "DELETE",
@@ -205,12 +205,12 @@ class Endpoints:
     add = Endpoint(operations.add, post(MEMORIES, _parse_saved))
     memories = Endpoint(operations.memories, get(MEMORIES, parse_model(Page[Memory])))
     memory = Endpoint(operations.memory, get(MEMORY, parse_model(Memory)))
-    update_memory = Endpoint(operations.update_memory, _encode_update)
-    delete_memory = Endpoint(operations.delete_memory, delete(MEMORY, parse_model(Memory)))
-    erase_memory = Endpoint(operations.erase_memory, delete(MEMORY, _parse_erased, hard=True))
+    update = Endpoint(operations.update, _encode_update)
+    delete = Endpoint(operations.delete, remove(MEMORY, parse_model(Memory)))
+    erase_memory = Endpoint(operations.erase_memory, remove(MEMORY, _parse_erased, hard=True))
     history = Endpoint(operations.history, get(f"{MEMORY}/history", parse_items(MemoryVersion)))
     changes = Endpoint(operations.changes, get(f"{USER}/changes", parse_model(Page[MemoryChange])))
-    revert_memory = Endpoint(operations.revert_memory, post(f"{MEMORY}/revert", parse_model(Memory)))
+    revert = Endpoint(operations.revert, post(f"{MEMORY}/revert", parse_model(Memory)))
 
     search = Endpoint(operations.search, ask(f"{USER}/search", parse_model(SearchResponse)))
     search_messages = Endpoint(operations.search_messages, ask(f"{MESSAGES}/search", _parse_message_hits))
@@ -228,7 +228,7 @@ class Endpoints:
     patterns = Endpoint(operations.patterns, get(f"{USER}/patterns", parse_items(BehaviorPattern)))
     contexts = Endpoint(operations.contexts, get(CONTEXTS, parse_items(ContextItem)))
     add_context = Endpoint(operations.add_context, post(CONTEXTS, parse_model(ContextItem)))
-    delete_context = Endpoint(operations.delete_context, delete(f"{CONTEXTS}/{{resource_id}}", _parse_nothing))
+    delete_context = Endpoint(operations.delete_context, remove(f"{CONTEXTS}/{{resource_id}}", _parse_nothing))
     enhance = Endpoint(operations.enhance, ask(f"{SESSION}/enhance", parse_model(EnhancedReply)))
     profile = Endpoint(operations.profile, get(f"{USER}/profile", parse_model(UserProfile)))
     persona = Endpoint(operations.persona, get(f"{USER}/persona", parse_model(Persona)))
@@ -261,10 +261,10 @@ class Endpoints:
     embedding = Endpoint(operations.embedding, get(REEMBED, parse_model(EmbeddingStatus)))
     create_key = Endpoint(operations.create_key, post(KEYS, parse_model(CreatedApiKey, tenant="")))
     keys = Endpoint(operations.keys, get(KEYS, parse_items(ApiKey, tenant="")))
-    revoke_key = Endpoint(operations.revoke_key, delete(f"{KEYS}/{{resource_id}}", _parse_nothing))
+    revoke_key = Endpoint(operations.revoke_key, remove(f"{KEYS}/{{resource_id}}", _parse_nothing))
     create_webhook = Endpoint(operations.create_webhook, post(WEBHOOKS, parse_model(CreatedWebhook)))
     webhooks = Endpoint(operations.webhooks, get(WEBHOOKS, parse_items(Webhook)))
-    delete_webhook = Endpoint(operations.delete_webhook, delete(f"{WEBHOOKS}/{{resource_id}}", _parse_nothing))
+    delete_webhook = Endpoint(operations.delete_webhook, remove(f"{WEBHOOKS}/{{resource_id}}", _parse_nothing))
     instructions = Endpoint(operations.instructions, get(INSTRUCTIONS, parse_model(Instructions)))
     set_instructions = Endpoint(operations.set_instructions, post(INSTRUCTIONS, parse_model(Instructions)))
     declared_types = Endpoint(operations.declared_types, get(TYPES, parse_model(DeclaredTypes)))
@@ -275,4 +275,4 @@ class Endpoints:
     export_schema = Endpoint(operations.export_schema, get("/v1/schema/export", _parse_schema))
     import_ = Endpoint(operations.import_, _encode_import)
     users = Endpoint(operations.users, get("/v1/users", parse_model(Page[UserSummary])))
-    forget = Endpoint(operations.forget, delete(USER, parse_model(ErasureResult), waits=True))
+    forget = Endpoint(operations.forget, remove(USER, parse_model(ErasureResult), waits=True))

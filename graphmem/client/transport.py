@@ -20,8 +20,8 @@ T = TypeVar("T")
 class BlockingTransport:
     """Sends calls and blocks until the response is there."""
 
-    def __init__(self, api_key: str, base_url: str, timeout: float, policy: CallRetryPolicy) -> None:
-        self._http = httpx.Client(**_http_options(api_key, base_url, timeout))
+    def __init__(self, api_key: str, base_url: str, timeout: float, policy: CallRetryPolicy, trust_env: bool) -> None:
+        self._http = httpx.Client(**_http_options(api_key, base_url, timeout, trust_env))
         self._policy = policy
 
     def send(self, call: ApiCall[T]) -> T:
@@ -52,8 +52,8 @@ class BlockingTransport:
 class AsyncTransport:
     """Sends calls without blocking the event loop."""
 
-    def __init__(self, api_key: str, base_url: str, timeout: float, policy: CallRetryPolicy) -> None:
-        self._http = httpx.AsyncClient(**_http_options(api_key, base_url, timeout))
+    def __init__(self, api_key: str, base_url: str, timeout: float, policy: CallRetryPolicy, trust_env: bool) -> None:
+        self._http = httpx.AsyncClient(**_http_options(api_key, base_url, timeout, trust_env))
         self._policy = policy
 
     async def send(self, call: ApiCall[T]) -> T:
@@ -81,8 +81,14 @@ class AsyncTransport:
         await self._http.aclose()
 
 
-def _http_options(api_key: str, base_url: str, timeout: float) -> dict[str, Any]:
-    return {"base_url": base_url, "headers": {"Authorization": f"Bearer {api_key}"}, "timeout": timeout}
+def _http_options(api_key: str, base_url: str, timeout: float, trust_env: bool) -> dict[str, Any]:
+    return {
+        "base_url": base_url,
+        "headers": {"Authorization": f"Bearer {api_key}"},
+        "timeout": timeout,
+        "trust_env": trust_env,
+        "verify": not base_url.startswith("http://"),  # certificates are loaded only where they are needed
+    }
 
 
 def _build_request(http: httpx.Client | httpx.AsyncClient, call: ApiCall[Any]) -> httpx.Request:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.fact import Fact
 from graphmem.domain.memory import Memory
@@ -42,6 +42,8 @@ class MemoryChange(BaseModel):
 
 class ChangesQuery(PageQuery):
     """The known times between which to list changes, the first one included."""
+
+    model_config = ConfigDict(extra="forbid")
 
     since: Instant | None = Field(None, description="From this time on; absent: from the first memory on.")
     until: Instant | None = Field(None, description="Up to before this time; absent: up to now.")

@@ -15,6 +15,7 @@ SYNONYMS = {
     "budget": ("token_budget",),
     "category": ("type",),
     "conversation_id": ("session_id",),
+    "data": ("content",),
     "end": ("invalid_at",),
     "expiration_date": ("expires_at",),
     "k": ("limit",),

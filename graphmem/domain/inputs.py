@@ -16,7 +16,7 @@ from graphmem.domain.session import MessageIn, MessagesIn
 from graphmem.domain.validation import validate_input
 
 MemoryInput = str | MemoryIn | Mapping[str, Any]
-"""A statement to save: its text alone, or the fields of `MemoryIn`."""
+"""A statement to save: its text alone, or the fields of `MemoryIn`, with names alone for entities."""
 
 MessageInput = MessageIn | Mapping[str, Any]
 """A message of a conversation: at least `role` and `content`."""
@@ -68,8 +68,8 @@ class ContextOptions(TypedDict, total=False):
     known_as_of: TimeInput | None
 
 
-class ListMemoriesOptions(TypedDict, total=False):
-    """The fields of `ListFilters`."""
+class ListMemoriesFilters(TypedDict, total=False):
+    """The fields of `ListFilters` other than those of its pages."""
 
     type: Sequence[MemoryType | str]
     tag: Sequence[str]
@@ -88,6 +88,11 @@ class ListMemoriesOptions(TypedDict, total=False):
     known_as_of: TimeInput | None
     include_superseded: bool
     sort: SortOrder | str
+
+
+class ListMemoriesOptions(ListMemoriesFilters, total=False):
+    """The fields of `ListFilters`."""
+
     limit: int
     cursor: str | None
 
@@ -154,8 +159,29 @@ def as_dicts(items: Sequence[object]) -> list[object]:
 def parse_memories(given: MemoryInput | Sequence[MemoryInput]) -> SaveIn:
     """Return one statement or several as a save; raise InvalidInput when one cannot be used."""
     statements = [given] if isinstance(given, str | MemoryIn | Mapping) else given
-    memories = [{"content": statement} if isinstance(statement, str) else statement for statement in statements]
-    return validate_input(SaveIn, {"memories": as_dicts(memories)})
+    return validate_input(SaveIn, {"memories": [_to_memory_fields(statement) for statement in statements]})
+
+
+def _to_memory_fields(statement: MemoryInput) -> object:
+    """Return a statement as pydantic reads it: a text alone is its content, a name alone is an entity."""
+    if isinstance(statement, str):
+        return {"content": statement}
+    if not isinstance(statement, Mapping):
+        return statement
+    fields = {name: _to_entity(statement[name]) for name in ("subject", "object") if name in statement}
+    entities = statement.get("entities")
+    if isinstance(entities, list | tuple):
+        fields["entities"] = [_to_entity(entity) for entity in entities]
+    return {**statement, **fields}
+
+
+def _to_entity(given: object) -> object:
+    return {"name": given} if isinstance(given, str) else given
+
+
+def is_message(item: object) -> bool:
+    """Return whether an item of a list is a message: only messages have a role."""
+    return isinstance(item, MessageIn) or (isinstance(item, Mapping) and "role" in item)
 
 
 def parse_messages(messages: Sequence[MessageInput], **options: Any) -> MessagesIn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -110,6 +110,14 @@ class Page(BaseModel, Generic[T]):
 
     items: list[T]
     next_cursor: str | None = None
+
+    def __iter__(self) -> Iterator[T]:  # type: ignore[override] # pydantic iterates over fields
+        """Iterate over the items of this page."""
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        """Return how many items this page has."""
+        return len(self.items)
 
 
 class Cursor(Generic[P]):

@@ -187,6 +187,10 @@ class SearchResponse(BaseModel):
         """Iterate over the hits, best first."""
         return iter(self.results)
 
+    def __len__(self) -> int:
+        """Return how many memories were found."""
+        return len(self.results)
+
 
 class MessageSearchResponse(BaseModel):
     """The answer to a search in messages, best first."""
@@ -207,6 +211,14 @@ class LookupResponse(BaseModel):
     entities: list[EntityMemories]
     cache: str
     took_ms: float
+
+    def __iter__(self) -> Iterator[EntityMemories]:  # type: ignore[override] # pydantic iterates over fields
+        """Iterate over the entities found, each with its memories."""
+        return iter(self.entities)
+
+    def __len__(self) -> int:
+        """Return how many entities were found."""
+        return len(self.entities)
 
 
 class UserProfile(BaseModel):

@@ -6,6 +6,9 @@ from collections.abc import Collection
 
 from graphmem.errors import InvalidInput
 
+FULL_ID_CHARS = 36
+"""Characters of an id that graphmem makes."""
+
 SHORT_ID_CHARS = 8
 """Characters of a short id; 32 bits of a random id."""
 

@@ -138,12 +138,12 @@ class GraphmemStore(BaseStore):
         memory = yield from self._find(op.namespace, op.key)
         if op.value is None:
             if memory:
-                yield _ClientCall("delete_memory", user_id, (memory.id,))
+                yield _ClientCall("delete", user_id, (memory.id,))
         elif memory is None or memory.content != _to_text(op):
             yield _ClientCall("add", user_id, (_to_statement(op),))
         elif _stored(memory).get("value") != op.value:
             # A statement that is current already would be reinforced, and the fields that are not in it lost.
-            yield _ClientCall("update_memory", user_id, (memory.id,), {"metadata": _to_metadata(op)})
+            yield _ClientCall("update", user_id, (memory.id,), {"metadata": _to_metadata(op)})
 
     def _search(self, op: SearchOp) -> Calls[list[SearchItem]]:
         user_id = self._user_of(op.namespace_prefix)

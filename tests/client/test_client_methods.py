@@ -31,13 +31,13 @@ async def test_a_memory_is_added_searched_updated_and_its_history_read(agent: As
     assert isinstance(tea, Memory)
     found = await agent.search("mara", "which tea?", limit=1, types=["preference"])
     assert [hit.memory.id for hit in found.results] == [tea.id]
-    changed = await agent.update_memory("mara", tea.id, if_version=1, content="Mara likes green tea", tags=["Tea"])
+    changed = await agent.update("mara", tea.id, if_version=1, content="Mara likes green tea", tags=["Tea"])
     assert (changed.version, changed.tags) == (2, ["tea"])
     assert (await agent.memory("mara", tea.id)).content == "Mara likes green tea"
     listed = await agent.memories("mara", type=["preference"], tag=["tea"], limit=5)
     assert [memory.id for memory in listed.items] == [tea.id]
     assert (await agent.memories("mara", metadata={"shelf": "top"})).items == []
-    assert (await agent.delete_memory("mara", tea.id)).status is MemoryStatus.DELETED
+    assert (await agent.delete("mara", tea.id)).status is MemoryStatus.DELETED
     versions = await agent.history("mara", tea.id)
     assert [version.content for version in versions][:2] == ["Mara likes oolong tea", "Mara likes green tea"]
     assert versions[-1].ended_reason
@@ -63,7 +63,7 @@ async def test_a_supersession_is_reverted(agent: AsyncClient) -> None:
     [second] = await agent.add("mara", {"content": "Mara lives in Oslo", "valid_at": "2026-01-01T00:00:00Z", **city})
     assert first.memory
     assert second.superseded == [first.memory.id]
-    assert (await agent.revert_memory("mara", first.memory.id)).status is MemoryStatus.ACTIVE
+    assert (await agent.revert("mara", first.memory.id)).status is MemoryStatus.ACTIVE
 
 
 @pytest.mark.parametrize("format", ["json", "yaml"])
@@ -78,7 +78,7 @@ async def test_a_user_is_exported_imported_and_forgotten(admin: AsyncClient, for
 
 
 async def test_keys_are_created_listed_and_revoked(admin: AsyncClient) -> None:
-    created = await admin.create_key("notebook", "analyst", ["mara"])
+    created = await admin.create_key("notebook", role="analyst", users=["mara"])
     assert created.key.startswith("gm_")
     assert created.id in {key.id for key in await admin.keys()}
     assert await admin.revoke_key(created.id) is None  # type: ignore[func-returns-value]
@@ -110,7 +110,8 @@ async def test_the_blocking_client_returns_results_directly(address: str, servic
 
     def use() -> list[str]:
         with Client(key.key, address) as client:
-            client.add("mara", "Mara likes oolong tea")
+            client.add("Mara likes oolong tea", user_id="mara")
+            assert [kept.content for kept in client.get_all("mara")] == ["Mara likes oolong tea"]
             return [hit.content for hit in client.search("mara", "tea")]
 
     assert await asyncio.to_thread(use) == ["Mara likes oolong tea"]
@@ -137,7 +138,7 @@ async def test_a_conversation_is_stored_read_rated_and_closed(agent: AsyncClient
     stored = (await agent.session_messages("mara", "s/1")).items
     assert [message.content for message in stored] == [message["content"] for message in MESSAGES]
     assert (await agent.search_messages("mara", "Lisbon"))[0].message.session_id == "s/1"
-    assert (await agent.feedback("mara", accepted.message_ids[1], 5, "Short, good.")).score == 5
+    assert (await agent.feedback("mara", accepted.message_ids[1], score=5, text="Short, good.")).score == 5
     assert (await agent.session("mara", "s/1")).title == "Moving"
     assert not (await agent.close_session("mara", "s/1")).is_active
     assert {session.session_id for session in (await agent.sessions("mara", active=False)).items} == {"s/1"}
@@ -146,7 +147,7 @@ async def test_a_conversation_is_stored_read_rated_and_closed(agent: AsyncClient
 
 async def test_an_extraction_is_triggered_by_an_admin(admin: AsyncClient) -> None:
     await admin.add_messages("mara", MESSAGES, session_id="s", extract=False)
-    started = await admin.trigger_extraction("s", "mara")
+    started = await admin.trigger_extraction("s", user_id="mara")
     assert started.triggered
     assert (await admin.job(started.job_id)).id == started.job_id
 

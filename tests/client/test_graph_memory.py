@@ -31,7 +31,7 @@ async def test_memories_are_saved_found_updated_and_read_back(memory: GraphMemor
     assert [hit.memory.id for hit in found.results] == [saved.memory.id]
     assert (await memory.lookup("mara", "mara")).entities
     assert "oolong" in (await memory.context("mara", "Which tea?", token_budget=500)).preamble
-    changed = await memory.update_memory("mara", saved.memory.id, if_version=1, content="Mara likes green tea")
+    changed = await memory.update("mara", saved.memory.id, if_version=1, content="Mara likes green tea")
     assert (changed.version, (await memory.memory("mara", changed.id)).content) == (2, "Mara likes green tea")
     assert [version.version for version in await memory.history("mara", changed.id)] == [1, 2]
     assert [listed.id for listed in (await memory.memories("mara", keyword="green")).items] == [changed.id]
@@ -67,7 +67,7 @@ async def test_a_run_is_started_listed_and_read(memory: GraphMemory) -> None:
 
 async def test_maintenance_and_keys_are_those_of_the_tenant(memory: GraphMemory) -> None:
     assert await memory.maintain("decay") == {MaintenanceTask.DECAY: {"faded": 0}}
-    created = await memory.create_key("notebook", "analyst", ["mara"])
+    created = await memory.create_key("notebook", role="analyst", users=["mara"])
     assert [key.id for key in await memory.keys()] == [created.id]
     await memory.revoke_key(created.id)
     assert await memory.keys() == []
@@ -109,7 +109,34 @@ async def test_invalid_input_is_rejected(memory: GraphMemory) -> None:
         memory.add_messages("mara", []),
         memory.context("mara", " "),
         memory.consolidate("mara", proposals=[{"action": "DESTROY"}]),
-        memory.maintain("polish"),  # type: ignore[arg-type]
+        memory.maintain("polish"),  # type: ignore[call-overload]
     ):
         with pytest.raises(InvalidInput):
             await call
+
+
+async def test_the_user_may_be_named_and_answers_are_iterated(memory: GraphMemory) -> None:
+    statements = [{"content": f"Mara likes {tea} tea", "object": tea} for tea in ("oolong", "green", "white")]
+    saved = await memory.add(statements, user_id="mara")
+    found = await memory.search("Which tea?", user_id="mara", limit=2)
+    assert len(found) == 2
+    assert [hit.content for hit in found] == [hit.memory.content for hit in found.results]
+    assert [match.entity.name for match in await memory.lookup("oolong", user_id="mara")] == ["oolong"]
+    assert saved[0].memory
+    [version] = await memory.history(saved[0].memory.id, user_id="mara")
+    assert version.object
+    assert version.object.name == "oolong"
+    assert len(await memory.memories(user_id="mara")) == 3
+    assert [kept.content for kept in await memory.get_all("mara", limit=1)] == ["Mara likes white tea"]
+    assert len(await memory.get_all(user_id="mara", keyword="tea")) == 3
+
+
+async def test_messages_that_are_added_are_stored_and_extracted(memory: GraphMemory) -> None:
+    [result] = await memory.add(MESSAGES, user_id="mara", session_id="s")
+    assert (result.action, result.memory) == ("skip", None)
+    assert "model" in (result.reason or "")
+    assert len(await memory.session_messages("s", user_id="mara")) == len(MESSAGES)
+    with pytest.raises(InvalidInput, match="mixes messages"):
+        await memory.add([*MESSAGES, "Mara likes tea"], user_id="mara")
+    with pytest.raises(InvalidInput, match="session_id"):
+        await memory.add("Mara likes tea", user_id="mara", session_id="s")

@@ -21,21 +21,31 @@ from graphmem.domain.context_models import ContextRequest
 from graphmem.domain.inputs import ContextOptions, ListMemoriesOptions, MemoryChanges, SearchOptions
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryPatch
+from graphmem.domain.operations import composed
 from graphmem.domain.search_models import SearchQuery
 from graphmem.settings import Settings
 
-OPERATIONS = sorted({*operations.__all__} - {"Request"})
+OPERATIONS = sorted({*operations.__all__} - {"OperationMethod", "Request", "accept_user_by_name", "is_about_user"})
 
-LIFECYCLE = {Client: {"bind", "close"}, AsyncClient: {"bind", "aclose"}, GraphMemory: {"open", "for_tenant"}}
+COMPOSED = {"add": composed.add, "get_all": composed.get_all}
+"""Methods of several operations."""
+
+LIFECYCLE = {
+    Client: {"bind", "bind_composed", "close"},
+    AsyncClient: {"bind", "bind_composed", "aclose"},
+    GraphMemory: {"open", "for_tenant"},
+}
 """Public methods that are no operations."""
 
 SAMPLE_ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-    "update_memory": (("x", "x"), {"content": "x"}),
+    "update": (("x", "x"), {"content": "x"}),
     "add_messages": (("x", [{"role": "user", "content": "x"}]), {}),
-    "feedback": (("x", "x", 5), {}),
+    "feedback": (("x", "x"), {"score": 5}),
     "rate_context": (("x", "x", 5), {}),
-    "create_key": (("x", "agent"), {}),
+    "create_key": (("x",), {"role": "agent"}),
     "create_webhook": (("https://example.com",), {}),
+    "enhance": (("x", "x"), {"reply": "x"}),
+    "add_context": (("x",), {"type": "goal", "key": "x", "value": "x"}),
     "import_": (("x", b"{}"), {}),
 }
 """Arguments of operations for which a text in each required place is not valid."""
@@ -55,12 +65,12 @@ def api() -> FastAPI:
 
 @pytest.mark.parametrize("kind", LIFECYCLE)
 def test_every_operation_is_a_method(kind: type) -> None:
-    assert {name for name in dir(kind) if not name.startswith("_")} - LIFECYCLE[kind] == set(OPERATIONS)
+    assert {name for name in dir(kind) if not name.startswith("_")} - LIFECYCLE[kind] == {*OPERATIONS, *COMPOSED}
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", sorted({*OPERATIONS, *COMPOSED}))
 def test_methods_have_the_parameters_and_documentation_of_their_operation(name: str) -> None:
-    operation = getattr(operations, name)
+    operation: Any = COMPOSED.get(name) or getattr(operations, name)
     parameters = inspect.signature(operation, eval_str=True).parameters
     assert operation.__doc__
     for owner in (Client("key"), AsyncClient("key"), GraphMemory(cast(Services, None))):

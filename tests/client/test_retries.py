@@ -136,9 +136,9 @@ async def test_error_responses_raise_graphmem_errors(make_client: ClientFactory,
     [tea] = await agent.add("mara", "Mara likes green tea")
     assert tea.memory
     with pytest.raises(ImmutableMemory):
-        await agent.update_memory("mara", saved.memory.id, content="x y")
+        await agent.update("mara", saved.memory.id, content="x y")
     with pytest.raises(VersionConflict):
-        await agent.update_memory("mara", tea.memory.id, if_version=7, content="x y")
+        await agent.update("mara", tea.memory.id, if_version=7, content="x y")
     with pytest.raises(NotFound):
         await agent.memory("mara", "nothing")
     with pytest.raises(Forbidden):

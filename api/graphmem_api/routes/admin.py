@@ -11,6 +11,7 @@ from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPrevi
 from graphmem.domain.embedding_models import EmbeddingStatus, ReembeddingIn
 from graphmem.domain.job import Job
 from graphmem.domain.listing import Page
+from graphmem.domain.local_token import COMMAND_LINE
 from graphmem.domain.requests import ConsolidationIn, MaintenanceIn, RollbackIn, RunListQuery
 from graphmem.domain.responses import MaintenanceOut, RunAccepted
 from graphmem_api import route_classes
@@ -59,6 +60,8 @@ async def page(
 @read_router.get(RUN_PATH, summary="Read a consolidation run")
 async def get(run_id: str, caller: Caller, services: ServicesDep) -> ConsolidationRun:
     """Read a run with its proposals and all changes it made."""
+    if caller.id == COMMAND_LINE:
+        run_id = await services.consolidations.complete_id(caller.tenant, run_id)
     return await services.consolidations.get(caller.tenant, run_id)
 
 

@@ -12,6 +12,7 @@ from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKey
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters, Page
+from graphmem.domain.local_token import COMMAND_LINE
 from graphmem.domain.memory import Memory, MemoryPatch, MemoryVersion, Scope
 from graphmem.domain.requests import SaveIn
 from graphmem.domain.responses import ErasedMemory, SaveOut
@@ -36,7 +37,10 @@ async def save(
     """Save a list of statements: all of them or none."""
     if any(memory.scope is Scope.GLOBAL for memory in body.memories):
         require_admin(caller, "Writing what all users of the tenant read (scope global)")
-    return SaveOut(results=await services.memories.save(owner, body.memories, actor=caller.id, request=request))
+    kind = COMMAND_LINE if caller.id == COMMAND_LINE else "api"
+    return SaveOut(
+        results=await services.memories.save(owner, body.memories, actor=caller.id, kind=kind, request=request)
+    )
 
 
 @read_router.get(MEMORIES_PATH, summary="List memories without ranking")
@@ -46,8 +50,10 @@ async def page(owner: OwnerInPath, services: ServicesDep, filters: Annotated[Lis
 
 
 @read_router.get(MEMORY_PATH, summary="Read a memory")
-async def get(owner: OwnerInPath, memory_id: str, services: ServicesDep, response: Response) -> Memory:
+async def get(owner: OwnerInPath, memory_id: str, caller: Caller, services: ServicesDep, response: Response) -> Memory:
     """Read the current state of a memory, deleted or not; `ETag` is its version."""
+    if caller.id == COMMAND_LINE:
+        memory_id = await services.memories.complete_id(owner, memory_id)
     memory = await services.memories.get(owner, memory_id)
     response.headers["ETag"] = f'"{memory.version}"'
     return memory

@@ -40,15 +40,15 @@ from graphmem.domain.operations.conversations import (
 from graphmem.domain.operations.memories import (
     add,
     changes,
-    delete_memory,
+    delete,
     erase_memory,
     history,
     memories,
     memory,
-    revert_memory,
-    update_memory,
+    revert,
+    update,
 )
-from graphmem.domain.operations.request import Request
+from graphmem.domain.operations.request import OperationMethod, Request, accept_user_by_name, is_about_user
 from graphmem.domain.operations.retrieval import (
     add_context,
     context,
@@ -75,7 +75,9 @@ from graphmem.domain.operations.retrieval import (
 from graphmem.domain.operations.user_data import export, export_schema, forget, import_, records_schema, users
 
 __all__ = [
+    "OperationMethod",
     "Request",
+    "accept_user_by_name",
     "add",
     "add_context",
     "add_messages",
@@ -89,8 +91,8 @@ __all__ = [
     "create_session",
     "create_webhook",
     "declared_types",
+    "delete",
     "delete_context",
-    "delete_memory",
     "delete_webhook",
     "embedding",
     "enhance",
@@ -107,6 +109,7 @@ __all__ = [
     "import_",
     "instructions",
     "intents",
+    "is_about_user",
     "job",
     "keys",
     "lookup",
@@ -122,7 +125,7 @@ __all__ = [
     "records_schema",
     "reembed",
     "retry_job",
-    "revert_memory",
+    "revert",
     "revoke_key",
     "rollback",
     "run",
@@ -138,7 +141,7 @@ __all__ = [
     "set_persona",
     "summarize_session",
     "trigger_extraction",
-    "update_memory",
+    "update",
     "users",
     "webhooks",
 ]

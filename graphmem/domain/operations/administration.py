@@ -74,7 +74,9 @@ def embedding() -> Request[None, EmbeddingStatus]:
     return Request(None)
 
 
-def create_key(name: str, role: KeyRole | str, users: Sequence[str] | None = None) -> Request[ApiKeyIn, CreatedApiKey]:
+def create_key(
+    name: str, *, role: KeyRole | str, users: Sequence[str] | None = None
+) -> Request[ApiKeyIn, CreatedApiKey]:
     """Create an API key; only this result holds its secret (admin)."""
     return Request(validate_input(ApiKeyIn, without_none(name=name, role=role, users=users)))
 
@@ -128,7 +130,7 @@ def declared_types() -> Request[None, DeclaredTypes]:
 
 
 def set_declared_types(
-    memory_types: Sequence[Mapping[str, Any]] = (), entity_types: Sequence[Mapping[str, Any]] = ()
+    *, memory_types: Sequence[Mapping[str, Any]] = (), entity_types: Sequence[Mapping[str, Any]] = ()
 ) -> Request[DeclaredTypesIn, DeclaredTypes]:
     """Declare types of memories and entities, in place of those declared before (admin)."""
     given = {"memory_types": as_dicts(memory_types), "entity_types": as_dicts(entity_types)}

@@ -92,7 +92,7 @@ def summarize_session(user_id: str, session_id: str, *, wait: bool = False) -> R
 
 
 def feedback(
-    user_id: str, message_id: str, score: int, text: str | None = None, context_id: str | None = None
+    user_id: str, message_id: str, *, score: int, text: str | None = None, context_id: str | None = None
 ) -> Request[FeedbackIn, FeedbackResult]:
     """Record the user's rating of a message, 1 to 5, and return what was learned from it."""
     given = without_none(score=score, text=text, context_id=context_id)
@@ -109,6 +109,6 @@ def retry_job(job_id: str) -> Request[None, Job]:
     return Request(None, resource_id=job_id)
 
 
-def trigger_extraction(session_id: str, user_id: str | None = None) -> Request[TriggerIn, ExtractionTriggered]:
+def trigger_extraction(session_id: str, *, user_id: str | None = None) -> Request[TriggerIn, ExtractionTriggered]:
     """Extract memories from a session again, in a new extraction session (admin)."""
     return Request(validate_input(TriggerIn, without_none(session_id=session_id, user_id=user_id)))

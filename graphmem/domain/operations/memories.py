@@ -29,14 +29,14 @@ def memory(user_id: str, memory_id: str) -> Request[None, Memory]:
     return Request(None, user_id, memory_id)
 
 
-def update_memory(
+def update(
     user_id: str, memory_id: str, *, if_version: int | None = None, **changes: Unpack[MemoryChanges]
 ) -> Request[MemoryUpdate, Memory]:
     """Correct a memory in a new version; raise VersionConflict when `if_version` is not the latest."""
     return Request(MemoryUpdate(validate_input(MemoryPatch, changes), if_version), user_id, memory_id)
 
 
-def delete_memory(user_id: str, memory_id: str) -> Request[None, Memory]:
+def delete(user_id: str, memory_id: str) -> Request[None, Memory]:
     """End a memory; it stays in history."""
     return Request(None, user_id, memory_id)
 
@@ -56,6 +56,6 @@ def changes(user_id: str, **options: Unpack[ListChangesOptions]) -> Request[Chan
     return Request(validate_input(ChangesQuery, options), user_id)
 
 
-def revert_memory(user_id: str, memory_id: str) -> Request[None, Memory]:
+def revert(user_id: str, memory_id: str) -> Request[None, Memory]:
     """Undo one supersession: reopen the memory and close the one that replaced it."""
     return Request(None, user_id, memory_id)

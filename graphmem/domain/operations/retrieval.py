@@ -126,7 +126,7 @@ def context(
 
 
 def enhance(
-    user_id: str, session_id: str, reply: str, *, question: str | None = None, sources: Sequence[str] = ()
+    user_id: str, session_id: str, *, reply: str, question: str | None = None, sources: Sequence[str] = ()
 ) -> Request[EnhanceIn, EnhancedReply]:
     """Return a draft reply with continuity, style, an example, likely follow-ups and sources; nothing is stored."""
     given = without_none(reply=reply, question=question, sources=list(sources))
@@ -185,10 +185,10 @@ def contexts(user_id: str, *, session_id: str | None = None) -> Request[ContextI
 
 def add_context(
     user_id: str,
+    *,
     type: str,
     key: str,
     value: Any,
-    *,
     relevance: float = 0.8,
     ttl: int = 7200,
     session_id: str | None = None,

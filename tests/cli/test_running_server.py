@@ -1,0 +1,86 @@
+"""Commands that use the server that runs on the data folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from graphmem.cli.local_server import RECORD_FILE, find_local_server, record_server
+from graphmem.domain.local_token import make_local_token
+from graphmem.settings import Settings
+from tests.cli.conftest import Cli
+
+SLOW_MODULES = {"neo4j", "openai", "fastapi", "dbos", "numpy", "structlog", "graphmem.bootstrap", "graphmem.store"}
+
+
+@pytest.fixture
+async def served(cli_with_models: Cli) -> AsyncIterator[tuple[str, str]]:
+    """The address and the secret of a server on the data folder."""
+    process = await cli_with_models.start("serve", "--port", "0")
+    assert process.stderr
+    while (line := (await process.stderr.readline()).decode()) and "Started server" not in line:
+        pass
+    record = cli_with_models.folder / "data" / RECORD_FILE
+    assert record.stat().st_mode & 0o777 == 0o600
+    recorded = json.loads(record.read_text())
+    yield recorded["url"], recorded["secret"]
+    process.send_signal(signal.SIGTERM)
+    _, log = await process.communicate()
+    assert recorded["secret"] not in line + log.decode()
+    assert not record.exists()
+
+
+async def test_commands_call_the_server_and_import_no_services(
+    cli_with_models: Cli, served: tuple[str, str], user: str
+) -> None:
+    url, secret = served
+    added = (await cli_with_models("add", "--user", user, "Mara likes tea.", "--object", "tea", "--json")).json
+    memory = added["results"][0]["memory"]
+    assert memory["source"]["kind"] == "cli"
+    environment = {**os.environ, **cli_with_models.environment, "PYTHONPROFILEIMPORTTIME": "1"}
+    code = "import sys; sys.argv[0] = 'graphmem'; from graphmem.cli import main; main()"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code, "search", "--user", user, "tea", "--json"),
+        cwd=cli_with_models.folder,
+        env=environment,
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+    out, imports = await process.communicate()
+    assert [hit["memory"]["id"] for hit in json.loads(out)["results"]] == [memory["id"]]
+    imported = set(re.findall(r"\| +([\w.]+)$", imports.decode(), re.MULTILINE))
+    assert imported & SLOW_MODULES == set()
+    [version] = (await cli_with_models("history", "--user", user, memory["id"][:8], "--json")).json["items"]
+    assert version["actor"] == "cli"
+    missing = await cli_with_models("history", "--user", user, "no-such-id", "--json")
+    assert (missing.code, missing.out, json.loads(missing.err)["title"]) == (1, "", "Not found")
+
+    async with httpx.AsyncClient(trust_env=False) as client:
+
+        async def status(token: str, **headers: str) -> int:
+            headers["Authorization"] = f"Bearer {token}"
+            return (await client.get(f"{url}/v1/users", headers=headers)).status_code
+
+        assert await status(make_local_token(secret, "default")) == 200
+        assert await status(make_local_token(secret[:-1], "default")) == 401
+        assert await status(make_local_token(secret, "default"), **{"X-Forwarded-For": "192.0.2.1"}) == 401
+
+
+def test_only_a_live_server_of_the_same_database_is_found(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, neo4j_uri="bolt://127.0.0.1:1")
+    assert find_local_server(settings) is None
+    with record_server(settings, "http://127.0.0.1:1", "secret"):
+        assert find_local_server(settings) is None  # nothing answers there
+    assert not (settings.data_dir / RECORD_FILE).exists()
+    (settings.data_dir / RECORD_FILE).write_text("{", "utf-8")
+    assert find_local_server(settings) is None

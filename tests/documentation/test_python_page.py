@@ -1,0 +1,38 @@
+"""The code of the page on Python runs."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+from graphmem.bootstrap import Services
+from graphmem.domain.api_key import ApiKeyIn, KeyRole
+from graphmem.domain.identity import DEFAULT_TENANT
+from tests.api.conftest import address, app, services, settings
+from tests.documentation.test_examples import code_blocks
+
+__all__ = ["address", "app", "services", "settings"]
+
+
+async def test_the_code_of_the_page_runs(address: str, services: Services, readme_environment: dict[str, str]) -> None:
+    key = await services.keys.create(DEFAULT_TENANT, ApiKeyIn(name="docs", role=KeyRole.AGENT, users=["ada"]))
+    blocks = code_blocks("docs/python.md", "python")
+    code = "\n".join(blocks).replace("gm_…", key.key).replace("http://127.0.0.1:8321", address)
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=False,
+        text=True,
+        env=readme_environment,
+        timeout=100,
+    )
+    await services.keys.revoke(DEFAULT_TENANT, key.id)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Ada lives in Turin"
+    assert {line.partition(" ")[2] for line in lines[1:3]} == {"Ada likes oolong tea", "Ada lives in Turin"}
+    assert lines[3] == "2"
+    assert "deleted" in lines[4]
+    assert lines[5].startswith("2 [")
