@@ -1,6 +1,6 @@
 import { Graphmem, VersionConflict } from "graphmem";
 
-const graphmem = new Graphmem(); // GRAPHMEM_API_KEY and GRAPHMEM_URL, or { apiKey: "gm_…", baseUrl: "http://…" }
+const graphmem = new Graphmem(); // the key is GRAPHMEM_API_KEY; or { apiKey: "gm_…", baseUrl: "http://…" }
 const ada = graphmem.user("ada");
 
 const lives = { predicate: "LIVES_IN", single_valued: true };
