@@ -85,7 +85,7 @@ async def rollback(
     tenant: Tenant = "default",
     force: Annotated[bool, typer.Option("--force", help="Overwrite later writes to the same memories.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would change.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation at a terminal.")] = False,
 ) -> None:
     """Undo a consolidation run: restore exactly what it changed."""
     from rich.text import Text
@@ -93,11 +93,10 @@ async def rollback(
     from graphmem.cli import render
     from graphmem.cli.rollback_preview import describe_rollback
 
-    if not (dry_run or yes or sys.stdin.isatty()):
-        raise InvalidInput("A rollback changes memories: look at it with --dry-run and confirm it with --yes.")
+    asks = sys.stdin.isatty() and not yes  # a script has decided, and a rollback can be rolled back
     async with open_operations(output, tenant) as operations:
         run_id = await complete_run_id(operations, run_id)
-        if dry_run or not yes:
+        if dry_run or asks:
             preview = cast("RollbackPreview", await operations.rollback(run_id, dry_run=True))
             if dry_run:
                 output.show(preview, *map(Text, describe_rollback(preview)))

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from graphmem.cli.command import EXIT_FAILED, Output, Tenant, User, command
+from graphmem.cli.command import Output, Tenant, User, command
+from graphmem.cli.failures import EXIT_FAILED
 from graphmem.cli.jobs import failed_jobs, wait_for_job
 from graphmem.cli.startup import open_services
 

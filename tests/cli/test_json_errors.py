@@ -16,7 +16,6 @@ FAILURES = {
     ("search", "--user", "mara"): (2, "Invalid input", "'text'"),
     ("entity", "--user", "mara", "Jonas"): (1, "Unavailable", "Neo4j cannot be reached"),
     ("forget", "--user", "mara"): (2, "Invalid input", "--yes"),
-    ("rollback", "8fe5657e"): (2, "Invalid input", "--yes"),
 }
 
 

@@ -287,6 +287,53 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/admin/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List webhooks
+         * @description List the tenant's webhooks without their secrets, oldest first, and how their deliveries go.
+         */
+        get: operations["webhooks_list"];
+        put?: never;
+        /**
+         * Create a webhook
+         * @description Create a webhook, which receives changes of memories as signed requests; only this response holds its secret.
+         *
+         *     Each change is one POST of `{type, timestamp, user_id, data}`, where `data` is an item of `GET …/changes`, with the
+         *     headers of Standard Webhooks: `webhook-id` (the id of the change), `webhook-timestamp` and `webhook-signature`.
+         */
+        post: operations["webhooks_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/admin/webhooks/{webhook_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a webhook
+         * @description Delete a webhook; what it has not received yet is not delivered.
+         */
+        delete: operations["webhooks_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs/{job_id}": {
         parameters: {
             query?: never;
@@ -461,6 +508,26 @@ export interface paths {
          * @description Build the context for the model's prompt, within a token budget; without a question, to start a conversation.
          */
         post: operations["context_build"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user_id}/context/{context_id}/feedback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rate the answer of a context
+         * @description Rate the answer that a context led to: the first positive rating strengthens the memories that it held.
+         */
+        post: operations["context_rate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -779,6 +846,26 @@ export interface paths {
          * @description Reopen a superseded memory and close the one that replaced it.
          */
         post: operations["memories_revert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user_id}/memories/{memory_id}/uses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List where a memory was used
+         * @description List the contexts that held a memory and how the answers were rated, the latest first.
+         */
+        get: operations["memories_list_uses"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1474,6 +1561,40 @@ export interface components {
             user_id: string | null;
         };
         /**
+         * ContextFeedbackIn
+         * @description A rating of the answer that a context led to.
+         */
+        ContextFeedbackIn: {
+            /**
+             * Score
+             * @description Rating, from 1 (bad) to 5 (good).
+             */
+            score: number;
+        };
+        /**
+         * ContextFeedbackResult
+         * @description What a rating did: the memories of the context that it strengthened; none when it is not positive or repeated.
+         */
+        ContextFeedbackResult: {
+            /**
+             * Context Id
+             * @description Id of this context, for feedback on the answer that it led to.
+             */
+            context_id: string;
+            /**
+             * Credited
+             * @description Ids of the memories that the rating strengthened; none when it is not the first positive one.
+             */
+            credited: string[];
+            /**
+             * Score
+             * @description Rating, from 1 (bad) to 5 (good).
+             */
+            score: number;
+            /** @description The outcome. */
+            verdict: components["schemas"]["FeedbackVerdict"];
+        };
+        /**
          * ContextItem
          * @description Something that a recent message mentions, or that the caller stated; without `session_id`, of every session.
          */
@@ -1666,7 +1787,7 @@ export interface components {
             personalization_hints: components["schemas"]["PersonalizationHints"];
             /**
              * Preamble
-             * @description The text to put before the model.
+             * @description The text for the model's prompt.
              */
             preamble: string;
             /**
@@ -1767,6 +1888,86 @@ export interface components {
             /**
              * Users
              * @description Ids of the users that the key is bound to; null: all of the tenant.
+             */
+            users: string[] | null;
+        };
+        /**
+         * CreatedWebhook
+         * @description A webhook with its secret, which is returned only once.
+         */
+        CreatedWebhook: {
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was created; of a version, from when on it was believed.
+             */
+            created_at: string;
+            /**
+             * Disabled At
+             * @description When the webhook was disabled; null: it is not.
+             */
+            disabled_at: string | null;
+            /**
+             * Disabled Reason
+             * @description Why the webhook was disabled; null: it is not.
+             */
+            disabled_reason: string | null;
+            /**
+             * Failing Since
+             * @description Since when deliveries fail; null: the last one succeeded.
+             */
+            failing_since: string | null;
+            /**
+             * Failures
+             * @description How often a delivery has failed since the last time that everything was delivered.
+             */
+            failures: number;
+            /**
+             * Id
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Kinds
+             * @description Kinds of changes that are delivered; null: all.
+             */
+            kinds: components["schemas"]["ChangeKind"][] | null;
+            /**
+             * Last Delivered At
+             * @description When a change was last delivered; null: never.
+             */
+            last_delivered_at: string | null;
+            /**
+             * Last Error
+             * @description Why the last failed delivery failed; null: everything is delivered.
+             */
+            last_error: string | null;
+            /**
+             * Last Status
+             * @description HTTP status of the last response; null: there was none.
+             */
+            last_status: number | null;
+            /**
+             * Secret
+             * @description Secret that signs the deliveries, `whsec_` and a key in base64; shown only here.
+             */
+            secret: string;
+            /**
+             * Since
+             * Format: date-time
+             * @description Changes from this known time on are delivered.
+             */
+            since: string;
+            /** @description active, failing (the last delivery failed and is tried again) or disabled. */
+            status: components["schemas"]["WebhookStatus"];
+            /**
+             * Url
+             * @description Address that changes are delivered to.
+             */
+            url: string;
+            /**
+             * Users
+             * @description Ids of the users whose changes are delivered; null: all of the tenant.
              */
             users: string[] | null;
         };
@@ -2376,6 +2577,11 @@ export interface components {
          */
         FeedbackIn: {
             /**
+             * Context Id
+             * @description The context that led to the reply: a positive rating strengthens the memories that it held.
+             */
+            context_id?: string | null;
+            /**
              * Score
              * @description Rating, from 1 (bad) to 5 (good).
              */
@@ -2398,6 +2604,11 @@ export interface components {
              * @description How certain it is, from 0 to 1.
              */
             confidence: number;
+            /**
+             * Credited
+             * @description Ids of the memories of the context that the rating strengthened.
+             */
+            credited: string[];
             /**
              * Intent
              * @description What the message wants, in the caller's words; null: unknown.
@@ -3314,6 +3525,11 @@ export interface components {
              * @description When graphmem learned of it.
              */
             at: string;
+            /**
+             * Id
+             * @description Id of the change; a webhook delivers it as `webhook-id`.
+             */
+            id: string;
             /** @description What kind of item it is. */
             kind: components["schemas"]["ChangeKind"];
             /** @description The memory after the request; null: nothing was stored. */
@@ -3331,7 +3547,7 @@ export interface components {
         };
         /**
          * MemoryDeletedProblem
-         * @description The memory was deleted before, so that it cannot be changed.
+         * @description The memory was deleted or archived before, so that it cannot be changed.
          */
         MemoryDeletedProblem: {
             /**
@@ -3606,7 +3822,7 @@ export interface components {
         };
         /**
          * MemoryStatus
-         * @description Whether a memory is in force, and if not, why.
+         * @description Whether a memory is in force, and if not, why; `archived` if maintenance ended it because its time was over.
          * @enum {string}
          */
         MemoryStatus: "active" | "superseded" | "deleted" | "archived";
@@ -3616,6 +3832,40 @@ export interface components {
          * @enum {string}
          */
         MemoryType: "preference" | "fact" | "plan" | "feeling" | "inferred_interest" | "conversation_topic" | "recommendation" | "behavioral_pattern" | "conversation_summary" | "open_loop";
+        /**
+         * MemoryUse
+         * @description One context that held a memory; `score` is None for an answer that nobody has rated.
+         */
+        MemoryUse: {
+            /**
+             * At
+             * Format: date-time
+             * @description When the context was built.
+             */
+            at: string;
+            /**
+             * Context Id
+             * @description Id of this context, for feedback on the answer that it led to.
+             */
+            context_id: string;
+            /**
+             * Rated At
+             * @description When the answer was rated; null: it was not.
+             */
+            rated_at: string | null;
+            /**
+             * Score
+             * @description Rating of the answer, from 1 (bad) to 5 (good); null: nobody rated it.
+             */
+            score: number | null;
+            /**
+             * Session Id
+             * @description Id of the session.
+             */
+            session_id: string | null;
+            /** @description What the rating says; null: nobody rated it. */
+            verdict: components["schemas"]["FeedbackVerdict"] | null;
+        };
         /**
          * MemoryVersion
          * @description An entry of a memory's history: a version, why it ended, what ended it and who wrote it.
@@ -3891,6 +4141,11 @@ export interface components {
              * @description When memories were extracted from the message; null: not yet.
              */
             extracted_at: string | null;
+            /**
+             * Feedback Issues
+             * @description What the user's comment complains about, such as too_long or incorrect.
+             */
+            feedback_issues: string[];
             /**
              * Feedback Score
              * @description The user's rating, from 1 to 5; null: none.
@@ -4349,6 +4604,19 @@ export interface components {
              * @description The entries of this page.
              */
             items: components["schemas"]["MemoryChange"][];
+            /**
+             * Next Cursor
+             * @description Cursor of the next page; null: this is the last one.
+             */
+            next_cursor: string | null;
+        };
+        /** Page[MemoryUse] */
+        Page_MemoryUse_: {
+            /**
+             * Items
+             * @description The entries of this page.
+             */
+            items: components["schemas"]["MemoryUse"][];
             /**
              * Next Cursor
              * @description Cursor of the next page; null: this is the last one.
@@ -5894,6 +6162,129 @@ export interface components {
              */
             type: "urn:graphmem:problem:version-conflict";
         };
+        /**
+         * Webhook
+         * @description A webhook without its secret, and how its deliveries go.
+         */
+        Webhook: {
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was created; of a version, from when on it was believed.
+             */
+            created_at: string;
+            /**
+             * Disabled At
+             * @description When the webhook was disabled; null: it is not.
+             */
+            disabled_at: string | null;
+            /**
+             * Disabled Reason
+             * @description Why the webhook was disabled; null: it is not.
+             */
+            disabled_reason: string | null;
+            /**
+             * Failing Since
+             * @description Since when deliveries fail; null: the last one succeeded.
+             */
+            failing_since: string | null;
+            /**
+             * Failures
+             * @description How often a delivery has failed since the last time that everything was delivered.
+             */
+            failures: number;
+            /**
+             * Id
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Kinds
+             * @description Kinds of changes that are delivered; null: all.
+             */
+            kinds: components["schemas"]["ChangeKind"][] | null;
+            /**
+             * Last Delivered At
+             * @description When a change was last delivered; null: never.
+             */
+            last_delivered_at: string | null;
+            /**
+             * Last Error
+             * @description Why the last failed delivery failed; null: everything is delivered.
+             */
+            last_error: string | null;
+            /**
+             * Last Status
+             * @description HTTP status of the last response; null: there was none.
+             */
+            last_status: number | null;
+            /**
+             * Since
+             * Format: date-time
+             * @description Changes from this known time on are delivered.
+             */
+            since: string;
+            /** @description active, failing (the last delivery failed and is tried again) or disabled. */
+            status: components["schemas"]["WebhookStatus"];
+            /**
+             * Url
+             * @description Address that changes are delivered to.
+             */
+            url: string;
+            /**
+             * Users
+             * @description Ids of the users whose changes are delivered; null: all of the tenant.
+             */
+            users: string[] | null;
+        };
+        /**
+         * WebhookIn
+         * @description A webhook to create; without `users` and `kinds` it receives every change of every user of the tenant.
+         */
+        WebhookIn: {
+            /**
+             * Kinds
+             * @description Kinds of changes to deliver; absent: all.
+             */
+            kinds?: components["schemas"]["ChangeKind"][] | null;
+            /**
+             * Secret
+             * @description Secret that signs the deliveries: `whsec_` and 24 to 64 bytes in base64; absent: one is generated.
+             */
+            secret?: string | null;
+            /**
+             * Since
+             * @description Deliver changes from this known time on; absent: from now on.
+             */
+            since?: string | null;
+            /**
+             * Url
+             * @description Address to deliver changes to: https, with a public address.
+             */
+            url: string;
+            /**
+             * Users
+             * @description Ids of the users whose changes are delivered; absent: all of the tenant.
+             */
+            users?: string[] | null;
+        };
+        /**
+         * WebhookItems
+         * @description The webhooks of a tenant, without their secrets.
+         */
+        WebhookItems: {
+            /**
+             * Items
+             * @description The entries of this page.
+             */
+            items: components["schemas"]["Webhook"][];
+        };
+        /**
+         * WebhookStatus
+         * @description Whether a webhook delivers.
+         * @enum {string}
+         */
+        WebhookStatus: "active" | "failing" | "disabled";
     };
     responses: never;
     parameters: never;
@@ -7152,6 +7543,140 @@ export interface operations {
             };
         };
     };
+    webhooks_list: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "5b0f0f8e-3c1d-4a55-9a83-1d0e9a3f7c21",
+                     *           "url": "https://example.com/hooks/graphmem",
+                     *           "users": [
+                     *             "ada"
+                     *           ],
+                     *           "kinds": null,
+                     *           "since": "2026-11-23T00:20:00.000000Z",
+                     *           "created_at": "2026-11-23T00:20:00.000000Z",
+                     *           "status": "active",
+                     *           "last_delivered_at": "2026-11-23T00:21:07.512000Z",
+                     *           "last_status": 204,
+                     *           "last_error": null,
+                     *           "failures": 0,
+                     *           "failing_since": null,
+                     *           "disabled_at": null,
+                     *           "disabled_reason": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WebhookItems"];
+                };
+            };
+        };
+    };
+    webhooks_create: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request again returns the first response. */
+                "Idempotency-Key"?: string;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://example.com/hooks/graphmem",
+                 *       "users": [
+                 *         "ada"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "5b0f0f8e-3c1d-4a55-9a83-1d0e9a3f7c21",
+                     *       "url": "https://example.com/hooks/graphmem",
+                     *       "users": [
+                     *         "ada"
+                     *       ],
+                     *       "kinds": null,
+                     *       "since": "2026-11-23T00:20:00.000000Z",
+                     *       "created_at": "2026-11-23T00:20:00.000000Z",
+                     *       "status": "active",
+                     *       "last_delivered_at": null,
+                     *       "last_status": null,
+                     *       "last_error": null,
+                     *       "failures": 0,
+                     *       "failing_since": null,
+                     *       "disabled_at": null,
+                     *       "disabled_reason": null,
+                     *       "secret": "whsec_…"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CreatedWebhook"];
+                };
+            };
+        };
+    };
+    webhooks_delete: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request again returns the first response. */
+                "Idempotency-Key"?: string;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the webhook.
+                 * @example 5b0f0f8e-3c1d-4a55-9a83-1d0e9a3f7c21
+                 */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     jobs_get: {
         parameters: {
             query?: never;
@@ -7542,6 +8067,7 @@ export interface operations {
                      * @example {
                      *       "items": [
                      *         {
+                     *           "id": "0c7f1f3e-6a53-4b8e-9a55-6d1f6f1c2a10:created",
                      *           "at": "2026-11-23T00:18:19.681702Z",
                      *           "kind": "inserted",
                      *           "memory_id": "74e48b43-2939-49f4-b4b5-816f8e67543a",
@@ -7611,6 +8137,7 @@ export interface operations {
                      *           "actor": "e5d1bf93-b585-41a3-9f9d-d3ac86396def"
                      *         },
                      *         {
+                     *           "id": "0c7f1f3e-6a53-4b8e-9a55-6d1f6f1c2a10:created",
                      *           "at": "2026-11-23T00:18:20.523003Z",
                      *           "kind": "inserted",
                      *           "memory_id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
@@ -7901,6 +8428,58 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ContextResponse"];
+                };
+            };
+        };
+    };
+    context_rate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request again returns the first response. */
+                "Idempotency-Key"?: string;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path: {
+                /** @description Id of this context, for feedback on the answer that it led to. */
+                context_id: string;
+                /**
+                 * @description Whose memory it is: an id of the caller's own.
+                 * @example ada
+                 */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "score": 5
+                 *     }
+                 */
+                "application/json": components["schemas"]["ContextFeedbackIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "context_id": "8d1c4fb2-58a1-4dd8-9dd5-0d6a3a1d8b64",
+                     *       "score": 5,
+                     *       "verdict": "positive",
+                     *       "credited": [
+                     *         "74e48b43-2939-49f4-b4b5-816f8e67543a"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ContextFeedbackResult"];
                 };
             };
         };
@@ -9613,6 +10192,58 @@ export interface operations {
             };
         };
     };
+    memories_list_uses: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Most entries of the answer.
+                 * @example 10
+                 */
+                limit?: number;
+            };
+            header?: {
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path: {
+                /** @description Id of the memory. */
+                memory_id: string;
+                /**
+                 * @description Whose memory it is: an id of the caller's own.
+                 * @example ada
+                 */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "context_id": "8d1c4fb2-58a1-4dd8-9dd5-0d6a3a1d8b64",
+                     *           "session_id": "s1",
+                     *           "at": "2026-11-23T00:21:07.512000Z",
+                     *           "score": 5,
+                     *           "verdict": "positive",
+                     *           "rated_at": "2026-11-23T00:22:40.101000Z"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_MemoryUse_"];
+                };
+            };
+        };
+    };
     messages_add: {
         parameters: {
             query?: never;
@@ -9802,6 +10433,7 @@ export interface operations {
                      *             "execution_time_ms": null,
                      *             "feedback_score": null,
                      *             "feedback_text": null,
+                     *             "feedback_issues": [],
                      *             "position": 1,
                      *             "extracted_at": null
                      *           },
@@ -9829,6 +10461,7 @@ export interface operations {
                      *             "execution_time_ms": null,
                      *             "feedback_score": null,
                      *             "feedback_text": null,
+                     *             "feedback_issues": [],
                      *             "position": 2,
                      *             "extracted_at": null
                      *           },
@@ -10793,6 +11426,7 @@ export interface operations {
                      *           "execution_time_ms": null,
                      *           "feedback_score": null,
                      *           "feedback_text": null,
+                     *           "feedback_issues": [],
                      *           "position": 1,
                      *           "extracted_at": null
                      *         },
@@ -10816,6 +11450,7 @@ export interface operations {
                      *           "execution_time_ms": null,
                      *           "feedback_score": null,
                      *           "feedback_text": null,
+                     *           "feedback_issues": [],
                      *           "position": 2,
                      *           "extracted_at": null
                      *         }
