@@ -15,7 +15,7 @@ from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
 from graphmem.domain.job import Job
 from graphmem.domain.operations import OperationMethod, Request, accept_user_by_name
-from graphmem.domain.operations.composed import ComposedOperations, Steps, take_steps
+from graphmem.domain.operations.composed import ComposedOperations, ComposedSteps, take_steps
 from graphmem.domain.requests import ConsolidationIn, RollbackIn
 from graphmem.domain.search_models import MessageHit, MessageSearchQuery
 
@@ -87,7 +87,7 @@ class Method(Generic[P, A, T]):
 class ComposedMethod(Generic[P, T]):
     """A method of `GraphMemory` that calls several others, one after the other."""
 
-    def __init__(self, compose: Callable[P, Steps[T]]) -> None:
+    def __init__(self, compose: Callable[P, ComposedSteps[T]]) -> None:
         self._compose = compose
 
     @overload

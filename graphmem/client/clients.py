@@ -16,7 +16,7 @@ from graphmem.client.retries import CallRetryPolicy
 if TYPE_CHECKING:
     from graphmem.client.endpoints import Endpoint, Endpoints
     from graphmem.domain.operations import OperationMethod
-    from graphmem.domain.operations.composed import ComposedOperations, Steps
+    from graphmem.domain.operations.composed import ComposedOperations, ComposedSteps
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class ClientMethod(Generic[P, T]):
 class ComposedClientMethod(Generic[P, T]):
     """A method of both clients that calls several endpoints, one after the other."""
 
-    def __init__(self, select: Callable[[type[ComposedOperations]], Callable[P, Steps[T]]]) -> None:
+    def __init__(self, select: Callable[[type[ComposedOperations]], Callable[P, ComposedSteps[T]]]) -> None:
         self._select = select
 
     @overload
@@ -178,7 +178,7 @@ class Client(ClientMethods):
 
         return method
 
-    def bind_composed(self, compose: Callable[P, Steps[T]]) -> Callable[P, T]:
+    def bind_composed(self, compose: Callable[P, ComposedSteps[T]]) -> Callable[P, T]:
         """Return a method of this client that takes several steps."""
         from graphmem.domain.operations import accept_user_by_name
         from graphmem.domain.operations.composed import take_steps_blocking
@@ -228,7 +228,7 @@ class AsyncClient(ClientMethods):
 
         return method
 
-    def bind_composed(self, compose: Callable[P, Steps[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    def bind_composed(self, compose: Callable[P, ComposedSteps[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
         """Return a method of this client that takes several steps."""
         from graphmem.domain.operations import accept_user_by_name
         from graphmem.domain.operations.composed import take_steps

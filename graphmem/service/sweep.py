@@ -26,11 +26,11 @@ async def attempt(task: Callable[[], Awaitable[int]]) -> None:
 
 
 class Sweep:
-    """Runs tasks every `seconds` seconds; each returns how many things it has done, and may be repeated."""
+    """Runs tasks every `seconds` seconds, by default `SWEEP_SECONDS`; each returns how many things it has done, and may be repeated."""
 
-    def __init__(self, *tasks: Callable[[], Awaitable[int]], seconds: float = SWEEP_SECONDS) -> None:
+    def __init__(self, *tasks: Callable[[], Awaitable[int]], seconds: float | None = None) -> None:
         self._tasks = tasks
-        self._seconds = seconds
+        self._seconds = SWEEP_SECONDS if seconds is None else seconds
         self._loop: asyncio.Task[None] | None = None
 
     def start(self) -> None:

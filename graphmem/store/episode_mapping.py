@@ -61,7 +61,7 @@ def message_from_node(stored: Mapping[str, Any]) -> Message:
 def run_messages_from_session(stored: Mapping[str, Any]) -> list[Message]:
     """Return the messages of an extraction session from the properties of its node."""
     session = session_from_node(stored)
-    empty = dict.fromkeys(Message.model_fields)
+    empty = {name: None for name, field in Message.model_fields.items() if field.is_required()}
     turns = [RunMessage.model_validate_json(text) for text in stored.get("transcript") or ()]
     return [
         Message.model_validate(

@@ -9,10 +9,7 @@ import sys
 from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.domain.identity import DEFAULT_TENANT
-from tests.api.conftest import address, app, services, settings
 from tests.documentation.test_examples import code_blocks
-
-__all__ = ["address", "app", "services", "settings"]
 
 
 async def test_the_code_of_the_page_runs(address: str, services: Services, readme_environment: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 
 def message(number: int, content: str, role: MessageRole = MessageRole.USER, **fields: Any) -> Message:
-    defaults = dict.fromkeys(Message.model_fields)
+    defaults = {name: None for name, field in Message.model_fields.items() if field.is_required()}
     values: dict[str, Any] = {
         **defaults,
         "id": f"m{number}",

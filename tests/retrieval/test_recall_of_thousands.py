@@ -24,7 +24,7 @@ async def test_each_of_thousands_of_memories_is_found_by_some_of_its_words(memor
     await parts.graph.write(lambda transaction: parts.facts.lock_or_create_user(transaction, owner))
     for wanted in (row["properties"] for row in made.facts[:: MEMORIES // 10]):
         words = wanted["fact"].split()
-        answer = await memory.retrieval.search(owner, SearchQuery(query=" ".join(words[:6]), reinforce=False))
+        answer = await memory.retrieval.search(owner, SearchQuery(query=" ".join(words[:6]), limit=30, reinforce=False))
         assert wanted["fact"] in [hit.memory.content for hit in answer.results]
         looked_up = await memory.retrieval.lookup(owner, " ".join(words[-2:]), reinforce=False)
         assert looked_up.entities

@@ -9,7 +9,7 @@ import pytest
 
 from graphmem.domain.job import Job, JobStatus
 from graphmem.domain.memory import SaveAction, SaveResult
-from graphmem.domain.operations.composed import Step, add
+from graphmem.domain.operations.composed import ComposedStep, add
 from graphmem.errors import Unavailable
 
 MESSAGES = [{"role": "user", "content": "I drink oolong."}]
@@ -28,7 +28,7 @@ def run_add(job: Job) -> tuple[list[str], list[SaveResult]]:
     answer: Any = None
     while True:
         try:
-            step: Step = steps.send(answer)
+            step: ComposedStep = steps.send(answer)
         except StopIteration as ended:
             return called, ended.value
         called.append(step.method)

@@ -43,7 +43,7 @@ def test_query_strings_differ_from_the_model_only_in_types_tags_and_metadata() -
 
 
 def test_options_of_the_search_command_are_fields_of_a_search_query() -> None:
-    of_every_command = ("context", "output", "json", "debug", "text", "user", "tenant")
+    of_every_command = ("context", "output", "json", "debug", "no_server", "text", "user", "tenant")
     options = without(inspect.signature(cli_memories.search).parameters, *of_every_command)
     renamed = {"type": "types", "tag": "tags", "messages": "include_messages"}
     assert {renamed.get(option, option) for option in options} <= SearchQuery.model_fields.keys()

@@ -22,7 +22,7 @@ PAGE_SIZE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ComposedStep:
     """A call of another method of the same object."""
 
     method: str
@@ -30,7 +30,7 @@ class Step:
     kwargs: Mapping[str, Any]
 
 
-Steps = Generator[Step, Any, T]
+ComposedSteps = Generator[ComposedStep, Any, T]
 """The steps of a method that returns a `T`."""
 
 
@@ -39,7 +39,7 @@ def add(
     memories: MemoryInput | MessageIn | Sequence[MemoryInput | MessageIn],
     *,
     session_id: str | None = None,
-) -> Steps[list[SaveResult]]:
+) -> ComposedSteps[list[SaveResult]]:
     """Save statements without a language model, all or none; or store messages and return what was extracted from them.
 
     A list of `{"role", "content"}` is a conversation, of the session `session_id`; the call ends when its extraction
@@ -63,7 +63,9 @@ def add(
     return results + _read_refusals(job, is_empty=not results)
 
 
-def get_all(user_id: str, *, limit: int | None = None, **filters: Unpack[ListMemoriesFilters]) -> Steps[list[Memory]]:
+def get_all(
+    user_id: str, *, limit: int | None = None, **filters: Unpack[ListMemoriesFilters]
+) -> ComposedSteps[list[Memory]]:
     """Return all current memories, or the first `limit` of them, by attributes: every page of `memories`."""
     found: list[Memory] = []
     cursor: str | None = None
@@ -84,7 +86,7 @@ class ComposedOperations:
     get_all = staticmethod(get_all)
 
 
-async def take_steps(surface: object, steps: Steps[T]) -> T:
+async def take_steps(surface: object, steps: ComposedSteps[T]) -> T:
     """Call the methods of an asynchronous surface that the steps name, and return the result."""
     result: Any = None
     while True:
@@ -95,7 +97,7 @@ async def take_steps(surface: object, steps: Steps[T]) -> T:
         result = await getattr(surface, step.method)(*step.args, **step.kwargs)
 
 
-def take_steps_blocking(surface: object, steps: Steps[T]) -> T:
+def take_steps_blocking(surface: object, steps: ComposedSteps[T]) -> T:
     """Call the methods of a blocking surface that the steps name, and return the result."""
     result: Any = None
     while True:
@@ -106,8 +108,8 @@ def take_steps_blocking(surface: object, steps: Steps[T]) -> T:
         result = getattr(surface, step.method)(*step.args, **step.kwargs)
 
 
-def _step(method: str, *args: Any, **kwargs: Any) -> Step:
-    return Step(method, args, {name: value for name, value in kwargs.items() if value is not None})
+def _step(method: str, *args: Any, **kwargs: Any) -> ComposedStep:
+    return ComposedStep(method, args, {name: value for name, value in kwargs.items() if value is not None})
 
 
 def _read_saves(job: Job) -> Iterator[tuple[SaveAction, str, list[str]]]:
