@@ -26,7 +26,10 @@ async def attempt(task: Callable[[], Awaitable[int]]) -> None:
 
 
 class Sweep:
-    """Runs tasks every `seconds` seconds, by default `SWEEP_SECONDS`; each returns how many things it has done, and may be repeated."""
+    """Runs tasks every `seconds` seconds, by default `SWEEP_SECONDS`.
+
+    Each task returns how many things it has done, and may be repeated.
+    """
 
     def __init__(self, *tasks: Callable[[], Awaitable[int]], seconds: float | None = None) -> None:
         self._tasks = tasks
