@@ -21,6 +21,7 @@ from graphmem.ingestion.supersession import (
     end_of_superseded,
     find_veto,
     make_remainder,
+    may_add_the_end,
     may_repeat,
     states_only_the_end,
 )
@@ -172,11 +173,14 @@ class ActionPlanner:
         """
         if candidate.retracts:
             return None
+        states_end = states_only_the_end
         known = [fact for fact in self._facts.values() if has_same_wording(candidate, fact)]
         if decision and decision.action in (ActionKind.SUPERSEDE, ActionKind.REINFORCE):
             named = self._facts_of_decision(decision)
             known = named if len(named) == 1 else []
-        ended = {fact.memory_id: fact for fact in known if states_only_the_end(candidate, fact, self._entities)}
+            if decision.action is ActionKind.REINFORCE:
+                states_end = may_add_the_end
+        ended = {fact.memory_id: fact for fact in known if states_end(candidate, fact, self._entities)}
         return next(iter(ended.values())) if len(ended) == 1 else None
 
     def _end(self, index: int, candidate: ValidatedCandidate, decision: Decision | None, fact: Fact) -> None:

@@ -122,6 +122,20 @@ def states_only_the_end(candidate: ValidatedCandidate, fact: Fact, entities: Ent
     )
 
 
+def may_add_the_end(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -> bool:
+    """Return whether a candidate that is known to repeat a state may add the end that the state will have.
+
+    That both say the same is the decision of the model, whatever predicate and object it gave the candidate.
+    """
+    return (
+        STATED_END_KEY in candidate.memory.metadata
+        and fact.invalid_at is None
+        and fact.type not in PENDING_TYPES
+        and may_repeat(candidate, fact, entities)
+        and (not candidate.is_dated or candidate.memory.valid_at == fact.valid_at)
+    )
+
+
 def end_of_superseded(candidate: ValidatedCandidate, fact: Fact, stated_end: datetime | None) -> datetime | None:
     """Return when a superseded fact ends, in UTC, or None for the start of what supersedes it.
 

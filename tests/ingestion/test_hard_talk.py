@@ -70,6 +70,22 @@ async def test_a_told_end_and_the_state_that_follows_leave_every_start_and_end_a
     assert [action["memory_id"] for action in done.actions if action["action"] == "end"] == [old.memory.id]
 
 
+async def test_a_repetition_gives_a_known_state_its_end_whatever_its_predicate_and_object(
+    harness: IngestionHarness,
+) -> None:
+    old = await harness.save("The hotline is open from 9 to 18", predicate="PHONE_HOURS", single_valued=True)
+    harness.model_answers(
+        extraction(
+            candidate("The hotline is open from 9 to 18 until 6 July 2026", predicate="OPEN", invalid_at="2026-07-07")
+        ),
+        reconciliation(decision(1, "reinforce", 1)),
+    )
+    done = await harness.send_and_extract(message_at("2026-06-01", "From 9 to 18 until 6 July"))
+    assert old.memory
+    assert (await harness.memories.get(harness.owner, old.memory.id)).invalid_at == midnight("2026-07-07")
+    assert [action["action"] for action in done.actions] == ["end"]
+
+
 async def test_the_part_that_still_holds_survives_a_partial_change(harness: IngestionHarness) -> None:
     await harness.save("User spielt Schach und Go", predicate="PLAYS", valid_at="2020-01-01T00:00:00Z")
     harness.model_answers(
