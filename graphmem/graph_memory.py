@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -50,12 +51,8 @@ class Call(Generic[A_co]):
         return make_owner(self.tenant, self.user_id)
 
 
-class Method(Generic[P, A, T]):
-    """A method of `GraphMemory`: an operation and the function that executes it."""
-
-    def __init__(self, operation: Callable[P, Request[A, T]], handle: Callable[[Call[A]], Awaitable[T]]) -> None:
-        self._operation = operation
-        self._handle = handle
+class BoundMethod(ABC, Generic[P, T]):
+    """A method of `GraphMemory` that gets its arguments from a table of operations."""
 
     @overload
     def __get__(self, memory: None, owner: type) -> Self: ...
@@ -64,9 +61,21 @@ class Method(Generic[P, A, T]):
     def __get__(self, memory: GraphMemory, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
 
     def __get__(self, memory: GraphMemory | None, owner: type) -> object:
-        if memory is None:
-            return self
+        return self if memory is None else self._bind(memory)
 
+    @abstractmethod
+    def _bind(self, memory: GraphMemory) -> Callable[P, Coroutine[Any, Any, T]]:
+        """Return the method of one object."""
+
+
+class Method(BoundMethod[P, T], Generic[P, A, T]):
+    """A method of one operation, and the function that executes it."""
+
+    def __init__(self, operation: Callable[P, Request[A, T]], handle: Callable[[Call[A]], Awaitable[T]]) -> None:
+        self._operation = operation
+        self._handle = handle
+
+    def _bind(self, memory: GraphMemory) -> Callable[P, Coroutine[Any, Any, T]]:
         @functools.wraps(self._operation)
         async def method(*args: P.args, **kwargs: P.kwargs) -> T:
             request = accept_user_by_name(self._operation, args, kwargs)
@@ -84,22 +93,13 @@ class Method(Generic[P, A, T]):
         return method
 
 
-class ComposedMethod(Generic[P, T]):
-    """A method of `GraphMemory` that calls several others, one after the other."""
+class ComposedMethod(BoundMethod[P, T]):
+    """A method that calls several others, one after the other."""
 
     def __init__(self, compose: Callable[P, ComposedSteps[T]]) -> None:
         self._compose = compose
 
-    @overload
-    def __get__(self, memory: None, owner: type) -> Self: ...
-
-    @overload
-    def __get__(self, memory: GraphMemory, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
-
-    def __get__(self, memory: GraphMemory | None, owner: type) -> object:
-        if memory is None:
-            return self
-
+    def _bind(self, memory: GraphMemory) -> Callable[P, Coroutine[Any, Any, T]]:
         @functools.wraps(self._compose)
         async def method(*args: P.args, **kwargs: P.kwargs) -> T:
             return await take_steps(memory, accept_user_by_name(self._compose, args, kwargs))
@@ -316,7 +316,7 @@ class GraphMemory:
     revoke_key = Method(operations.revoke_key, lambda call: call.services.keys.revoke(call.tenant, call.resource_id))
     create_webhook = Method(
         operations.create_webhook,
-        lambda call: call.services.webhooks.create(call.tenant, call.parameters, actor=SOURCE_KIND),
+        lambda call: call.services.webhooks.create(call.tenant, call.parameters, actor=call.actor or SOURCE_KIND),
     )
     webhooks = Method(operations.webhooks, lambda call: call.services.webhooks.list(call.tenant))
     delete_webhook = Method(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import Output, Tenant, User, command
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -21,11 +21,9 @@ async def list_items(
 ) -> None:
     """List what recent messages mention and what was stated, as long as it has not expired."""
     from graphmem.cli import render_learned
-    from graphmem.domain.identity import make_owner
 
-    owner = make_owner(tenant, user)
-    async with open_services(output) as services:
-        items = await services.contexts.list_items(owner, session)
+    async with open_operations(output, tenant) as operations:
+        items = await operations.contexts(user, session_id=session)
     output.show({"items": items}, render_learned.context_items(items))
 
 
@@ -43,15 +41,11 @@ async def add(
 ) -> None:
     """State a topic, preference or goal that contexts use for a time."""
     from graphmem.cli import render_learned
-    from graphmem.domain.context_models import ContextItemIn
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.validation import validate_input
 
-    owner = make_owner(tenant, user)
-    given = {"type": type, "key": key, "value": value, "relevance": relevance, "ttl": ttl, "session_id": session}
-    item_in = validate_input(ContextItemIn, given)
-    async with open_services(output) as services:
-        item = await services.contexts.add_item(owner, item_in)
+    async with open_operations(output, tenant) as operations:
+        item = await operations.add_context(
+            user, type=type, key=key, value=value, relevance=relevance, ttl=ttl, session_id=session
+        )
     output.show(item, render_learned.context_items([item]))
 
 
@@ -63,12 +57,10 @@ async def delete(
     tenant: Tenant = "default",
 ) -> None:
     """Delete a context item before it expires."""
-    from graphmem.domain.identity import make_owner
     from graphmem.domain.short_ids import complete_id
 
-    owner = make_owner(tenant, user)
-    async with open_services(output) as services:
-        known = [item.id for item in await services.contexts.list_items(owner)]
+    async with open_operations(output, tenant) as operations:
+        known = [item.id for item in await operations.contexts(user)]
         item_id = complete_id(item_id, [other for other in known if other.startswith(item_id)])
-        await services.contexts.delete_item(owner, item_id)
+        await operations.delete_context(user, item_id)
     output.show({}, f"The context item {item_id} is deleted.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from graphmem.cli.command import Output, Tenant, User, command
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
 
 app = typer.Typer()
 
@@ -14,11 +14,9 @@ app = typer.Typer()
 async def preferences(output: Output, user: User, tenant: Tenant = "default") -> None:
     """List how the user likes to be answered, as learned from messages and feedback."""
     from graphmem.cli import render_learned
-    from graphmem.domain.identity import make_owner
 
-    owner = make_owner(tenant, user)
-    async with open_services(output) as services:
-        learned = await services.contexts.list_preferences(owner)
+    async with open_operations(output, tenant) as operations:
+        learned = await operations.preferences(user)
     output.show({"items": learned}, render_learned.preferences(learned))
 
 
@@ -26,11 +24,9 @@ async def preferences(output: Output, user: User, tenant: Tenant = "default") ->
 async def patterns(output: Output, user: User, tenant: Tenant = "default") -> None:
     """List the behavioural patterns detected in the user's messages."""
     from graphmem.cli import render_learned
-    from graphmem.domain.identity import make_owner
 
-    owner = make_owner(tenant, user)
-    async with open_services(output) as services:
-        detected = await services.contexts.list_patterns(owner)
+    async with open_operations(output, tenant) as operations:
+        detected = await operations.patterns(user)
     output.show({"items": detected}, render_learned.patterns(detected))
 
 
@@ -38,9 +34,7 @@ async def patterns(output: Output, user: User, tenant: Tenant = "default") -> No
 async def contradictions(output: Output, user: User, tenant: Tenant = "default") -> None:
     """List the memories that cannot all be true, as consolidation runs reported them."""
     from graphmem.cli import render_learned
-    from graphmem.domain.identity import make_owner
 
-    owner = make_owner(tenant, user)
-    async with open_services(output) as services:
-        reported = await services.consolidations.list_contradictions(owner)
+    async with open_operations(output, tenant) as operations:
+        reported = await operations.contradictions(user)
     output.show({"items": reported}, render_learned.contradictions(reported))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from graphmem.cli.command import Output, Tenant, User, command
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
     from graphmem.domain.search_models import Persona
@@ -18,11 +19,8 @@ app = typer.Typer(no_args_is_help=True)
 @command(app, "show")
 async def show(output: Output, user: User, tenant: Tenant = "default") -> None:
     """Show the weights that the user's searches use when they give none."""
-    from graphmem.domain.identity import make_owner
-
-    owner = make_owner(tenant, user)
-    async with open_services(output) as services:
-        _show(output, await services.retrieval.get_persona(owner))
+    async with open_operations(output, tenant) as operations:
+        _show(output, await operations.persona(user))
 
 
 @command(app, "set")
@@ -46,15 +44,10 @@ async def clear(output: Output, user: User, tenant: Tenant = "default") -> None:
     await _set(output, user, tenant, {})
 
 
-async def _set(output: Output, user: str, tenant: str, weights: dict[str, str]) -> None:
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.search_models import Persona
-    from graphmem.domain.validation import validate_input
-
-    owner = make_owner(tenant, user)
-    persona = validate_input(Persona, {"weights": weights})
-    async with open_services(output) as services:
-        _show(output, await services.retrieval.set_persona(owner, persona))
+async def _set(output: Output, user: str, tenant: str, weights: Mapping[str, str]) -> None:
+    async with open_operations(output, tenant) as operations:
+        # The model of a persona reads numbers, and says which weight is none.
+        _show(output, await operations.set_persona(user, cast("Mapping[str, float]", weights)))
 
 
 def _show(output: Output, persona: Persona) -> None:

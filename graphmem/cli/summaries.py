@@ -9,7 +9,7 @@ import typer
 from graphmem.cli.command import Output, Tenant, User, command
 from graphmem.cli.failures import EXIT_FAILED
 from graphmem.cli.jobs import failed_jobs, wait_for_job
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations, open_services
 
 app = typer.Typer()
 
@@ -43,9 +43,7 @@ async def archives(
 ) -> None:
     """List the summaries that replaced old messages of a session."""
     from graphmem.cli import render_learned
-    from graphmem.domain.identity import make_owner
 
-    owner = make_owner(tenant, user)
-    async with open_services(output) as services:
-        stored = await services.messages.list_archives(owner, session)
+    async with open_operations(output, tenant) as operations:
+        stored = await operations.session_archives(user, session)
     output.show({"items": stored}, render_learned.archives(stored))

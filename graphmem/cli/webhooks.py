@@ -7,14 +7,11 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import Output, command
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
 
 app = typer.Typer(no_args_is_help=True)
 
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant whose changes are delivered.")]
-
-ACTOR = "cli"
-"""Who creates webhooks by this command."""
 
 
 @command(app, "add")
@@ -33,13 +30,9 @@ async def add(
     from rich.text import Text
 
     from graphmem.cli import render
-    from graphmem.domain.inputs import without_none
-    from graphmem.domain.validation import validate_input
-    from graphmem.domain.webhooks import WebhookIn
 
-    request = validate_input(WebhookIn, without_none(url=url, users=user or None, kinds=kind or None, since=since))
-    async with open_services(output) as services:
-        webhook = await services.webhooks.create(tenant, request, ACTOR)
+    async with open_operations(output, tenant) as operations:
+        webhook = await operations.create_webhook(url, users=user or None, kinds=kind or None, since=since)
     output.show(
         webhook, render.webhooks([webhook]), Text(f"Secret: {webhook.secret}\nIt is not shown again.", no_wrap=True)
     )
@@ -50,8 +43,8 @@ async def list_webhooks(output: Output, tenant: Tenant = "default") -> None:
     """List a tenant's webhooks and how their deliveries go."""
     from graphmem.cli import render
 
-    async with open_services(output) as services:
-        listed = await services.webhooks.list(tenant)
+    async with open_operations(output, tenant) as operations:
+        listed = await operations.webhooks()
     output.show({"items": listed}, render.webhooks(listed))
 
 
@@ -62,8 +55,8 @@ async def remove(
     """Remove a webhook; what it has not received yet is not delivered."""
     from graphmem.domain.short_ids import complete_id
 
-    async with open_services(output) as services:
-        listed = [webhook.id for webhook in await services.webhooks.list(tenant)]
+    async with open_operations(output, tenant) as operations:
+        listed = [webhook.id for webhook in await operations.webhooks()]
         webhook_id = complete_id(webhook_id, [known for known in listed if known.startswith(webhook_id)])
-        await services.webhooks.delete(tenant, webhook_id)
+        await operations.delete_webhook(webhook_id)
     output.show({}, f"The webhook {webhook_id} is removed.")

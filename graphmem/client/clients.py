@@ -7,6 +7,7 @@ takes a few milliseconds.
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
@@ -25,11 +26,8 @@ DEFAULT_SERVER_URL = "http://127.0.0.1:8321"
 """Address of a server that `graphmem serve` started with its default settings."""
 
 
-class ClientMethod(Generic[P, T]):
-    """A method of both clients that calls one endpoint: it returns a `T`, or on `AsyncClient` a coroutine of it."""
-
-    def __init__(self, select: Callable[[type[Endpoints]], Endpoint[P, T]]) -> None:
-        self._select = select
+class BoundClientMethod(ABC, Generic[P, T]):
+    """A method of both clients: it returns a `T`, or on `AsyncClient` a coroutine of it."""
 
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
@@ -41,31 +39,32 @@ class ClientMethod(Generic[P, T]):
     def __get__(self, client: AsyncClient, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
 
     def __get__(self, client: Client | AsyncClient | None, owner: type) -> object:
-        if client is None:
-            return self
+        return self if client is None else self._bind(client)
+
+    @abstractmethod
+    def _bind(self, client: Client | AsyncClient) -> object:
+        """Return the method of one client."""
+
+
+class ClientMethod(BoundClientMethod[P, T]):
+    """A method that calls one endpoint."""
+
+    def __init__(self, select: Callable[[type[Endpoints]], Endpoint[P, T]]) -> None:
+        self._select = select
+
+    def _bind(self, client: Client | AsyncClient) -> object:
         from graphmem.client.endpoints import Endpoints
 
         return client.bind(self._select(Endpoints))
 
 
-class ComposedClientMethod(Generic[P, T]):
-    """A method of both clients that calls several endpoints, one after the other."""
+class ComposedClientMethod(BoundClientMethod[P, T]):
+    """A method that calls several endpoints, one after the other."""
 
     def __init__(self, select: Callable[[type[ComposedOperations]], Callable[P, ComposedSteps[T]]]) -> None:
         self._select = select
 
-    @overload
-    def __get__(self, client: None, owner: type) -> Self: ...
-
-    @overload
-    def __get__(self, client: Client, owner: type) -> OperationMethod[P, T]: ...
-
-    @overload
-    def __get__(self, client: AsyncClient, owner: type) -> OperationMethod[P, Coroutine[Any, Any, T]]: ...
-
-    def __get__(self, client: Client | AsyncClient | None, owner: type) -> object:
-        if client is None:
-            return self
+    def _bind(self, client: Client | AsyncClient) -> object:
         from graphmem.domain.operations.composed import ComposedOperations
 
         return client.bind_composed(self._select(ComposedOperations))

@@ -27,7 +27,7 @@ class ScriptedModel(Model):
         return ModelResponse(output=[self.outputs.pop(0)], usage=Usage(), response_id=None)
 
     def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
-        raise NotImplementedError
+        raise AssertionError("no reply of these tests is streamed")
 
 
 def say(text: str) -> ResponseOutputMessage:
