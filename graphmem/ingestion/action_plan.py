@@ -18,12 +18,12 @@ from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation
 from graphmem.ingestion.planned_actions import ActionPlan, PlannedDeletion, PlannedEnd, PlannedSave, Veto
 from graphmem.ingestion.statement_matching import has_same_slot, has_same_wording
 from graphmem.ingestion.supersession import (
+    adds_an_end,
     end_of_superseded,
     find_veto,
+    is_same_state,
     make_remainder,
-    may_add_the_end,
     may_repeat,
-    states_only_the_end,
 )
 
 MAX_SUPERSESSIONS_PER_WINDOW = 12
@@ -169,18 +169,22 @@ class ActionPlanner:
     def _find_ended_state(self, candidate: ValidatedCandidate, decision: Decision | None) -> Fact | None:
         """Return the known state of which a candidate only states the end, which then needs no second memory.
 
-        The decision names it, or it is worded like the candidate.
+        The decision names it as repeated; or the candidate is the same state, which the decision names as superseded or
+        which is worded like it.
         """
         if candidate.retracts:
             return None
-        states_end = states_only_the_end
-        known = [fact for fact in self._facts.values() if has_same_wording(candidate, fact)]
-        if decision and decision.action in (ActionKind.SUPERSEDE, ActionKind.REINFORCE):
+        action = decision.action if decision else None
+        if decision and action in (ActionKind.SUPERSEDE, ActionKind.REINFORCE):
             named = self._facts_of_decision(decision)
             known = named if len(named) == 1 else []
-            if decision.action is ActionKind.REINFORCE:
-                states_end = may_add_the_end
-        ended = {fact.memory_id: fact for fact in known if states_end(candidate, fact, self._entities)}
+        else:
+            known = [fact for fact in self._facts.values() if has_same_wording(candidate, fact)]
+        if action is ActionKind.REINFORCE:  # that both say the same is the model's judgement, whatever they are made of
+            known = [fact for fact in known if may_repeat(candidate, fact, self._entities)]
+        else:
+            known = [fact for fact in known if is_same_state(candidate, fact, self._entities)]
+        ended = {fact.memory_id: fact for fact in known if adds_an_end(candidate, fact)}
         return next(iter(ended.values())) if len(ended) == 1 else None
 
     def _end(self, index: int, candidate: ValidatedCandidate, decision: Decision | None, fact: Fact) -> None:

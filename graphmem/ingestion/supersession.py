@@ -109,30 +109,20 @@ def may_repeat(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -
     return entities.of_subject(candidate) in fact.entity_ids and fact.subject_id in entities.named_in(candidate)
 
 
-def states_only_the_end(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -> bool:
-    """Return whether a candidate is the state of a fact without an end, again, with the end that it will have."""
-    memory = candidate.memory
-    return (
-        STATED_END_KEY in memory.metadata
-        and fact.invalid_at is None
-        and memory.object is not None
-        and fact.object_id == entities.of_entity(memory.object)
-        and has_same_slot(candidate, fact, entities)
-        and (not candidate.is_dated or memory.valid_at == fact.valid_at)
-    )
-
-
-def may_add_the_end(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -> bool:
-    """Return whether a candidate that is known to repeat a state may add the end that the state will have.
-
-    That both say the same is the decision of the model, whatever predicate and object it gave the candidate.
-    """
+def adds_an_end(candidate: ValidatedCandidate, fact: Fact) -> bool:
+    """Return whether a candidate that says the same as a fact adds the end that the fact does not have yet."""
     return (
         STATED_END_KEY in candidate.memory.metadata
         and fact.invalid_at is None
-        and fact.type not in PENDING_TYPES
-        and may_repeat(candidate, fact, entities)
         and (not candidate.is_dated or candidate.memory.valid_at == fact.valid_at)
+    )
+
+
+def is_same_state(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -> bool:
+    """Return whether a candidate and a fact have one subject, predicate and object."""
+    other = candidate.memory.object
+    return (
+        other is not None and fact.object_id == entities.of_entity(other) and has_same_slot(candidate, fact, entities)
     )
 
 
