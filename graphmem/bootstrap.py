@@ -77,6 +77,7 @@ from graphmem.store.importing import ImportStore
 from graphmem.store.instructions import InstructionStore
 from graphmem.store.keys import KeyStore
 from graphmem.store.personas import PersonaStore
+from graphmem.store.related_sessions import RelatedSessionStore
 from graphmem.store.runs import RunStore
 from graphmem.store.users import UserStore
 from graphmem.store.vectors import VectorStore
@@ -145,6 +146,7 @@ class Services:
         self.context_usage = ContextUsage(context_uses, facts, clock, settings.context_days)
         self.contexts = ContextService(
             context_store,
+            RelatedSessionStore(graph),
             retrieval.search,
             retrieval.reinforcement,
             profiles,
@@ -209,7 +211,7 @@ class Services:
                 runs=runs,
                 context_uses=context_uses,
                 idempotency=self.idempotency,
-                context=ContextStore(graph, clock),
+                context=context_store,
                 reinforcement=retrieval.reinforcement,
                 lookup=retrieval.lookup,
                 vectors=retrieval.vectors,

@@ -89,6 +89,6 @@ class DocumentFuzzer:
         except httpx.TimeoutException:
             self._findings.add(f"{what}: no response", repr(body[:2000]))
             return
-        allowed = {200} if method == "GET" else {200, 413, 422}
+        allowed = {200} if method == "GET" else {200, 409, 413, 422}
         if response.status_code not in allowed:
             self._findings.add(f"{what}: {response.status_code}", f"{response.text[:200]} ← {body[:3000]!r}")

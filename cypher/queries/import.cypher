@@ -10,7 +10,7 @@ RETURN e.name_key AS name_key, e.uuid AS uuid, elementId(e) AS element_id, coale
 MATCH {{record}}
 RETURN labels(n)[0] AS label, elementId(n) AS element_id,
        n {.uuid, .message_id, .session_id, .item_key, .preference_type, .preference_key, .pattern_type, .pattern_key,
-          .intent, .key} AS properties
+          .intent, .key, .position} AS properties
 
 // name: list_memories(group_id)
 // Return the id of every memory, and the statement of each that is current.
@@ -53,6 +53,24 @@ MATCH (a) WHERE elementId(a) = row.start
 MATCH (b) WHERE elementId(b) = row.end
 MERGE (a)-[r:$(row.type)]->(b)
 ON CREATE SET r = row.properties
+
+// name: renew_sessions(group_id, session_ids)
+// Count the messages of sessions again, and find the last one.
+UNWIND $session_ids AS session_id
+MATCH (s:Session {group_id: $group_id, session_id: session_id})
+CALL (s) {
+  MATCH (s)-[:HAS_EPISODE]->(m)
+  WITH m ORDER BY m.position
+  RETURN count(m) AS messages, collect(m.uuid)[-1] AS last
+}
+SET s.message_count = messages + size(coalesce(s.transcript, [])), s.last_episode = last
+
+// name: renew_entity_edges(ids)
+// Let messages list only those versions of memories that exist.
+UNWIND $ids AS id
+MATCH (m:Episodic {uuid: id})
+SET m.entity_edges = [version IN m.entity_edges
+  WHERE EXISTS { MATCH ()-[r:RELATES_TO {uuid: version}]->() WHERE r.group_id = m.group_id }]
 
 // name: set_user(group_id, properties)
 // Set properties of the user's own node.

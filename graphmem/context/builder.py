@@ -22,6 +22,7 @@ from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.search_models import SearchHit, SearchQuery, SearchResponse
 from graphmem.domain.times import MAX_TIME
 from graphmem.store.context import ContextStore
+from graphmem.store.related_sessions import RelatedSessionStore
 
 MIN_SEARCH_LIMIT = 30
 """Memories searched at least, since not all of them fit the context."""
@@ -69,9 +70,15 @@ class ContextBuilder:
     """Builds contexts."""
 
     def __init__(
-        self, store: ContextStore, snapshots: SnapshotCache, searcher: MemorySearcher, profiles: TenantProfiles
+        self,
+        store: ContextStore,
+        sessions: RelatedSessionStore,
+        snapshots: SnapshotCache,
+        searcher: MemorySearcher,
+        profiles: TenantProfiles,
     ) -> None:
         self._store = store
+        self._sessions = sessions
         self._snapshots = snapshots
         self._searcher = searcher
         self._profiles = profiles
@@ -159,7 +166,7 @@ class ContextBuilder:
                 if session_id:
                     weights[session_id] = weights.get(session_id, 0.0) + 1 / rank
         words = [word for word in content_word_prefixes(request.question_text) if len(word) >= MIN_WORD_LENGTH]
-        sessions = await self._store.find_related_sessions(
+        sessions = await self._sessions.find_related_sessions(
             owner,
             excluded_session_id=request.session_id,
             weights=weights,
@@ -178,7 +185,7 @@ class ContextBuilder:
         ticket_ids = find_ticket_ids(request.question_text)
         if not ticket_ids:
             return []
-        sessions = await self._store.find_ticket_sessions(owner, ticket_ids, limit=MAX_RELATED_SESSIONS)
+        sessions = await self._sessions.find_ticket_sessions(owner, ticket_ids, limit=MAX_RELATED_SESSIONS)
         return [session_id for session_id in sessions if session_id != request.session_id]
 
     async def _load_message_times(

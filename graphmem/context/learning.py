@@ -26,7 +26,8 @@ from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.jobs import JobKind, Steps, UserJobPayload
 from graphmem.metrics import CONTEXT_EXTRACTION_TIME, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
-from graphmem.store.context import ContextStore, ContextTransaction
+from graphmem.store.context import ContextStore
+from graphmem.store.context_transaction import ContextTransaction
 from graphmem.store.episodes import EpisodeStore
 from graphmem.text_thread import read_text
 

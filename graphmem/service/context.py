@@ -29,6 +29,7 @@ from graphmem.errors import InvalidInput, NotFound
 from graphmem.retrieval.hybrid_search import HybridSearch
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.store.context import ContextStore
+from graphmem.store.related_sessions import RelatedSessionStore
 from graphmem.text_thread import read_text
 
 MAX_ENHANCED_TOKENS = 1_000_000
@@ -41,6 +42,7 @@ class ContextService:
     def __init__(
         self,
         store: ContextStore,
+        sessions: RelatedSessionStore,
         search: HybridSearch,
         reinforcement: ReinforcementBuffer,
         profiles: TenantProfiles,
@@ -54,7 +56,7 @@ class ContextService:
         self._reinforcement = reinforcement
         self._profiles = profiles
         self._snapshots = SnapshotCache(store, clock)
-        self._builder = ContextBuilder(store, self._snapshots, search, profiles)
+        self._builder = ContextBuilder(store, sessions, self._snapshots, search, profiles)
 
     async def build(self, owner: Owner, request: ContextRequest, *, reinforce: bool = True) -> ContextResponse:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget.

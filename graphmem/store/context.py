@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from graphmem.domain.behavior_patterns import BehaviorPattern, DetectedPattern, UserTurn
-from graphmem.domain.context_models import ContextItem, ContextItemIn, ContextSnapshot, Mention, RelatedSession
+from graphmem.domain.context_models import ContextItem, ContextItemIn, ContextSnapshot, Mention
 from graphmem.domain.filters import FactFilters, known_at_or_now
 from graphmem.domain.identity import Owner
 from graphmem.domain.learned_preferences import (
-    FeedbackResult,
-    FeedbackVerdict,
     LearnedIntent,
     LearnedPreference,
-    RatedInteraction,
 )
 from graphmem.domain.memory import CORE_IMPORTANCE, Memory
-from graphmem.domain.session import TICKET_KEY, MessageRole, Session
+from graphmem.domain.session import Session
 from graphmem.domain.times import MAX_TIME, Clock
 from graphmem.errors import NotFound
 from graphmem.store.context_mapping import (
     item_from_node,
     memory_from_snapshot_row,
     mention_to_row,
-    optional_message_from_node,
     pattern_from_node,
     pattern_to_row,
     preference_from_node,
-    preference_to_row,
     snapshot_from_row,
     stated_item_to_row,
 )
+from graphmem.store.context_transaction import ContextTransaction
 from graphmem.store.driver import Graph, Row, Transaction
-from graphmem.store.episode_mapping import message_from_node
-from graphmem.store.json_text import to_json
 from graphmem.store.user_lock import lock_or_create_user, lock_user
 
 MAX_PROFILE_MEMORIES = 100
@@ -52,86 +45,6 @@ MAX_PATTERN_MESSAGES = 5_000
 """Messages that patterns are counted over at most; the newest are taken."""
 
 T = TypeVar("T")
-
-
-class ContextTransaction:
-    """Reads and writes what is learned from one user, under that user's lock."""
-
-    def __init__(self, transaction: Transaction, owner: Owner, now: datetime) -> None:
-        self._transaction = transaction
-        self._group_id = owner.group_id
-        self._now = now
-
-    async def list_preferences(self) -> list[LearnedPreference]:
-        """Return the learned preferences, the most confident first."""
-        (row,) = await self._transaction.run("context.list_preferences", group_id=self._group_id)
-        return [preference_from_node(node) for node in row["preferences"]]
-
-    async def upsert_preferences(self, preferences: Sequence[LearnedPreference]) -> None:
-        """Write new and changed preferences."""
-        if preferences:
-            await self._transaction.run(
-                "context.upsert_preferences",
-                group_id=self._group_id,
-                rows=[preference_to_row(preference) for preference in preferences],
-            )
-
-    async def delete_preferences(self, preferences: Sequence[LearnedPreference]) -> None:
-        """Delete preferences."""
-        ids = [preference.id for preference in preferences]
-        await self._transaction.run("context.delete_preferences", group_id=self._group_id, ids=ids)
-
-    async def load_interaction(self, message_id: str) -> RatedInteraction:
-        """Return a message with its question and reply; raise NotFound for an unknown message."""
-        rows = await self._transaction.run("context.fetch_interaction", group_id=self._group_id, message_id=message_id)
-        if not rows:
-            raise NotFound("There is no such message.")
-        message = message_from_node(rows[0]["rated"])
-        is_question = message.role is MessageRole.USER
-        interaction = RatedInteraction(
-            message=message,
-            question=message if is_question else optional_message_from_node(rows[0]["question"]),
-            reply=optional_message_from_node(rows[0]["reply"]) if is_question else message,
-            intent_confidence=None,
-            preferences=await self.list_preferences(),
-            learned_from=rows[0]["learned_from"],
-        )
-        return replace(interaction, intent_confidence=await self._get_intent_confidence(interaction.intent))
-
-    async def save_feedback(
-        self, interaction: RatedInteraction, result: FeedbackResult, text: str | None, learned_from: str
-    ) -> None:
-        """Write the feedback on a message and everything that was learned from it."""
-        await self._transaction.run(
-            "context.save_feedback",
-            group_id=self._group_id,
-            message_id=result.message_id,
-            score=result.score,
-            text=text,
-            issues=result.issues,
-            confidence=result.confidence,
-            learned_from=learned_from,
-        )
-        if result.intent is not None:
-            is_positive = result.verdict is FeedbackVerdict.POSITIVE
-            await self._transaction.run(
-                "context.upsert_intent",
-                group_id=self._group_id,
-                intent=result.intent,
-                id=str(uuid.uuid4()),
-                confidence=result.intent_confidence,
-                sql=interaction.database_query if is_positive else None,
-                positive=is_positive,
-                message_id=result.message_id,
-                now=self._now,
-            )
-        await self.upsert_preferences(result.preferences)
-
-    async def _get_intent_confidence(self, intent: str | None) -> float | None:
-        if intent is None:
-            return None
-        rows = await self._transaction.run("context.get_intent", group_id=self._group_id, intent=intent)
-        return rows[0]["confidence"] if rows else None
 
 
 class ContextStore:
@@ -278,44 +191,6 @@ class ContextStore:
         if not rows[0]["deleted"]:
             raise NotFound("There is no such context item.")
 
-    async def find_related_sessions(
-        self,
-        owner: Owner,
-        *,
-        excluded_session_id: str | None,
-        weights: Mapping[str, float],
-        words: Sequence[str],
-        limit: int,
-        updated_until: datetime = MAX_TIME,
-    ) -> list[RelatedSession]:
-        """Return other sessions, best first: by the weight of their id plus the share of words in their description.
-
-        Sessions that changed after `updated_until` are left out.
-        """
-        rows = await self._graph.fetch(
-            "context.find_related_sessions",
-            group_id=owner.group_id,
-            excluded_session_id=excluded_session_id,
-            weights=dict(weights),
-            words=list(words),
-            limit=limit,
-            updated_until=updated_until,
-        )
-        return [_related_session(row) for row in rows]
-
-    async def find_ticket_sessions(self, owner: Owner, ticket_ids: Sequence[str], *, limit: int) -> list[str]:
-        """Return the ids of sessions about tickets, the latest first; ticket ids are in lower case."""
-        values: list[str | int] = [value for ticket_id in ticket_ids for value in (ticket_id, f"#{ticket_id}")]
-        values += [int(ticket_id) for ticket_id in ticket_ids if ticket_id.isdecimal()]
-        rows = await self._graph.fetch(
-            "context.find_ticket_sessions",
-            group_id=owner.group_id,
-            marked=[f"#{ticket_id}" for ticket_id in ticket_ids],
-            fields=[to_json({TICKET_KEY: value})[1:-1] for value in values],
-            limit=limit,
-        )
-        return [row["session_id"] for row in rows]
-
     async def fetch_message_times(self, owner: Owner, message_ids: Sequence[str]) -> dict[str, datetime]:
         """Return when messages were said, by id, without the unknown ones."""
         rows = await self._graph.fetch(
@@ -418,17 +293,3 @@ def _local_time(row: Row, zone: str | None) -> datetime:
     """Return the time of a message on the user's clock: in their time zone, else in the offset it was sent with."""
     at: datetime = row["at"]
     return at.astimezone(ZoneInfo(zone)) if zone else at + timedelta(minutes=row["offset"] or 0)
-
-
-def _related_session(row: Row) -> RelatedSession:
-    stored = row["session"]
-    return RelatedSession(
-        session_id=stored["session_id"],
-        title=stored["title"],
-        summary=stored["summary"] or " / ".join(" ".join(text.split()) for text in row["said"]),
-        topic_tags=list(stored["topic_tags"]),
-        started_at=row["first_at"] or stored["created_at"],
-        last_message_at=row["last_at"] or stored["updated_at"],
-        message_count=stored["message_count"],
-        relevance_score=round(row["score"], 4),
-    )

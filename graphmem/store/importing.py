@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -15,9 +15,17 @@ from graphmem.domain.export.entries import (
     ExportedEpisode,
     ExportedLink,
     ExportedRecord,
+    ExportedSession,
     ExportedVersion,
 )
-from graphmem.domain.export.import_plan import ExistingData, ExistingNode, ImportPlan, find_future_times, plan_import
+from graphmem.domain.export.import_plan import (
+    ExistingData,
+    ExistingNode,
+    ImportPlan,
+    find_future_times,
+    find_misfits,
+    plan_import,
+)
 from graphmem.domain.export.properties import record_identity
 from graphmem.domain.export.self_entity import find_self_entity
 from graphmem.domain.fact import Fact
@@ -67,13 +75,16 @@ class ImportStore:
         async def work(transaction: Transaction) -> ImportResult:
             now = await self._facts.lock_or_create_user(transaction, owner)
             refuse_problems("The import has known times in the future.", find_future_times(export, now))
-            plan = plan_import(export, await self._load_existing(transaction, owner, export))
-            await self._refuse_rivals(transaction, owner, export, plan)
+            existing = await self._load_existing(transaction, owner, export)
+            refuse_problems("The import does not fit what the user has.", find_misfits(export, existing))
+            plan = plan_import(export, existing)
+            await self._refuse_contradictions(transaction, owner, export, plan, now)
             known = [node for node in (*export.entities, *export.records) if not plan.is_new_node(node)]
             progress.add(len(known) + sum(not plan.is_new_version(version) for version in export.memories))
             nodes = await self._create_nodes(transaction, owner, export, plan, progress)
-            versions = await self._create_versions(transaction, owner, export, plan, progress)
+            versions = await self._create_versions(transaction, owner, export, plan, progress, now)
             await self._create_links(transaction, owner, export, nodes, progress)
+            await self._renew_derived(transaction, owner, export, plan)
             await self._name_self_entity(transaction, owner, export, plan, now)
             await transaction.run("import.set_user", group_id=owner.group_id, properties=export.user.to_graph())
             latest = max([now, *(version.properties.created_at for version in versions)])
@@ -134,31 +145,46 @@ class ImportStore:
                 )
                 for row in records
             },
+            messages={
+                (row["properties"]["session_id"], row["properties"]["position"]): row["properties"]["message_id"]
+                for row in records
+                if row["properties"]["position"] is not None
+            },
             memory_ids={row["memory_id"] for row in memories},
             current_statements={row["active_hash"]: row["memory_id"] for row in memories if row["active_hash"]},
             taken_ids={row["id"] for row in taken},
         )
 
-    async def _refuse_rivals(
-        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan
+    async def _refuse_contradictions(
+        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, now: datetime
     ) -> None:
-        """Raise Conflict for new single-valued facts that would be valid together with facts of the user."""
-        values = {
-            index: _imported_fact(owner, version, plan.ids)
+        """Raise Conflict for new facts that cannot be valid together with others, of the user or of the import."""
+        new = {
+            index: _imported_fact(owner, version, plan.ids).with_active_hash(now)
             for index, version in enumerate(export.memories)
-            if version.properties.single_valued and plan.is_new_version(version)
+            if plan.is_new_version(version)
         }
-        pairs = [(fact.subject_id, fact.predicate) for fact in values.values()]
-        others = (await FactLoader(transaction, owner).fetch(pairs=pairs)).values()
-        errors = [
-            {"loc": ["memories", index], "msg": f"would be {describe_rival(fact, rival)}"}
-            for index, fact in values.items()
-            if (rival := find_rival(fact, others))
-        ]
+        pairs = [(fact.subject_id, fact.predicate) for fact in new.values() if fact.single_valued]
+        values: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+        for fact in (await FactLoader(transaction, owner).fetch(pairs=pairs)).values():
+            values[fact.subject_id, fact.predicate].append(fact)
+        current: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+        for fact in new.values():
+            if fact.active_hash:
+                current[fact.subject_id, fact.predicate].append(fact)
+        statements = Counter(fact.active_hash for fact in new.values())
+        errors: list[dict[str, object]] = []
+        for index, fact in new.items():
+            pair = (fact.subject_id, fact.predicate)
+            rivals = [*values[pair], *current[pair]] if fact.active_hash else values[pair]
+            if fact.single_valued and (rival := find_rival(fact, rivals)):
+                errors.append({"loc": ["memories", index], "msg": f"would be {describe_rival(fact, rival)}"})
+            elif fact.active_hash and statements[fact.active_hash] > 1:
+                errors.append({"loc": ["memories", index], "msg": "states the same as another memory of the import"})
         if errors:
             raise Conflict(
-                f"{len(errors)} statements contradict what the user has: see the list of errors, or import into "
-                "another user.",
+                f"{len(errors)} statements contradict what the user has, or one another: see the list of errors, or "
+                "import into another user.",
                 errors=errors[:MAX_REPORTED_PROBLEMS],
             )
 
@@ -175,11 +201,17 @@ class ImportStore:
         return element_ids
 
     async def _create_versions(
-        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, progress: ProgressCounter
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        export: UserExport,
+        plan: ImportPlan,
+        progress: ProgressCounter,
+        now: datetime,
     ) -> list[ExportedVersion]:
         """Create the versions that are new, with the references of their memories, and return them."""
         new = [version for version in export.memories if plan.is_new_version(version)]
-        rows = [_version_row(owner, version, plan.ids) for version in new]
+        rows = [_version_row(owner, version, plan.ids, now) for version in new]
         for part in _split_batches(rows):
             await transaction.run("import.create_versions", rows=part)
             progress.add(len(part))
@@ -187,6 +219,18 @@ class ImportStore:
         for ids in _split_batches(referring):
             await transaction.run("facts.rebuild_references", group_id=owner.group_id, referring=ids)
         return new
+
+    async def _renew_derived(
+        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan
+    ) -> None:
+        """Count the messages of the sessions again, and keep of new messages the versions that were created."""
+        sessions = [node for node in export.records if isinstance(node, ExportedSession)]
+        ids = [session.properties.session_id for session in sessions]
+        for part in _split_batches(ids):
+            await transaction.run("import.renew_sessions", group_id=owner.group_id, session_ids=part)
+        new = [node for node in export.records if isinstance(node, ExportedEpisode) and plan.is_new_node(node)]
+        for messages in _split_batches([plan.ids.get(node.properties.uuid, node.properties.uuid) for node in new]):
+            await transaction.run("import.renew_entity_edges", ids=messages)
 
     async def _name_self_entity(
         self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, now: datetime
@@ -229,8 +273,8 @@ def _node_row(owner: Owner, node: ExportedNode, ids: Mapping[str, str]) -> Row:
     return {"key": node.key, "labels": list(node.labels), "properties": properties}
 
 
-def _version_row(owner: Owner, version: ExportedVersion, ids: Mapping[str, str]) -> Row:
-    fact = _imported_fact(owner, version, ids)
+def _version_row(owner: Owner, version: ExportedVersion, ids: Mapping[str, str], now: datetime) -> Row:
+    fact = _imported_fact(owner, version, ids).with_active_hash(now)
     # The stored properties also have the marks of maintenance and consolidation, for which a fact has no fields.
     properties = _stored_properties(owner, version, ids) | fact_to_properties(fact)
     return {
@@ -243,10 +287,9 @@ def _version_row(owner: Owner, version: ExportedVersion, ids: Mapping[str, str])
 def _imported_fact(owner: Owner, version: ExportedVersion, ids: Mapping[str, str]) -> Fact:
     subject_id = ids.get(version.subject_id, version.subject_id)
     object_id = ids.get(version.object_id, version.object_id)
-    stored = _stored_properties(owner, version, ids)
-    if version.properties.active_hash is not None:
-        stored["active_hash"] = f"{version.properties.content_hash}:{subject_id}"
-    return fact_from_row({"fact": stored, "subject_id": subject_id, "object_id": object_id})
+    return fact_from_row(
+        {"fact": _stored_properties(owner, version, ids), "subject_id": subject_id, "object_id": object_id}
+    )
 
 
 def _stored_properties(owner: Owner, version: ExportedVersion, ids: Mapping[str, str]) -> Row:

@@ -34,6 +34,7 @@ from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.facts import FactStore
+from graphmem.store.related_sessions import RelatedSessionStore
 from graphmem.store.search import SearchStore
 from graphmem.store.stored_vectors import StoredVectors
 from tests.conftest import FakeClock
@@ -125,7 +126,9 @@ async def open_harness(
         episodes=episodes,
         memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         store=store,
-        contexts=ContextService(store, search, reinforcement, profiles, policy, clock, usage),
+        contexts=ContextService(
+            store, RelatedSessionStore(graph), search, reinforcement, profiles, policy, clock, usage
+        ),
         learner=ContextLearner(store, episodes, lookup, policy, profiles, clock, usage),
         reinforcement=reinforcement,
     )

@@ -12,12 +12,14 @@ from graphmem.bootstrap import Services
 from graphmem.domain.context_models import ContextRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn
+from graphmem.domain.memory import MemoryIn, MemorySourceIn
+from graphmem.domain.requests import PageQuery
 from graphmem.domain.session import MessageIn, MessagesIn
-from graphmem.errors import InvalidInput
+from graphmem.errors import Conflict, InvalidInput
 from graphmem.service.importing import ImportService
 from graphmem.service.record_import import RecordImporter
 from graphmem.store.importing import ImportStore
+from graphmem.store.invariants import check_invariants
 from tests.store.complete_user import fill_user
 
 Document = dict[str, Any]
@@ -71,6 +73,13 @@ def remove_from_record(label: str, name: str) -> Callable[[Document], None]:
         del record(document, label)["properties"][name]
 
     return apply
+
+
+def _repeat_position(document: Document) -> None:
+    messages = [node["properties"] for node in document["records"] if node["labels"] == ["Episodic"]]
+    first = messages[0]
+    other = next(message for message in messages[1:] if message["session_id"] == first["session_id"])
+    other["position"] = first["position"]
 
 
 def repeat_first(section: str) -> Callable[[Document], None]:
@@ -154,7 +163,7 @@ REFUSED: dict[str, tuple[Callable[[Document], None], Place]] = {
     "no number": (set_in("memories", "vector", value=[float("nan")] * 384), ("memories", 0, "vector", 0)),
     "lone surrogate": (set_in("memories", "properties", "actor", value="\ud800"), (*FACT, "actor")),
     "NUL": (set_in("memories", "properties", "actor", value="\x00"), (*FACT, "actor")),
-    "known in the future": (set_in("memories", "properties", "created_at", value=FUTURE), (*FACT, "created_at")),
+    "known in the future": (set_in("memories", "properties", "updated_at", value=FUTURE), (*FACT, "updated_at")),
     # Vectors of another length.
     "short vector": (set_in("memories", "vector", value=[1.0]), ("memories", 0, "vector")),
     "zero vector": (set_in("memories", "vector", value=[0.0] * 384), ("memories", 0, "vector")),
@@ -164,6 +173,17 @@ REFUSED: dict[str, tuple[Callable[[Document], None], Place]] = {
     "short vector of a message": (
         set_in_record("Episodic", "content_embedding", [1.0]), ("records", "content_embedding"),
     ),
+    # Entries that do not fit together.
+    "version without the one before": (set_in("memories", "properties", "version", value=3), ("memories",)),
+    "ended without a reason": (
+        set_in("memories", "properties", "expired_at", value={"$time": "2020-01-01T00:00:00+00:00"}), ("memories",),
+    ),
+    "unknown entity": (set_in("memories", "properties", "entity_ids", value=["nobody"]), (*FACT, "entity_ids")),
+    "unknown message": (set_in("memories", "properties", "episodes", value=["nothing"]), (*FACT, "episodes")),
+    "unknown memory": (set_in("memories", "properties", "supersedes", value=["nothing"]), (*FACT, "supersedes")),
+    "message in no session": (set_in_record("Episodic", "session_id", "nowhere"), ("records",)),
+    "archived message in no session": (set_in_record("ArchivedEpisode", "session_id", "nowhere"), ("records",)),
+    "position twice": (_repeat_position, ("records", "position")),
     # Parts of the document.
     "unknown section": (lambda document: document.update(keys=[]), ("keys",)),
     "other schema version": (lambda document: document.update(schema_version="9.0"), ("schema_version",)),
@@ -214,11 +234,13 @@ async def test_names_of_other_users_entities_are_not_readable_through_an_import(
     await memory.memories.save(owner, [MemoryIn(content="Mara likes tea")])
     document = await export_document(memory, owner)
     await memory.forgetting.forget(owner)
-    document["memories"][0]["properties"]["entity_ids"].append(foreign["key"])
+    entity_ids = document["memories"][0]["properties"]["entity_ids"]
+    entity_ids.append(foreign["key"])
     document["entities"][0]["properties"]["mentioned_in"] = ["foreign memory"]
-
-    ids = await import_document(memory, owner, document)
-    assert foreign["key"] in ids
+    with pytest.raises(InvalidInput, match="does not fit"):
+        await import_document(memory, owner, document)
+    entity_ids.pop()
+    await import_document(memory, owner, document)
     found = await memory.memories.page(owner, ListFilters())
     context = await memory.contexts.build(owner, ContextRequest(question="Who likes tea?"))
     assert foreign["properties"]["name"] not in found.model_dump_json() + context.model_dump_json()
@@ -240,6 +262,73 @@ async def test_messages_are_not_linked_to_another_users_message(memory: Services
     await memory.messages.add(owner, talk.model_copy(update={"messages": [MessageIn(role="user", content="Bye")]}))
     crossing = "MATCH (a:Episodic)-[:NEXT_EPISODE]->(b) WHERE a.uuid = $id AND b.group_id <> a.group_id RETURN b.uuid"
     assert await memory.components.graph.read(lambda transaction: transaction.run_text(crossing, {"id": foreign})) == []
+
+
+def talk_of(*texts: str) -> MessagesIn:
+    """Return messages of one session; their ids are their texts."""
+    messages = [MessageIn(id=text, role="user", content=text) for text in texts]
+    return MessagesIn(session_id="talk", messages=messages, extract=False)
+
+
+async def find_violations(memory: Services, owner: Owner) -> list[str]:
+    checks = [check async for check in check_invariants(memory.components.graph, owner.tenant)]
+    return [check.name for check in checks if check.count]
+
+
+async def test_an_import_continues_a_session_that_the_user_has(memory: Services, owner: Owner) -> None:
+    source = Owner(owner.tenant, "source")
+    await memory.messages.add(source, talk_of("one", "two", "three"))
+    await memory.messages.add(owner, talk_of("one", "two"))
+    await import_document(memory, owner, await export_document(memory, source))
+    session = await memory.messages.get_session(owner, "talk")
+    assert session.message_count == 3
+    await memory.messages.add(owner, talk_of("four"))
+    page = await memory.messages.list_messages(owner, "talk", PageQuery())
+    assert [message.id for message in page.items] == ["one", "two", "three", "four"]
+    assert await find_violations(memory, owner) == []
+
+
+async def test_other_messages_of_a_session_that_the_user_has_are_refused(memory: Services, owner: Owner) -> None:
+    source = Owner(owner.tenant, "source")
+    await memory.messages.add(source, talk_of("one", "two", "three"))
+    await memory.messages.add(owner, talk_of("one", "other"))
+    with pytest.raises(InvalidInput, match="does not fit") as refusal:
+        await import_document(memory, owner, await export_document(memory, source))
+    assert {error["msg"] for error in refusal.value.errors} == {
+        "is a message in another place than in the sessions that the user has"
+    }
+    assert (await memory.messages.get_session(owner, "talk")).message_count == 2
+
+
+async def test_a_new_message_does_not_list_a_statement_that_the_user_has_already(
+    memory: Services, owner: Owner
+) -> None:
+    source = Owner(owner.tenant, "source")
+    tea = MemoryIn(content="Bob likes tea", subject={"name": "Bob"})
+    await memory.messages.add(source, talk_of("one"))
+    await memory.memories.save(
+        source, [tea.model_copy(update={"source": MemorySourceIn(session_id="talk", message_ids=["one"])})]
+    )
+    [known] = await memory.memories.save(owner, [tea])
+    assert known.memory
+    document = await export_document(memory, source)
+    ids = await import_document(memory, owner, document)
+    assert ids[document["memories"][0]["properties"]["memory_id"]] == known.memory.id
+    assert await find_violations(memory, owner) == []
+
+
+async def test_two_current_values_in_one_import_are_refused(memory: Services, owner: Owner) -> None:
+    lives = {"predicate": "LIVES_IN", "subject": {"name": "Mara"}}
+    await memory.memories.save(
+        owner,
+        [MemoryIn(content="Mara lives in Lund", **lives), MemoryIn(content="Mara lives in Malmö", **lives)],
+    )
+    document = await export_document(memory, owner)
+    await memory.forgetting.forget(owner)
+    for version in document["memories"]:
+        version["properties"]["single_valued"] = True
+    with pytest.raises(Conflict, match="one another"):
+        await import_document(memory, owner, document)
 
 
 async def test_a_memory_cannot_take_the_id_of_a_global_memory(memory: Services, owner: Owner) -> None:

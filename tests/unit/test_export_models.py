@@ -10,7 +10,7 @@ import pytest
 
 from graphmem.domain.export.document import UserExport, parse_export
 from graphmem.domain.export.entries import ExportedRecord
-from graphmem.domain.export.import_plan import ExistingData, ExistingNode, find_future_times, plan_import
+from graphmem.domain.export.import_plan import ExistingData, ExistingNode, find_future_times, find_misfits, plan_import
 from graphmem.domain.export.properties import FactProperties
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.fact_fields import FACT_FIELDS, FieldKind
@@ -96,20 +96,48 @@ def test_an_id_in_use_is_replaced_in_every_reference() -> None:
     assert fact.supersedes == fact.associations == [ids["m1"]]
 
 
-def test_references_to_what_the_user_does_not_have_are_replaced() -> None:
+def test_references_to_what_neither_import_nor_user_has_are_found() -> None:
     export = make_export(
         entities=[make_entity("e1", "Mara", mentioned_in=["m1", "foreign memory"])],
-        memories=[make_version(entity_ids=["e1", "own entity", "foreign entity"])],
+        memories=[
+            make_version(entity_ids=["e1", "own entity", "foreign entity"], supersedes=["m1", "own memory"]),
+            make_version("m2", episodes=["own message", "foreign message"], associations=["foreign memory"]),
+        ],
     )
     existing = ExistingData(
         entities={"bob": ExistingNode("4:1", "own entity")},
-        records={},
+        records={("Episodic", "1"): ExistingNode("4:2", "own message")},
         memory_ids={"own memory"},
         current_statements={},
         taken_ids=set(),
     )
-    assert set(plan_import(export, existing).ids) == {"foreign entity"}
+    lost = [(path[1], path[3], message.split(",")[0]) for path, message in find_misfits(export, existing)]
+    assert lost == [
+        (0, "entity_ids", "names foreign entity"),
+        (1, "episodes", "names foreign message"),
+        (1, "associations", "names foreign memory"),
+    ]
     assert "mentioned_in" not in export.entities[0].properties.to_graph()
+
+
+LATER = {"$time": "2026-05-02T12:00:00+00:00"}
+
+
+@pytest.mark.parametrize(
+    ("versions", "place"),
+    [
+        ([{"version": 2}], "version"),
+        ([{"expired_at": LATER}, {"version": 3, "created_at": LATER, "uuid": "v3"}], "version"),
+        ([{}, {"version": 2, "created_at": LATER, "uuid": "v2"}], "created_at"),
+        ([{"expired_at": LATER}, {"version": 2, "uuid": "v2"}], "created_at"),
+        ([{"expired_at": TIME, "end_status": "deleted"}], "expired_at"),
+        ([{"expired_at": LATER}], "end_status"),
+    ],
+)
+def test_versions_that_do_not_follow_one_another_are_refused(versions: list[dict[str, Any]], place: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        make_export(memories=[make_version(**changes) for changes in versions])
+    assert [error["loc"] for error in refusal.value.errors] == [["memories", len(versions) - 1, "properties", place]]
 
 
 def test_an_entity_and_a_statement_that_the_user_has_are_not_written_again() -> None:

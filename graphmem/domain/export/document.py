@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
+from graphmem.domain.export.consistency import Problem, find_message_problems, find_version_problems
 from graphmem.domain.export.entries import (
     EXPORT_SECTIONS,
     ExportedEntity,
@@ -22,7 +23,6 @@ from graphmem.domain.export.fields import ExportModel
 from graphmem.domain.export.properties import UserProperties
 from graphmem.domain.export.upcasting import EXPORT_SCHEMA_VERSION, upcast_export
 from graphmem.domain.formats.document import to_invalid_input
-from graphmem.domain.json_values import JsonPath
 from graphmem.domain.session import embedding_text
 from graphmem.errors import InvalidInput
 
@@ -102,15 +102,15 @@ def parse_export(document: Any) -> UserExport:
     return export
 
 
-def refuse_problems(detail: str, problems: Iterator[tuple[JsonPath, str]]) -> None:
+def refuse_problems(detail: str, problems: Iterator[Problem]) -> None:
     """Raise InvalidInput that names the first of `problems`, unless there are none."""
     errors = [{"loc": list(path), "msg": message} for path, message in islice(problems, MAX_REPORTED_PROBLEMS)]
     if errors:
         raise InvalidInput(detail, errors=errors)
 
 
-def _find_problems(export: UserExport) -> Iterator[tuple[JsonPath, str]]:
-    """Yield what is wrong between entries: ids used twice, missing entities, vectors of another length."""
+def _find_problems(export: UserExport) -> Iterator[Problem]:
+    """Yield what is wrong between entries: ids used twice, what is missing, vectors of another length."""
     yield from _find_duplicates("entities", [entity.key for entity in export.entities])
     yield from _find_duplicates("entities", [entity.properties.name_key for entity in export.entities])
     yield from _find_duplicates("records", [record.key for record in export.records])
@@ -123,6 +123,8 @@ def _find_problems(export: UserExport) -> Iterator[tuple[JsonPath, str]]:
     for index, link in enumerate(export.links):
         if not {link.start, link.end} <= nodes:
             yield ("links", index), "names a node that is not in the import"
+    yield from find_version_problems(export.memories)
+    yield from find_message_problems(export.records, export.links)
     for index, version in enumerate(export.memories):
         if not {version.subject_id, version.object_id} <= entities:
             yield ("memories", index), "is about an entity that is not in the import"
@@ -138,7 +140,7 @@ def _find_problems(export: UserExport) -> Iterator[tuple[JsonPath, str]]:
             yield ("records", index, "properties", "content_embedding"), _vector_problem(export)
 
 
-def _find_duplicates(section: Section, keys: Sequence[object]) -> Iterator[tuple[JsonPath, str]]:
+def _find_duplicates(section: Section, keys: Sequence[object]) -> Iterator[Problem]:
     counts = Counter(keys)
     if len(counts) < len(keys):
         for index, key in enumerate(keys):

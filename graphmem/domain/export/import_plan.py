@@ -7,17 +7,10 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from graphmem.domain.export.consistency import ExportedMessage, Problem, find_lost_references
 from graphmem.domain.export.document import UserExport
-from graphmem.domain.export.entries import (
-    ExportedArchivedEpisode,
-    ExportedEntity,
-    ExportedEpisode,
-    ExportedRecord,
-    ExportedSession,
-    ExportedVersion,
-)
+from graphmem.domain.export.entries import ExportedEntity, ExportedRecord, ExportedVersion
 from graphmem.domain.export.properties import Identity
-from graphmem.domain.json_values import JsonPath
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far known times may lie ahead of this machine's clock. Every later write of the user gets a later time."""
@@ -50,6 +43,9 @@ class ExistingData:
 
     self_entity: ExistingNode | None = None
     """The entity that stands for the user."""
+
+    messages: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    """Message ids by session and position."""
 
 
 @dataclass(slots=True)
@@ -86,12 +82,10 @@ def plan_import(export: UserExport, existing: ExistingData) -> ImportPlan:
         if plan.is_new_version(version) and {fact.uuid, fact.memory_id} & existing.taken_ids:
             plan.ids.setdefault(fact.memory_id, str(uuid.uuid4()))
             plan.ids[fact.uuid] = str(uuid.uuid4())
-    for reference in _foreign_references(export, existing):
-        plan.ids.setdefault(reference, str(uuid.uuid4()))
     return plan
 
 
-def find_future_times(export: UserExport, now: datetime) -> Iterator[tuple[JsonPath, str]]:
+def find_future_times(export: UserExport, now: datetime) -> Iterator[Problem]:
     """Yield the known times of an export that are in the future."""
     for index, version in enumerate(export.memories):
         for name in _KNOWN_TIMES:
@@ -124,18 +118,20 @@ def _plan_known_memory(plan: ImportPlan, existing: ExistingData, version: Export
         plan.ids[fact.memory_id] = known_id
 
 
-def _foreign_references(export: UserExport, existing: ExistingData) -> Iterator[str]:
-    """Yield the ids that neither the export nor the user has: they may be other users' and must not be stored."""
-    entities = {entity.key for entity in export.entities} | {node.uuid for node in existing.entities.values()}
-    messages = {node.uuid for node in existing.records.values()}
-    messages |= {
-        record.properties.uuid
-        for record in export.records
-        if isinstance(record, ExportedEpisode | ExportedArchivedEpisode)
-    }
-    for version in export.memories:
-        yield from (entity_id for entity_id in version.properties.entity_ids or () if entity_id not in entities)
-    for record in export.records:
-        last_message = record.properties.last_episode if isinstance(record, ExportedSession) else None
-        if last_message is not None and last_message not in messages:
-            yield last_message
+def find_misfits(export: UserExport, existing: ExistingData) -> Iterator[Problem]:
+    """Yield the entries that do not fit what the user has: lost references, and messages in the place of others."""
+    messages = [
+        (index, record.properties) for index, record in enumerate(export.records) if isinstance(record, ExportedMessage)
+    ]
+    entity_ids = {entity.key for entity in export.entities}
+    entity_ids |= {node.uuid for node in existing.entities.values() if node.uuid}
+    message_ids = {message.uuid for _, message in messages}
+    message_ids |= {node.uuid for node in existing.records.values() if node.uuid}
+    memory_ids = {version.properties.memory_id for version in export.memories} | existing.memory_ids
+    yield from find_lost_references(export.memories, entity_ids, message_ids, memory_ids)
+    places = {message_id: place for place, message_id in existing.messages.items()}
+    for index, message in messages:
+        place = (message.session_id, message.position)
+        has_moved = places.get(message.message_id, place) != place
+        if has_moved or existing.messages.get(place, message.message_id) != message.message_id:
+            yield ("records", index), "is a message in another place than in the sessions that the user has"

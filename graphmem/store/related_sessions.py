@@ -1,0 +1,72 @@
+"""Earlier sessions in the graph that a question is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from graphmem.domain.context_models import RelatedSession
+from graphmem.domain.identity import Owner
+from graphmem.domain.session import TICKET_KEY
+from graphmem.domain.times import MAX_TIME
+from graphmem.store.driver import Graph, Row
+from graphmem.store.json_text import to_json
+
+
+class RelatedSessionStore:
+    """Finds sessions by words, weights and tickets."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def find_related_sessions(
+        self,
+        owner: Owner,
+        *,
+        excluded_session_id: str | None,
+        weights: Mapping[str, float],
+        words: Sequence[str],
+        limit: int,
+        updated_until: datetime = MAX_TIME,
+    ) -> list[RelatedSession]:
+        """Return other sessions, best first: by the weight of their id plus the share of words in their description.
+
+        Sessions that changed after `updated_until` are left out.
+        """
+        rows = await self._graph.fetch(
+            "context.find_related_sessions",
+            group_id=owner.group_id,
+            excluded_session_id=excluded_session_id,
+            weights=dict(weights),
+            words=list(words),
+            limit=limit,
+            updated_until=updated_until,
+        )
+        return [_related_session(row) for row in rows]
+
+    async def find_ticket_sessions(self, owner: Owner, ticket_ids: Sequence[str], *, limit: int) -> list[str]:
+        """Return the ids of sessions about tickets, the latest first; ticket ids are in lower case."""
+        values: list[str | int] = [value for ticket_id in ticket_ids for value in (ticket_id, f"#{ticket_id}")]
+        values += [int(ticket_id) for ticket_id in ticket_ids if ticket_id.isdecimal()]
+        rows = await self._graph.fetch(
+            "context.find_ticket_sessions",
+            group_id=owner.group_id,
+            marked=[f"#{ticket_id}" for ticket_id in ticket_ids],
+            fields=[to_json({TICKET_KEY: value})[1:-1] for value in values],
+            limit=limit,
+        )
+        return [row["session_id"] for row in rows]
+
+
+def _related_session(row: Row) -> RelatedSession:
+    stored = row["session"]
+    return RelatedSession(
+        session_id=stored["session_id"],
+        title=stored["title"],
+        summary=stored["summary"] or " / ".join(" ".join(text.split()) for text in row["said"]),
+        topic_tags=list(stored["topic_tags"]),
+        started_at=row["first_at"] or stored["created_at"],
+        last_message_at=row["last_at"] or stored["updated_at"],
+        message_count=stored["message_count"],
+        relevance_score=round(row["score"], 4),
+    )
