@@ -45,6 +45,19 @@ async def test_really_into_sailing_is_an_interest_and_what_the_assistant_suggest
     assert any("really into sailing" in quote for quote in quotes)
 
 
+@pytest.mark.req("QUINN-39")
+async def test_what_was_said_or_suggested_comes_with_the_day_of_the_conversation(
+    listeners: Mapping[str, Listener],
+) -> None:
+    user = listeners["sailing"]
+    hints = (await user.post("context", question="Where can I sail near Boston?"))["personalization_hints"]
+    assert any(phrase.startswith("As I suggested before (2026-05-04): ") for phrase in hints["continuity"])
+    assert {solution["said_at"][:10] for solution in hints["past_solutions"]} == {"2026-05-04"}
+    [liked] = [memory for memory in await user.memories() if memory["type"] != "recommendation"]
+    reply = await user.post("sessions/sailing-1/enhance", reply="Try Marblehead.", sources=[liked["id"]])
+    assert reply["text"] == "Try Marblehead.\n\nThis rests on what you told me on 2026-05-04."
+
+
 @pytest.mark.req("UMB-02")
 async def test_coffee_is_my_jam_means_that_the_user_likes_coffee_and_tough_mornings_are_a_feeling(
     listeners: Mapping[str, Listener],
