@@ -119,6 +119,9 @@ async def test_weekly_summaries_and_the_bakery_are_saved_by_tool_calls_until_the
     assert "small bakery" in memories["fact"]["content"]
     assert (memories["preference"]["confidence"], memories["fact"]["confidence"]) == (0.9, 0.95)
     assert user.jobs[0]["receipt"]["llm_calls"] == 2, "the second gets the results of the first"
+    [run] = [item for item in (await user.get("sessions"))["items"] if item["source_session_id"] == "bakery-1"]
+    transcript = (await user.get(f"sessions/{run['session_id']}/messages"))["items"]
+    assert [turn["role"] for turn in transcript] == ["system", "user", "assistant", "tool", "tool", "assistant"]
     preamble: str = (await user.post("context"))["preamble"]
     heading, *bullets = preamble.split("\n\n")[0].splitlines()
     assert heading == "## Information about this user from past conversations:"
@@ -217,3 +220,52 @@ async def test_a_discussion_that_is_to_be_remembered_comes_back_with_its_issue(
     assert all(word in summary["content"] for word in ("API", "memory"))
     assert summary["metadata"]["ticket_id"] == "1234"
     assert summary["content"] in await user.preamble("This is similar to issue #1234 we had.")
+
+
+SESSION_FIELDS = {
+    *("id", "user_id", "session_id", "title", "summary", "intent_sequence", "topic_tags", "sentiment_score"),
+    *("is_active", "created_at", "updated_at", "ended_at"),
+}
+MESSAGE_FIELDS = {
+    *("id", "session_id", "user_id", "role", "content", "rich_content", "intent", "entities", "confidence"),
+    *("feedback_score", "sql_executed", "query_results", "execution_time_ms", "created_at"),
+}
+MEMORY_FIELDS = {
+    *("user_id", "id", "type", "content", "content_hash", "source", "confidence", "strength", "importance"),
+    *("decay_rate", "access_count", "tags", "associations", "entities", "metadata", "last_accessed_at", "status"),
+}
+
+
+@pytest.mark.req("TRUE-02")
+async def test_a_session_has_every_field_and_an_id_of_at_most_255_characters(
+    listeners: Mapping[str, Listener],
+) -> None:
+    user = listeners["issue"]
+    session = await user.get("sessions/issue-1")
+    assert session.keys() >= SESSION_FIELDS
+    assert all(session[name] for name in ("title", "summary", "intent_sequence", "topic_tags", "is_active"))
+    for length, status in ((255, 201), (256, 422)):
+        opened = await user.client.post("/v1/users/issue/sessions", json={"session_id": "x" * length})
+        assert opened.status_code == status, opened.text
+
+
+@pytest.mark.req("TRUE-03")
+async def test_a_message_has_every_field_and_a_feedback_score_of_at_most_5(listeners: Mapping[str, Listener]) -> None:
+    user = listeners["issue"]
+    question, answer, _ = (await user.get("sessions/issue-1/messages"))["items"]
+    assert question.keys() >= MESSAGE_FIELDS
+    assert (question["intent"] is None, question["entities"] == {}) == (False, False), "extraction adds both"
+    for score, status in ((5, 200), (6, 422)):
+        path = f"/v1/users/issue/messages/{answer['id']}/feedback"
+        assert (await user.client.post(path, json={"score": score})).status_code == status
+    assert (await user.get("sessions/issue-1/messages"))["items"][1]["feedback_score"] == 5
+
+
+@pytest.mark.req("UMB-03", "UMB-19")
+async def test_a_memory_of_talk_has_every_field_and_its_entities(listeners: Mapping[str, Listener]) -> None:
+    recommended = [m for m in await listeners["sailing"].memories() if m["type"] == "recommendation"]
+    for memory in recommended:
+        assert memory.keys() >= MEMORY_FIELDS
+        assert {"Marblehead", "Boston Harbor"} & {entity["name"] for entity in memory["entities"]}
+        assert memory["source"]["quote"].startswith("Great choice!")
+        assert memory["source"]["session_id"] == "sailing-1"

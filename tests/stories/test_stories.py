@@ -181,6 +181,27 @@ async def test_an_agent_sums_up_a_conversation_by_its_tool_and_says_what_is_reme
         assert "reads and does not write" in await call_tool_error(analyst, "summarize_session", session_id="support")
 
 
+@pytest.mark.req("QUINN-38")
+async def test_a_knowledge_base_is_asked_only_where_memory_does_not_suffice_and_is_pointed_to_afterwards(
+    john: httpx.AsyncClient,
+) -> None:
+    asked: list[str] = []
+
+    async def find_pointers(question: str) -> list[str]:
+        knowledge = (await build_context(john, question))["personalization_hints"]["knowledge"]
+        if not knowledge["sufficient"]:
+            asked.append(question)
+            article = {"content": "New firmware fixes error 49 of the printer", "metadata": {"kb_article": "42"}}
+            await john.post(f"{USER}/memories", json={"memories": [article]})
+        pointers: list[str] = knowledge["pointers"]
+        return pointers
+
+    question = "How do I fix error 49 of the printer?"
+    assert await find_pointers(question) == []
+    assert await find_pointers(question) == ["42"]
+    assert asked == [question]
+
+
 @pytest.mark.req("UMB-03")
 async def test_a_quote_of_its_source_outlives_the_message(john: httpx.AsyncClient, model: ScriptedServer) -> None:
     then = utc_now() - timedelta(days=60)
