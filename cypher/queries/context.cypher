@@ -90,7 +90,7 @@ WITH r, {{fact_version}}
 RETURN {{fact_with_entities}} AS row
 
 // name: fetch_source_times(group_ids, ids)
-// Fetch when messages were said and when memories were first known.
+// Fetch when messages were said, and when memories were last said or, without their messages, first known.
 UNWIND $group_ids AS group_id
 CALL (group_id) {
   MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $ids
@@ -98,7 +98,8 @@ CALL (group_id) {
   UNION
   UNWIND $ids AS memory_id
   MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: memory_id}]->()
-  RETURN memory_id AS id, min(r.first_created_at) AS at
+  OPTIONAL MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN r.message_ids
+  RETURN memory_id AS id, coalesce(max(m.valid_at), min(r.first_created_at)) AS at
 }
 RETURN id, at
 

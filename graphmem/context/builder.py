@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from graphmem.context.composition import BuiltContext, ContextMaterial, compose_context
+from graphmem.context.hints import is_quotable
 from graphmem.context.preamble import ensure_question_fits
 from graphmem.context.relevance import (
     content_word_prefixes,
@@ -96,11 +97,15 @@ class ContextBuilder:
         if request.domain is None and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.domain})
         found = await self._add_hits_of_domain(owner, request, found)
+        related, message_times = await asyncio.gather(
+            self._find_related_sessions(owner, request, found, ticket_sessions),
+            self._load_message_times(owner, request, snapshot, found.results),
+        )
         material = ContextMaterial(
             snapshot=snapshot,
             hits=found.results,
-            related=await self._find_related_sessions(owner, request, found, ticket_sessions),
-            message_times=await self._load_message_times(owner, snapshot, found.results) if request.sources else {},
+            related=related,
+            message_times=message_times,
             refers_to_past=refers_to_past,
         )
         return compose_context(request, material, self._profiles.for_tenant(owner.tenant))
@@ -189,12 +194,13 @@ class ContextBuilder:
         return [session_id for session_id in sessions if session_id != request.session_id]
 
     async def _load_message_times(
-        self, owner: Owner, snapshot: ContextSnapshot, hits: Sequence[SearchHit]
+        self, owner: Owner, request: ContextRequest, snapshot: ContextSnapshot, hits: Sequence[SearchHit]
     ) -> dict[str, datetime]:
-        memories = [*snapshot.profile, *(hit.memory for hit in hits)]
-        return await self._store.fetch_message_times(
-            owner, [message_id for memory in memories for message_id in memory.source.message_ids]
-        )
+        """Return when the messages of memories were said: of those that hints name, of all if sources are asked for."""
+        memories = [hit.memory for hit in hits if request.sources or is_quotable(hit)]
+        memories += snapshot.profile if request.sources else []
+        message_ids = [message_id for memory in memories for message_id in memory.source.message_ids]
+        return await self._store.fetch_message_times(owner, message_ids) if message_ids else {}
 
 
 def _to_query(request: ContextRequest, question: str, *, include_messages: bool = False) -> SearchQuery:

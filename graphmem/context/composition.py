@@ -15,6 +15,7 @@ from graphmem.context.hints import (
     build_hints,
     collect_goals,
     format_date,
+    last_said_at,
     style_instructions,
 )
 from graphmem.context.preamble import PreambleContent, PreambleLine, pack_preamble
@@ -83,7 +84,9 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
     memories = [candidates[key] for key in packed.memory_keys]
     included_ids = set(packed.memory_keys)
     recalled = [hit for hit in fitting if hit.memory.id in included_ids]
-    hint_sources = HintSources(memories, recalled, material.related, contradicted, material.refers_to_past)
+    hint_sources = HintSources(
+        memories, recalled, material.related, contradicted, material.refers_to_past, material.message_times
+    )
     context = ContextResponse(
         context_id=str(uuid.uuid4()),
         preamble=packed.preamble,
@@ -132,8 +135,8 @@ def _memory_bullets(
 
 
 def _source_note(memory: Memory, message_times: Mapping[str, datetime]) -> str:
-    said_at = [message_times[key] for key in memory.source.message_ids if key in message_times]
-    when = f"said on {format_date(max(said_at))}" if said_at else f"noted on {format_date(memory.created_at)}"
+    said_at = last_said_at(memory, message_times)
+    when = f"said on {format_date(said_at)}" if said_at else f"noted on {format_date(memory.created_at)}"
     where = f", session {memory.source.session_id}" if memory.source.session_id else ""
     return f" ({when}{where})"
 

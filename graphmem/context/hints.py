@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -68,7 +68,7 @@ class HintSources:
     """What a context contains beside the snapshot.
 
     `memories` are those in the preamble, `hits` those of them that the question recalled, `left_out` those that the
-    user contradicts.
+    user contradicts; `message_times` are when messages were said, by id.
     """
 
     memories: Sequence[Memory]
@@ -76,6 +76,17 @@ class HintSources:
     related: Sequence[RelatedSession]
     left_out: Sequence[Memory]
     refers_to_past: bool
+    message_times: Mapping[str, datetime]
+
+
+def is_quotable(hit: SearchHit) -> bool:
+    """Return whether hints may name a hit with the date at which it was said."""
+    return semantic_score(hit) >= CLEAR_MATCH_SCORE or hit.memory.type is MemoryType.RECOMMENDATION
+
+
+def last_said_at(memory: Memory, message_times: Mapping[str, datetime]) -> datetime | None:
+    """Return when a memory was last said; None when none of its messages is there."""
+    return max((message_times[key] for key in memory.source.message_ids if key in message_times), default=None)
 
 
 def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: HintSources) -> PersonalizationHints:
@@ -100,7 +111,7 @@ def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: Hin
         continuity=_continuity_phrases(sources),
         personal_touches=_personal_touches(request, sources),
         open_loops=[memory.content for memory in sources.memories if memory.type in open_types][:MAX_PHRASES],
-        past_solutions=_past_solutions(sources.hits),
+        past_solutions=_past_solutions(sources),
         likely_followups=likely_followups(snapshot, intent),
         successful_queries=_successful_queries(snapshot, intent),
         left_out=[memory.content for memory in sources.left_out],
@@ -204,7 +215,9 @@ def _continuity_phrases(sources: HintSources) -> list[str]:
         phrases.append(f"As we discussed on {format_date(session.started_at)}{about}: {summary}")
     for hit in sources.hits:
         if semantic_score(hit) >= CLEAR_MATCH_SCORE:
-            phrases.append(f"As you mentioned before ({format_date(hit.memory.created_at)}): {hit.memory.content}")
+            said = "I suggested" if hit.memory.type is MemoryType.RECOMMENDATION else "you mentioned"
+            said_at = last_said_at(hit.memory, sources.message_times) or hit.memory.created_at
+            phrases.append(f"As {said} before ({format_date(said_at)}): {hit.memory.content}")
     return [truncate_at_word(phrase, PHRASE_CHARACTERS + TOPIC_CHARACTERS) for phrase in phrases[:MAX_PHRASES]]
 
 
@@ -221,15 +234,15 @@ def _is_personal(memory: Memory) -> bool:
     )
 
 
-def _past_solutions(hits: Iterable[SearchHit]) -> list[PastSolution]:
+def _past_solutions(sources: HintSources) -> list[PastSolution]:
     return [
         PastSolution(
             memory_id=hit.memory.id,
             content=hit.memory.content,
-            said_at=hit.memory.valid_at or hit.memory.created_at,
+            said_at=last_said_at(hit.memory, sources.message_times) or hit.memory.valid_at or hit.memory.created_at,
             outcome=_outcome(hit.memory.content),
         )
-        for hit in hits
+        for hit in sources.hits
         if hit.memory.type is MemoryType.RECOMMENDATION
         or (
             semantic_score(hit) >= CLEAR_MATCH_SCORE

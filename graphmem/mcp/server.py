@@ -17,6 +17,7 @@ from pydantic import ValidationError, create_model
 import graphmem
 from graphmem.domain.validation import invalid_input_from
 from graphmem.mcp.connection import Connection
+from graphmem.mcp.conversation_tools import ConversationTools
 from graphmem.mcp.tools import MemoryTools
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def make_server(
 ) -> MCPServer[Any]:
     """Return a server of the tools; `get_connection` names the user of each tool call."""
     tools = MemoryTools(get_services, get_connection)
+    conversation = ConversationTools(get_services, get_connection)
     return MCPServer(
         SERVER_NAME,
         title=SERVER_TITLE,
@@ -58,10 +60,11 @@ def make_server(
             MemoryTool.strict(function, title, hints)
             for function, title, hints in (
                 (tools.search_memory, "Search memory", _READ_ONLY),
-                (tools.get_context, "Get context", _READ_ONLY),
+                (conversation.get_context, "Get context", _READ_ONLY),
                 (tools.lookup_entity, "Look up names", _READ_ONLY),
                 (tools.memory_history, "Read the history of a memory", _READ_ONLY),
-                (tools.enhance_reply, "Enhance a reply", _READ_ONLY),
+                (conversation.enhance_reply, "Enhance a reply", _READ_ONLY),
+                (conversation.summarize_session, "Sum up a conversation", _ADDITIVE),
                 (tools.save_memory, "Remember", _ADDITIVE),
                 (tools.upsert_memories, "Save what was learned", _ADDITIVE),
                 (tools.update_memory, "Correct a memory", _ADDITIVE),

@@ -8,8 +8,10 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 from graphmem.domain.context_models import ContextResponse, Outcome
+from graphmem.domain.job import Job, JobStatus
 from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
 from graphmem.domain.search_models import EntityMemories
+from graphmem.domain.session import Session
 
 
 class _CompactModel(BaseModel):
@@ -156,6 +158,28 @@ class ContextResult(_CompactModel):
             greeting=hints.greeting,
             open_loops=hints.open_loops,
             past_fixes=[PastFixResult(content=fix.content, outcome=fix.outcome) for fix in hints.past_solutions],
+        )
+
+
+class SessionSummaryResult(_CompactModel):
+    """The summary of a conversation."""
+
+    status: str = Field(description="succeeded, skipped when nothing was added since the last summary, or still queued")
+    title: str | None = None
+    summary: str | None = None
+    reason: str | None = Field(None, description="why there is no summary")
+    confirmation: str | None = Field(None, description="what to tell the user")
+
+    @classmethod
+    def from_job(cls, job: Job, session: Session) -> Self:
+        """Return the result of a job that sums up a session; it has the confirmation only when there is a summary."""
+        is_stored = job.status in (JobStatus.SUCCEEDED, JobStatus.SKIPPED) and session.summary is not None
+        return cls(
+            status=job.status.value,
+            title=session.title,
+            summary=session.summary if is_stored else None,
+            reason=None if is_stored else job.error or job.reason,
+            confirmation=f"Noted, I'll remember: {session.summary}" if is_stored else None,
         )
 
 

@@ -1,26 +1,23 @@
-"""The tools; a model chooses between them by their names and docstrings."""
+"""The tools for memories; a model chooses between tools by their names and docstrings."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp.server.mcpserver import Context as ToolCall
-from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from graphmem.domain.context_models import DEFAULT_TOKEN_BUDGET, ContextRequest, EnhancedReply, EnhanceIn
 from graphmem.domain.filters import MemoryFilters
 from graphmem.domain.inputs import without_none
 from graphmem.domain.memory import MemoryIn, MemoryPatch, MemoryType, Scope
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.validation import validate_input
-from graphmem.errors import Forbidden, GraphmemError, InvalidInput
+from graphmem.errors import Forbidden, InvalidInput
 from graphmem.mcp import arguments
 from graphmem.mcp.connection import Connection
+from graphmem.mcp.tool_errors import raise_tool_errors
 from graphmem.mcp.tool_results import (
-    ContextResult,
     EntityLookupResult,
     EntityResult,
     MemoryHistoryResult,
@@ -29,13 +26,9 @@ from graphmem.mcp.tool_results import (
     MemoryVersionResult,
     SaveMemoryResult,
 )
-from graphmem.tracing import span
 
 if TYPE_CHECKING:
     from graphmem.bootstrap import Services
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 MCP_SOURCE_KIND = "mcp"
 """The `source.kind` of memories that are saved by tools."""
@@ -43,25 +36,8 @@ MCP_SOURCE_KIND = "mcp"
 NOTHING_FOUND_HINT = "Nothing is remembered about this: ask the user, or look in other sources."
 
 
-def _raise_tool_errors(
-    tool: Callable[Concatenate[MemoryTools, P], Awaitable[T]],
-) -> Callable[Concatenate[MemoryTools, P], Coroutine[Any, Any, T]]:
-    """Turn the errors of graphmem into tool errors, whose text the model reads."""
-
-    @functools.wraps(tool)
-    async def run(self: MemoryTools, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            with span(f"tool {tool.__name__}"):
-                return await tool(self, *args, **kwargs)
-        except GraphmemError as error:
-            later = f" Try again in {error.retry_after} s." if error.retry_after else ""
-            raise ToolError(f"{error.title}: {error.detail}{later}") from error
-
-    return run
-
-
 class MemoryTools:
-    """The tools of one server; `get_connection` names the user of each call."""
+    """The tools of one server that read and write memories; `get_connection` names the user of each call."""
 
     def __init__(
         self, get_services: Callable[[], Awaitable[Services]], get_connection: Callable[[ToolCall], Connection]
@@ -69,7 +45,7 @@ class MemoryTools:
         self._get_services = get_services
         self._get_connection = get_connection
 
-    @_raise_tool_errors
+    @raise_tool_errors
     async def save_memory(
         self,
         call: ToolCall,
@@ -99,7 +75,7 @@ class MemoryTools:
         }
         return await self._save(call, statement, f"Noted, I'll remember: {content}")
 
-    @_raise_tool_errors
+    @raise_tool_errors
     async def upsert_memories(
         self,
         call: ToolCall,
@@ -134,7 +110,7 @@ class MemoryTools:
         }
         return await self._save(call, statement)
 
-    @_raise_tool_errors
+    @raise_tool_errors
     async def search_memory(
         self,
         call: ToolCall,
@@ -158,7 +134,7 @@ class MemoryTools:
         memories = [MemoryResult.from_memory(hit.memory, round(hit.score, 4)) for hit in response.results]
         return MemorySearchResult(memories=memories, hint=None if memories else NOTHING_FOUND_HINT)
 
-    @_raise_tool_errors
+    @raise_tool_errors
     async def update_memory(
         self,
         call: ToolCall,
@@ -199,7 +175,7 @@ class MemoryTools:
         changed = await services.memories.patch(connection.writable_owner, memory_id, patch, actor=connection.actor)
         return SaveMemoryResult(action="update", memory_id=changed.id, confirmation=f"Noted: {changed.content}")
 
-    @_raise_tool_errors
+    @raise_tool_errors
     async def delete_memory(self, call: ToolCall, memory_id: arguments.MemoryId) -> MemoryResult:
         """End a memory when the user retracts it or asks you to forget it; it is no longer recalled.
 
@@ -209,7 +185,7 @@ class MemoryTools:
         deleted = await services.memories.delete(connection.writable_owner, memory_id, actor=connection.actor)
         return MemoryResult.from_memory(deleted)
 
-    @_raise_tool_errors
+    @raise_tool_errors
     async def lookup_entity(
         self,
         call: ToolCall,
@@ -238,62 +214,7 @@ class MemoryTools:
         entities = [EntityResult.from_match(match) for match in response.entities]
         return EntityLookupResult(entities=entities, hint=None if entities else NOTHING_FOUND_HINT)
 
-    @_raise_tool_errors
-    async def get_context(
-        self,
-        call: ToolCall,
-        question: Annotated[
-            str | None,
-            Field(description="What the user has just asked, in their words; leave out before their first message."),
-        ] = None,
-        session_id: Annotated[str | None, Field(description="Id of this conversation, if it is stored.")] = None,
-        domain: arguments.DomainArgument = None,
-        token_budget: Annotated[int, Field(ge=1, le=100_000, description="Most tokens.")] = DEFAULT_TOKEN_BUDGET,
-        sources: Annotated[bool, Field(description="Say of each memory when it was told.")] = False,
-        valid_as_of: arguments.ValidAsOf = None,
-        known_as_of: arguments.KnownAsOf = None,
-    ) -> ContextResult:
-        """Get the context for a reply as one text: profile, preferences, recent messages and relevant memories.
-
-        Use it once at the start of a conversation, even before the user's first message, or when the subject changes;
-        for a single question use search_memory. Where your answer rests on something remembered, say so in passing.
-        Greet with `greeting`, come back to `open_loops`, offer what `past_fixes` says worked and nothing that failed.
-        """
-        connection = self._get_connection(call)
-        given = {
-            "question": question,
-            "session_id": session_id,
-            "domain": domain,
-            "token_budget": token_budget,
-            "sources": sources,
-            "valid_as_of": valid_as_of,
-            "known_as_of": known_as_of,
-        }
-        request = validate_input(ContextRequest, given)
-        services = await self._get_services()
-        response = await services.contexts.build(connection.owner, request, reinforce=connection.can_write)
-        return ContextResult.from_response(response)
-
-    @_raise_tool_errors
-    async def enhance_reply(
-        self,
-        call: ToolCall,
-        session_id: Annotated[str, Field(description="Id of this conversation, which is stored.")],
-        reply: Annotated[str, Field(description="Your draft of the reply.")],
-        question: Annotated[str | None, Field(description="The question that it answers, in the user's words.")] = None,
-        sources: Annotated[
-            list[str], Field(description="What it rests on: ids of memories or messages, or names of other sources.")
-        ] = [],  # noqa: B006 - a schema's default, never changed
-    ) -> EnhancedReply:
-        """Adapt a draft reply to the user: continuity with what was said, their style, follow-ups, sources.
-
-        Use it as the last step before you answer, and send the text it returns; `applied` lists what it changed.
-        """
-        draft = validate_input(EnhanceIn, {"reply": reply, "question": question, "sources": sources})
-        services = await self._get_services()
-        return await services.contexts.enhance(self._get_connection(call).owner, session_id, draft)
-
-    @_raise_tool_errors
+    @raise_tool_errors
     async def memory_history(self, call: ToolCall, memory_id: arguments.MemoryId) -> MemoryHistoryResult:
         """Read every version of a memory, oldest first: what was believed when, why it ended, what replaced it.
 

@@ -162,7 +162,7 @@ class ContextStore:
         return [LearnedIntent.model_validate(node) for node in row["intents"]]
 
     async def fetch_source_times(self, owner: Owner, ids: Sequence[str]) -> dict[str, datetime]:
-        """Return when the messages and memories of these ids were said or first known, without the unknown ones."""
+        """Return when messages and memories were said, or memories first known, by id, without the unknown ones."""
         rows = await self._graph.fetch(
             "context.fetch_source_times", group_ids=owner.readable_group_ids, ids=list(dict.fromkeys(ids))
         )

@@ -70,6 +70,7 @@ def test_new_isolated_similar_and_overlapping_memories_score_higher() -> None:
     )
 
 
+@pytest.mark.req("UMB-10")
 def test_new_memories_are_batched_before_the_backlog() -> None:
     old = [candidate(f"old{n}", n, created_at=NOW - timedelta(days=3)) for n in range(2)]
     new = [candidate(f"new{n}", n + 0.5) for n in range(2)]

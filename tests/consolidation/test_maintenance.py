@@ -104,7 +104,7 @@ async def test_core_and_immutable_memories_do_not_decay(
     assert await maintenance_tasks.decay(harness.owner) == 0
 
 
-@pytest.mark.req("QUINN-18")
+@pytest.mark.req("QUINN-10", "QUINN-18")
 async def test_expired_memories_are_archived_by_maintenance(
     harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks
 ) -> None:

@@ -21,7 +21,7 @@ def summary(text: str, **fields: Any) -> dict[str, Any]:
     return {"title": "Boats", "summary": text, "takeaways": [], "topics": ["boats"], "sentiment": 0.5, **fields}
 
 
-@pytest.mark.req("QUINN-07", "UMB-04")
+@pytest.mark.req("QUINN-07", "QUINN-08", "UMB-04")
 async def test_summarizing_a_session_saves_a_memory_tagged_summary(harness: IngestionHarness) -> None:
     await harness.conversations.open_session(harness.owner, SessionIn(session_id="s1", metadata={"ticket_id": "T-7"}))
     await harness.send(

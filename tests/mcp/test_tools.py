@@ -15,6 +15,7 @@ TOOLS = {
     "lookup_entity",
     "memory_history",
     "enhance_reply",
+    "summarize_session",
     "save_memory",
     "upsert_memories",
     "update_memory",

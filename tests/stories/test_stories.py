@@ -16,14 +16,16 @@ from pydantic import SecretStr
 
 from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
+from graphmem.domain.identity import Owner
 from graphmem.domain.times import utc_now
 from graphmem.settings import Settings
 from tests.api.conftest import serve_app
 from tests.ingestion.conftest import candidate, extraction
 from tests.llm.scripted_server import ScriptedServer, replies
+from tests.mcp.conftest import call_tool, call_tool_error, in_process_client
 
 USER = "/v1/users/john"
-SUMMARY = {
+SUMMARY: dict[str, Any] = {
     "title": "API timeout",
     "summary": "Summary of Issue #1234: an API timeout was diagnosed, more memory fixed it, issue resolved.",
     "takeaways": ["John fixed the API timeout of issue #1234 by increasing memory."],
@@ -156,6 +158,48 @@ async def test_summarise_this_and_remember_it_reaches_the_whole_session_and_come
     for question in ("This is similar to issue #1235 we had.", "The server has 1234 MB of memory"):
         other = await build_context(john, question, session_id="later")
         assert SUMMARY["summary"] not in other["preamble"], question
+
+
+@pytest.mark.req("QUINN-07")
+async def test_an_agent_sums_up_a_conversation_by_its_tool_and_says_what_is_remembered(
+    john: httpx.AsyncClient, talking: Services, tenant: str, model: ScriptedServer
+) -> None:
+    turns = [{"role": "user", "content": "My API calls time out."}, {"role": "assistant", "content": "More memory?"}]
+    await john.post(f"{USER}/messages", json={"session_id": "support", "messages": turns, "extract": False})
+    answer(model, SUMMARY)
+    async with in_process_client(talking, Owner(tenant, "john")) as client:
+        summed_up = await call_tool(client, "summarize_session", session_id="support")
+        again = await call_tool(client, "summarize_session", session_id="support")
+        assert "Not found" in await call_tool_error(client, "summarize_session", session_id="unknown")
+    assert (summed_up["status"], again["status"], again["summary"]) == ("succeeded", "skipped", SUMMARY["summary"])
+    assert summed_up["confirmation"] == f"Noted, I'll remember: {SUMMARY['summary']}"
+    assert len(model.requests) == 1, "the same conversation is summed up once"
+    memories = (await john.get(f"{USER}/memories")).json()["items"]
+    assert {SUMMARY["summary"], SUMMARY["takeaways"][0]} <= {memory["content"] for memory in memories}
+
+    async with in_process_client(talking, Owner(tenant, "john"), can_write=False) as analyst:
+        assert "reads and does not write" in await call_tool_error(analyst, "summarize_session", session_id="support")
+
+
+@pytest.mark.req("QUINN-38")
+async def test_a_knowledge_base_is_asked_only_where_memory_does_not_suffice_and_is_pointed_to_afterwards(
+    john: httpx.AsyncClient,
+) -> None:
+    asked: list[str] = []
+
+    async def find_pointers(question: str) -> list[str]:
+        knowledge = (await build_context(john, question))["personalization_hints"]["knowledge"]
+        if not knowledge["sufficient"]:
+            asked.append(question)
+            article = {"content": "New firmware fixes error 49 of the printer", "metadata": {"kb_article": "42"}}
+            await john.post(f"{USER}/memories", json={"memories": [article]})
+        pointers: list[str] = knowledge["pointers"]
+        return pointers
+
+    question = "How do I fix error 49 of the printer?"
+    assert await find_pointers(question) == []
+    assert await find_pointers(question) == ["42"]
+    assert asked == [question]
 
 
 @pytest.mark.req("UMB-03")
