@@ -3,10 +3,11 @@
     python -m benches.bench_retrieval FILE [--out report] [--no-peer]
 
 `benches/conversations.py` describes the file. Every conversation becomes a user of a tenant that is erased at the end.
-For each question of categories 1 to 4, the share of the messages that answer it is measured among the first 5, 10 and
-20 messages found; facts count as their source messages, in the order of the facts. The durations are those of
-questions whose vector is cached; the embedding of a new question is measured apart. Writes `retrieval.md`,
-`retrieval.json` and `retrieval.png` into the report folder.
+For each question that the conversation answers, the share of the messages that answer it is measured among the first 5,
+10 and 20 messages found; facts count as their source messages, in the order of the facts. Conversations without facts
+are measured if the whole file has none: Graphiti then searches its episodes. BM25 ranks all messages of a conversation
+by their words. The durations are those of questions whose vector is cached; the embedding of a new question is measured
+apart. Writes `retrieval.md`, `retrieval.json` and `retrieval.png` into the report folder.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ from graphmem import eventloop
 from graphmem.components import Components, RetrievalComponents, open_components, running_database
 from graphmem.domain.identity import Owner
 from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
+from graphmem.retrieval.bm25 import bm25_scores
 from graphmem.settings import Settings
 from graphmem.store.forget import ForgetStore
+from graphmem.text.tokenising import tokenize
 
 T = TypeVar("T")
 
-MESSAGES, FACTS, EVIDENCE, BASELINE = "messages", "facts", "evidence (fused)", "Graphiti search"
+MESSAGES, FACTS, EVIDENCE = "messages", "facts", "evidence (fused)"
+BM25, BASELINE = "BM25 over the messages", "Graphiti search"
 TOP_K = 20
 
 
@@ -47,15 +51,16 @@ async def timed(measured: Measurements, work: Awaitable[T]) -> T:
 async def ask(
     retrieval: RetrievalComponents, owner: Owner, question: BenchmarkQuestion, results: dict[str, Measurements]
 ) -> None:
-    """Ask graphmem one question in three ways."""
+    """Ask graphmem one question in two ways, and in a third one if there are facts."""
     messages = await timed(
         results[MESSAGES], retrieval.search.search_messages(owner, MessageSearchQuery(query=question.text, limit=TOP_K))
     )
     results[MESSAGES].add(question.category, [hit.message.id for hit in messages.results], question.evidence)
     plain = SearchQuery(query=question.text, limit=TOP_K, reinforce=False)
-    facts = await timed(results[FACTS], retrieval.search.search(owner, plain))
-    sources = dict.fromkeys(key for hit in facts.results for key in hit.memory.source.message_ids)
-    results[FACTS].add(question.category, list(sources), question.evidence)
+    if FACTS in results:
+        facts = await timed(results[FACTS], retrieval.search.search(owner, plain))
+        sources = dict.fromkeys(key for hit in facts.results for key in hit.memory.source.message_ids)
+        results[FACTS].add(question.category, list(sources), question.evidence)
     fused = await timed(
         results[EVIDENCE], retrieval.search.search(owner, plain.model_copy(update={"include_messages": True}))
     )
@@ -63,17 +68,36 @@ async def ask(
 
 
 async def ask_baseline(
-    baseline: GraphitiBaseline, owner: Owner, question: BenchmarkQuestion, ids: dict[str, str], measured: Measurements
+    baseline: GraphitiBaseline,
+    owner: Owner,
+    question: BenchmarkQuestion,
+    ids: dict[str, str],
+    measured: Measurements,
+    *,
+    has_facts: bool,
 ) -> None:
     """Ask Graphiti one question; `ids` are the message ids by the uuid of the episode."""
-    found = await timed(measured, baseline.search(owner, question.text, TOP_K))
-    order = dict.fromkeys(ids[uuid] for episodes in found for uuid in episodes if uuid in ids)
+    if has_facts:
+        facts = await timed(measured, baseline.search(owner, question.text, TOP_K))
+        found = [uuid for episodes in facts for uuid in episodes]
+    else:
+        found = await timed(measured, baseline.search_episodes(owner, question.text, TOP_K))
+    order = dict.fromkeys(ids[uuid] for uuid in found if uuid in ids)
     measured.add(question.category, list(order), question.evidence)
+
+
+def rank_by_words(conversation: Conversation, question: str) -> list[str]:
+    """Return the ids of all messages of a conversation, those with the highest BM25 score first."""
+    ids = [message["id"] for message in conversation.messages]
+    scores = bm25_scores(tokenize(question), [tokenize(message["content"]) for message in conversation.messages])
+    return [message_id for _, message_id in sorted(zip(scores, ids, strict=True), key=lambda item: -item[0])]
 
 
 async def run(conversations: Sequence[Conversation], with_baseline: bool) -> tuple[dict[str, Measurements], float]:
     """Load, ask and erase; return the measurements and the median duration of an embedding in milliseconds."""
-    results = {name: Measurements() for name in (MESSAGES, FACTS, EVIDENCE, *([BASELINE] if with_baseline else []))}
+    has_facts = any(conversation.facts for conversation in conversations)
+    names = [MESSAGES, *([FACTS] if has_facts else []), EVIDENCE, BM25, *([BASELINE] if with_baseline else [])]
+    results = {name: Measurements() for name in names}
     embedding: list[float] = []
     async with AsyncExitStack() as stack:
         settings = await stack.enter_async_context(running_database(Settings()))
@@ -86,7 +110,7 @@ async def run(conversations: Sequence[Conversation], with_baseline: bool) -> tup
         retrieval = RetrievalComponents.build(components)
         tenant = f"bench{uuid.uuid4().hex[:8]}"
         for conversation in conversations:
-            if not conversation.facts:
+            if has_facts and not conversation.facts:
                 print(f"{conversation.id}: no facts, left out")
                 continue
             owner = await load(conversation, tenant, components.episodes, components.facts, components.embedder)
@@ -100,8 +124,9 @@ async def run(conversations: Sequence[Conversation], with_baseline: bool) -> tup
                 await components.embedder.embed([question.text])
                 embedding.append((time.perf_counter() - started) * 1000)
                 await ask(retrieval, owner, question, results)
+                results[BM25].add(question.category, rank_by_words(conversation, question.text), question.evidence)
                 if baseline:
-                    await ask_baseline(baseline, owner, question, stored, results[BASELINE])
+                    await ask_baseline(baseline, owner, question, stored, results[BASELINE], has_facts=has_facts)
             print(f"{conversation.id}: {len(conversation.questions)} questions")
     return results, quantile(embedding, 0.5)
 
@@ -115,24 +140,23 @@ async def erase(components: Components, owner: Owner) -> None:
 def table(results: dict[str, Measurements], categories: dict[int, str], embedding: float) -> str:
     """Return the report in Markdown."""
     total = len(next(iter(results.values())).rows)
-    asked = {key: name for key, name in categories.items() if key in results[FACTS].categories}
+    asked = {key: name for key, name in categories.items() if key in results[EVIDENCE].categories}
     head = [
         "| | " + " | ".join(f"R@{cut}" for cut in RECALL_CUTOFFS) + " | MRR | p50 ms | p95 ms |",
         "|---" * (len(RECALL_CUTOFFS) + 4) + "|",
     ]
     lines = [f"# Evidence found, {total} questions", "", *head]
     for name, measured in results.items():
-        values = " | ".join(f"{value:.3f}" for value in measured.mean())
-        lines.append(
-            f"| {name} | {values} | {quantile(measured.durations_ms, 0.5):.1f} "
-            f"| {quantile(measured.durations_ms, 0.95):.1f} |"
-        )
-    lines += ["", f"A new question adds its embedding: {embedding:.1f} ms (p50).", "", "## By category", ""]
-    columns = " | ".join(f"{name} R@{cut}" for name in asked.values() for cut in RECALL_CUTOFFS)
-    lines += [f"| | {columns} |", "|---" * (len(asked) * len(RECALL_CUTOFFS) + 1) + "|"]
-    for name, measured in results.items():
-        values = " | ".join(f"{value:.3f}" for key in asked for value in measured.mean(key)[: len(RECALL_CUTOFFS)])
-        lines.append(f"| {name} | {values} |")
+        values = [f"{value:.3f}" for value in measured.mean()]
+        durations = [f"{quantile(measured.durations_ms, share):.1f}" for share in (0.5, 0.95) if measured.durations_ms]
+        lines.append("| " + " | ".join([name, *values, *(durations or ["", ""])]) + " |")
+    lines += ["", f"A new question adds its embedding: {embedding:.1f} ms (p50).", ""]
+    cutoffs = " / ".join(f"R@{cut}" for cut in RECALL_CUTOFFS)
+    lines += [f"## {cutoffs} by category", "", f"| | {' | '.join(results)} |", "|---" * (len(results) + 1) + "|"]
+    for key, name in asked.items():
+        figures = [measured.mean(key)[: len(RECALL_CUTOFFS)] for measured in results.values()]
+        cells = " | ".join(" / ".join(f"{value:.3f}" for value in recalls) for recalls in figures)
+        lines.append(f"| {name} | {cells} |")
     return "\n".join(lines) + "\n"
 
 
@@ -143,14 +167,15 @@ def plot(results: dict[str, Measurements], categories: dict[int, str], path: Pat
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    keys = [key for key in categories if key in results[FACTS].categories]
-    figure, axes = pyplot.subplots(figsize=(9, 4.5))
+    keys = [key for key in categories if key in results[EVIDENCE].categories]
+    figure, axes = pyplot.subplots(figsize=(5 + len(keys), 4.5))
     width = 0.8 / len(results)
     for index, (name, measured) in enumerate(results.items()):
         heights = [measured.mean()[1], *(measured.mean(key)[1] for key in keys)]
         axes.bar([place + index * width for place in range(len(heights))], heights, width, label=name)
     axes.set_xticks(
-        [place + 0.4 - width / 2 for place in range(len(keys) + 1)], ["all", *(categories[key] for key in keys)]
+        [place + 0.4 - width / 2 for place in range(len(keys) + 1)],
+        ["all", *(categories[key].replace(" ", "\n") for key in keys)],
     )
     axes.set_ylabel("evidence among the first 10 messages")
     axes.set_ylim(0, 1)
@@ -172,13 +197,13 @@ def main() -> None:
         parser.error("name a file of conversations: python -m benches.bench_retrieval FILE")
     conversations, categories = read(source)
     results, embedding = eventloop.run(run(conversations, not given.no_peer))
-    if not results[FACTS].rows:
-        parser.error("no conversation of the file has facts")
+    if not results[EVIDENCE].rows:
+        parser.error("the file has no question that a conversation answers")
     given.out.mkdir(parents=True, exist_ok=True)
     report = table(results, categories, embedding)
     (given.out / "retrieval.md").write_text(report, "utf-8")
     numbers = {
-        name: {"all": measured.mean(), **{str(key): measured.mean(key) for key in categories}}
+        name: {"all": measured.mean(), **{category: measured.mean(key) for key, category in categories.items()}}
         for name, measured in results.items()
     }
     (given.out / "retrieval.json").write_text(json.dumps(numbers, indent=2), "utf-8")

@@ -2,14 +2,15 @@
 
 The file is JSON: `{conversations: [{id, messages: [{id, session, role, name, content, timestamp}],
 facts: [{id, fact, subject, predicate, object, type, valid_at, invalid_at, confidence, importance, tags, evidence}],
-qa: [{question, category, evidence}]}], categories: {number: name}}`; `evidence` holds message ids.
+qa: [{question, category, evidence}]}], categories: {number: name}}`; `evidence` holds message ids. Messages may have no
+`name`, and conversations no `facts`. Questions may have the name of an `ability` in place of the number of a category.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,21 +52,30 @@ class Conversation:
 def read(path: Path) -> tuple[list[Conversation], dict[int, str]]:
     """Return the conversations of a file and the names of the question categories."""
     data = json.loads(path.read_text("utf-8"))
-    names = {int(key): value for key, value in data.get("categories", {}).items()}
+    names = {int(key): value for key, value in data.get("categories", {}).items()} or _number_abilities(data)
+    numbers = {name: number for number, name in names.items()}
     conversations = [
         Conversation(
-            entry["id"],
-            entry["messages"],
-            entry.get("facts") or [],
-            [
-                BenchmarkQuestion(qa["question"], qa["category"], frozenset(qa["evidence"]))
-                for qa in entry["qa"]
-                if qa["category"] in ANSWERABLE_CATEGORIES and qa["evidence"]
-            ],
+            entry["id"], entry["messages"], entry.get("facts") or [], list(_answerable_questions(entry["qa"], numbers))
         )
         for entry in data["conversations"]
     ]
     return conversations, names
+
+
+def _number_abilities(data: dict[str, Any]) -> dict[int, str]:
+    """Return the names of the abilities by their place in alphabetical order, from 1."""
+    abilities = {qa["ability"] for entry in data["conversations"] for qa in entry["qa"] if "ability" in qa}
+    return {number: ability.replace("_", " ") for number, ability in enumerate(sorted(abilities), start=1)}
+
+
+def _answerable_questions(entries: Sequence[dict[str, Any]], numbers: dict[str, int]) -> Iterator[BenchmarkQuestion]:
+    """Yield the questions that messages answer; `numbers` are those of the categories by name."""
+    for entry in entries:
+        if not entry["evidence"] or entry.get("category", 1) not in ANSWERABLE_CATEGORIES:
+            continue
+        category = entry["category"] if "category" in entry else numbers[entry["ability"].replace("_", " ")]
+        yield BenchmarkQuestion(entry["question"], category, frozenset(entry["evidence"]))
 
 
 async def load(
@@ -97,7 +107,7 @@ def _by_session(
 
 
 def _turn(message: dict[str, Any]) -> MessageIn:
-    return MessageIn.model_validate({key: message[key] for key in ("id", "role", "name", "content", "timestamp")})
+    return MessageIn.model_validate({key: message.get(key) for key in ("id", "role", "name", "content", "timestamp")})
 
 
 def _memory(fact: dict[str, Any]) -> MemoryIn:

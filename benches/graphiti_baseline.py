@@ -28,10 +28,22 @@ class GraphitiBaseline:
 
     async def search(self, owner: Owner, question: str, limit: int) -> list[list[str]]:
         """Return the uuids of the episodes of each fact found, best first."""
+        edges = await self.graphiti.search(question, group_ids=[self._alias(owner)], num_results=limit)
+        return [edge.episodes for edge in edges]
+
+    async def search_episodes(self, owner: Owner, question: str, limit: int) -> list[str]:
+        """Return the uuids of the episodes found, best first, as Graphiti's combined search finds them."""
+        from graphiti_core.search.search_config import SearchConfig
+        from graphiti_core.search.search_config_recipes import COMBINED_HYBRID_SEARCH_RRF
+
+        config = SearchConfig(episode_config=COMBINED_HYBRID_SEARCH_RRF.episode_config, limit=limit)
+        found = await self.graphiti.search_(question, config=config, group_ids=[self._alias(owner)])
+        return [episode.uuid for episode in found.episodes]
+
+    def _alias(self, owner: Owner) -> str:
         alias = "g" + hashlib.sha256(owner.group_id.encode()).hexdigest()[:24]
         self.aliases[alias] = owner.group_id
-        edges = await self.graphiti.search(question, group_ids=[alias], num_results=limit)
-        return [edge.episodes for edge in edges]
+        return alias
 
 
 @asynccontextmanager

@@ -139,10 +139,10 @@ WITH m, score LIMIT $limit
 RETURN collect([m.message_id, score]) AS found
 
 // name: load_message_contents(group_ids, message_ids, said_until, known_at)
-// Fetch the text of messages.
+// Fetch the text of messages, who said it, and where it is in its session.
 UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND m.created_at <= $known_at AND m.valid_at <= $said_until
-RETURN collect([m.message_id, left(m.content, 2000), m.speaker]) AS found
+RETURN collect([m.message_id, left(m.content, 2000), m.speaker, m.role, m.session_id, m.position]) AS found
 
 // name: list_entity_names(group_ids, limit)
 // List the names and aliases of a user's entities.

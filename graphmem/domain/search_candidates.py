@@ -54,8 +54,11 @@ class MessageCandidate:
 
 @dataclass(frozen=True, slots=True)
 class MessageContent:
-    """The text and the speaker of a message."""
+    """The text and the speaker of a message, and its place in its session, from 1."""
 
     message_id: str
     content: str
     speaker: str | None
+    role: str
+    session_id: str
+    position: int

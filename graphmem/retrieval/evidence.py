@@ -2,23 +2,34 @@
 
 A message has features of its own: its BM25 score and its similarity to the question. From the facts that were taken
 from it, it gets their best BM25 score, their best similarity to the question, and their best similarity to the focus of
-the question. Features count by value and by reciprocal rank; a message whose speaker the question names counts more.
-The weights were fitted to labelled conversations and checked on others: see `docs/retrieval.md`.
+the question. Features count by value and by reciprocal rank. A message whose speaker the question names counts more,
+and so does one of the user: a long reply repeats the words of a question without stating anything of the user. The
+neighbours of a message support it. For an overview those at the start of a session count more, where topics come up.
+The weights were fitted to labelled conversations and checked on others: see `docs/retrieval-experiments.md`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
 
 from graphmem.domain.search_candidates import FactCandidate, MessageContent
 from graphmem.domain.search_models import Evidence
+from graphmem.domain.session import MessageRole
 from graphmem.retrieval.bm25 import bm25_scores
 from graphmem.text.names import name_words
 from graphmem.text.tokenising import tokenize
 
 RANK_K = 20
 """Constant `k` of the reciprocal ranks `k / (k + rank)`; fitted with the weights."""
+
+NEIGHBOUR_REACH = 2
+"""How far from a message its neighbours are; the influence of the next but one is half that of the next."""
+
+OPENING_LENGTH = 20
+"""Number of messages after which a session's opening counts a third (1 / e) of what its first message counts."""
 
 EVIDENCE_PER_RESULT = 5
 """Most messages of evidence for each result that a search asks for."""
@@ -37,12 +48,15 @@ class FactText:
 
 @dataclass(frozen=True, slots=True)
 class MessageText:
-    """A candidate message; `speaker_named` says whether the question names its speaker."""
+    """A candidate message; `speaker_named` says whether the question names its speaker. Positions begin with 1."""
 
     message_id: str
     text: str
     similarity: float
     speaker_named: bool
+    by_user: bool
+    session_id: str
+    position: int
 
 
 FEATURE_WEIGHTS: Mapping[str, float] = {
@@ -51,12 +65,18 @@ FEATURE_WEIGHTS: Mapping[str, float] = {
     "fact_meaning": 0.1,
     "fact_meaning_rank": 2.3,
     "fact_focus_rank": 0.9,
-    "words": 1.1,
+    "words": 0.8,
     "meaning": 0.2,
     "meaning_rank": 0.7,
+    "neighbours": 1.0,
     "speaker_named": 2.5,
+    "by_user": 0.6,
+    "opening": 1.0,
 }
 """Fitted weights of the features of a message; names of reciprocal ranks end in `_rank`."""
+
+OWN_FEATURES = ("words", "meaning", "meaning_rank")
+"""Features of what a message says, by which it supports its neighbours."""
 
 
 def describe_facts(facts: Iterable[FactCandidate], similarities: Mapping[str, Sequence[float]]) -> list[FactText]:
@@ -79,15 +99,23 @@ def describe_messages(
             text=message.content,
             similarity=similarities.get(message.message_id, 0.0),
             speaker_named=not question_words.isdisjoint(name_words(message.speaker or "")),
+            by_user=message.role == MessageRole.USER,
+            session_id=message.session_id,
+            position=message.position,
         )
         for message in messages
     ]
 
 
 def _message_features(
-    question: str, facts: Sequence[FactText], messages: Sequence[MessageText], languages: tuple[str, ...]
-) -> list[dict[str, float]]:
-    """Return the features of each message, by the names of `FEATURE_WEIGHTS`."""
+    question: str,
+    facts: Sequence[FactText],
+    messages: Sequence[MessageText],
+    languages: tuple[str, ...],
+    *,
+    is_overview: bool,
+) -> dict[str, Sequence[float]]:
+    """Return the features of all messages, by the names of `FEATURE_WEIGHTS`."""
     question_tokens = tokenize(question, languages)
     indexes = {message.message_id: index for index, message in enumerate(messages)}
     by_words = _share_of_max(bm25_scores(question_tokens, [tokenize(fact.text, languages) for fact in facts]))
@@ -95,7 +123,7 @@ def _message_features(
     fact_meaning = _best_fact_scores([fact.similarity for fact in facts], facts, indexes)
     fact_focus = _best_fact_scores([fact.focus_similarity for fact in facts], facts, indexes)
     meaning = [message.similarity for message in messages]
-    columns = {
+    features: dict[str, Sequence[float]] = {
         "fact_words": fact_words,
         "fact_words_rank": _reciprocal_ranks(fact_words),
         "fact_meaning": fact_meaning,
@@ -107,12 +135,22 @@ def _message_features(
         "meaning": meaning,
         "meaning_rank": _reciprocal_ranks(meaning),
         "speaker_named": [float(message.speaker_named) for message in messages],
+        "by_user": [float(message.by_user) for message in messages],
     }
-    return [{name: column[index] for name, column in columns.items()} for index in range(len(messages))]
+    own = _weighted_means({name: features[name] for name in OWN_FEATURES})
+    features["neighbours"] = _neighbour_means(own, messages)
+    if is_overview:
+        features["opening"] = [math.exp((1 - message.position) / OPENING_LENGTH) for message in messages]
+    return features
 
 
 def rank_messages(
-    question: str, facts: Sequence[FactText], messages: Sequence[MessageText], languages: tuple[str, ...] = ("en",)
+    question: str,
+    facts: Sequence[FactText],
+    messages: Sequence[MessageText],
+    languages: tuple[str, ...] = ("en",),
+    *,
+    is_overview: bool = False,
 ) -> list[Evidence]:
     """Return the messages that support an answer, best first, each with the memories that were taken from it.
 
@@ -122,16 +160,33 @@ def rank_messages(
     for fact in facts:
         for message_id in fact.message_ids:
             via.setdefault(message_id, []).append(fact.memory_id)
-    max_score = sum(FEATURE_WEIGHTS.values())
+    scores = _weighted_means(_message_features(question, facts, messages, languages, is_overview=is_overview))
     scored = [
-        Evidence(
-            message_id=message.message_id,
-            score=max(0.0, sum(FEATURE_WEIGHTS[name] * value for name, value in features.items()) / max_score),
-            via=via.get(message.message_id, []),
-        )
-        for message, features in zip(messages, _message_features(question, facts, messages, languages), strict=True)
+        Evidence(message_id=message.message_id, score=max(0.0, score), via=via.get(message.message_id, []))
+        for message, score in zip(messages, scores, strict=True)
     ]
     return sorted(scored, key=lambda evidence: -evidence.score)
+
+
+def _weighted_means(features: Mapping[str, Sequence[float]]) -> list[float]:
+    """Return the mean of the features of each message, by `FEATURE_WEIGHTS`."""
+    weights = [FEATURE_WEIGHTS[name] for name in features]
+    return [sum(map(mul, weights, values)) / sum(weights) for values in zip(*features.values(), strict=True)]
+
+
+def _neighbour_means(scores: Sequence[float], messages: Sequence[MessageText]) -> list[float]:
+    """Return the mean score of the messages around each one in its session; those that are no candidates have none."""
+    by_place = {(message.session_id, message.position): score for message, score in zip(messages, scores, strict=True)}
+    influences = {step: 0.5 ** (abs(step) - 1) for step in range(-NEIGHBOUR_REACH, NEIGHBOUR_REACH + 1) if step}
+    total = sum(influences.values())
+    return [
+        sum(
+            influence * by_place.get((message.session_id, message.position + step), 0.0)
+            for step, influence in influences.items()
+        )
+        / total
+        for message in messages
+    ]
 
 
 def _share_of_max(scores: Sequence[float]) -> Sequence[float]:

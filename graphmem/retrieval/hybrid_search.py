@@ -30,6 +30,7 @@ from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.evidence import EVIDENCE_PER_RESULT, describe_facts, describe_messages, rank_messages
 from graphmem.retrieval.fit import fit_features
 from graphmem.retrieval.name_index import EntityMention, MentionKind, question_focus
+from graphmem.retrieval.overview import overview_topic
 from graphmem.retrieval.rank_fusion import CHANNEL_WEIGHTS
 from graphmem.retrieval.ranking import (
     FactsByChannel,
@@ -86,12 +87,15 @@ class NamedEntities:
 class PreparedSearch:
     """What the steps of one search share; `candidates` is the number of rows that a channel is asked for.
 
-    `named` and `vectors` are tasks that several steps await; they are None where no step needs them. The vectors are
-    that of the question and, for a search with messages, that of its focus.
+    `text` is what is searched for: the question or, if it asks for an overview, its topic. `named` and `vectors` are
+    tasks that several steps await; they are None where no step needs them. The vectors are those of the text and, for a
+    search with messages, of its focus.
     """
 
     owner: Owner
+    question: str
     text: str
+    is_overview: bool
     now: datetime
     filters: FactFilters
     candidates: int
@@ -153,12 +157,12 @@ class HybridSearch:
         (facts, mentions), messages, time_ranges = await asyncio.gather(
             self._find_facts(search),
             self._find_messages(search) if query.include_messages else _find_nothing(),
-            asyncio.to_thread(find_time_ranges, search.text, search.now, self._languages),
+            asyncio.to_thread(find_time_ranges, search.question, search.now, self._languages),
         )
         features = fit_features(search.text, distinct_facts(facts), mentions, self._languages)
         ranked = rank_facts(facts, query.persona, time_ranges, search.now, self._rrf_k, self._channel_weights, features)
         if query.rerank:
-            ranked = await self._rerank(search.text, ranked, query.limit)
+            ranked = await self._rerank(search.question, ranked, query.limit)
         else:
             ranked = reserve_places(ranked, facts.get("graph", ()), {mention.id for mention in mentions})
         selected = select_fitting(ranked) if query.cut == "auto" else ranked
@@ -199,14 +203,18 @@ class HybridSearch:
 
     async def _prepare(self, owner: Owner, query: SearchQuery) -> PreparedSearch:
         """Resolve the filters, and start to find the named entities and to embed the question."""
-        text, now = normalise_query(query.query), self._clock()
+        question, now = normalise_query(query.query), self._clock()
+        topic = overview_topic(question, self._languages)
+        text = question if topic is None else topic
         entity_ids = await self._entities.resolve_entity_ids(owner, query.entity) if query.entity else None
         needs_focus = query.semantic and query.include_messages
         named = asyncio.create_task(self._find_named(owner, text)) if query.graph or needs_focus else None
         vectors = asyncio.create_task(self._embed(text, named if needs_focus else None)) if query.semantic else None
         return PreparedSearch(
             owner=owner,
+            question=question,
             text=text,
+            is_overview=topic is not None,
             now=now,
             filters=query.resolve(entity_ids, now),
             candidates=max(MIN_CANDIDATES_PER_CHANNEL, 3 * query.limit),
@@ -352,8 +360,9 @@ class HybridSearch:
         cosines = {message_id: cosine for message_id, (cosine,) in message_similarities.items()}
         facts = describe_facts([scored.fact for scored in ranked], fact_similarities)
         messages = describe_messages(search.text, contents, cosines)
+        rank = partial(rank_messages, search.text, languages=self._languages, is_overview=search.is_overview)
         found_messages = [message for message in messages if message.message_id in found_ids]
-        best = rank_messages(search.text, [], found_messages, self._languages)[:limit]
+        best = rank([], found_messages)[:limit]
         stored = await self._episodes.load_messages(search.owner, [hit.message_id for hit in best])
         by_id = {message.id: message for message in stored}
         hits = [
@@ -365,7 +374,7 @@ class HybridSearch:
             for hit in best
             if hit.message_id in by_id
         ]
-        return hits, rank_messages(search.text, facts, messages, self._languages)
+        return hits, rank(facts, messages)
 
 
 def similarity_score(cosine: float) -> float:

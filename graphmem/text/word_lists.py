@@ -52,6 +52,12 @@ class WordLists:
     time_prepositions: frozenset[str] = frozenset()
     """Words before an ambiguous time word that show that it means a time."""
 
+    overview_phrases: frozenset[str] = frozenset()
+    """Phrases of questions that ask for a summary or for the order of events."""
+
+    overview_words: frozenset[str] = frozenset()
+    """Further words of such questions that do not tell what they are about."""
+
     function_words: frozenset[str] = frozenset()
     """Frequent words by which a text is known to be in the language."""
 

@@ -13,9 +13,11 @@ from graphmem.domain.search_candidates import FactCandidate
 from graphmem.retrieval.bm25 import bm25_scores
 from graphmem.retrieval.evidence import FactText, MessageText, rank_messages
 from graphmem.retrieval.name_index import NameIndex, question_focus
+from graphmem.retrieval.overview import overview_topic
 from graphmem.retrieval.score_factors import decay_factor, importance_factor, persona_factor, score_factors, time_factor
 from graphmem.text.time_expressions import TimeRange
-from graphmem.text.tokenising import tokenize
+from graphmem.text.tokenising import split_words, tokenize
+from graphmem.text.word_lists import LANGUAGES, load_words
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
 DAY = 86_400_000
@@ -127,18 +129,109 @@ def test_importance_persona_and_time_multiply_the_score() -> None:
     assert whole.product == pytest.approx(2.0 * whole.decay * whole.importance * whole.time)
 
 
+def message(key: str, text: str, **changes: object) -> MessageText:
+    same = {"similarity": 0.0, "speaker_named": False, "by_user": True, "session_id": key, "position": 1}
+    return MessageText(key, text, **{**same, **changes})  # type: ignore[arg-type]
+
+
 def test_evidence_lists_the_messages_behind_the_best_facts() -> None:
     facts = [
         FactText("likes", "Bob likes the harbour", 0.9, 0.9, ["m1", "m2"]),
         FactText("owns", "Bob owns a dog", 0.1, 0.1, ["m3"]),
     ]
     messages = [
-        MessageText("m3", "a dog", 0.1, False),
-        MessageText("m1", "the harbour at night", 0.5, True),
-        MessageText("m2", "so true", 0.0, False),
+        message("m3", "a dog", similarity=0.1),
+        message("m1", "the harbour at night", similarity=0.5, speaker_named=True),
+        message("m2", "so true"),
     ]
     found = rank_messages("who likes the harbour", facts, messages)
     assert [evidence.message_id for evidence in found] == ["m1", "m2", "m3"]
     assert found[0].via == ["likes"]
     assert all(0 <= evidence.score <= 1 for evidence in found)
     assert rank_messages("who likes the harbour", [], []) == []
+
+
+def test_what_the_user_says_comes_before_a_reply_that_repeats_it() -> None:
+    asked = message("asked", "my sprint ends on Friday", session_id="s", position=1)
+    reply = message("reply", "your sprint ends on Friday", by_user=False, session_id="s", position=2)
+    found = rank_messages("when does my sprint end", [], [reply, asked])
+    assert [evidence.message_id for evidence in found] == ["asked", "reply"]
+
+
+def test_a_message_next_to_one_that_fits_comes_before_one_far_from_it() -> None:
+    messages = [
+        message("far", "Sure.", session_id="s", position=9),
+        message("elsewhere", "Sure.", session_id="t", position=2),
+        message("after", "Sure.", session_id="s", position=2),
+        message("next", "Sure.", session_id="s", position=3),
+        message("harbour", "I like the harbour", similarity=0.9, session_id="s", position=1),
+    ]
+    found = [evidence.message_id for evidence in rank_messages("the harbour", [], messages)]
+    assert found[:3] == ["harbour", "after", "next"]
+
+
+def test_an_overview_prefers_the_messages_that_open_sessions() -> None:
+    messages = [
+        message(f"{session} {position}", "my app", similarity=0.5, session_id=session, position=position)
+        for session in ("may", "june", "july")
+        for position in (30, 1, 15)
+    ]
+    found = [evidence.message_id for evidence in rank_messages("my app", [], messages, is_overview=True)]
+    assert set(found[:3]) == {"may 1", "june 1", "july 1"}
+
+
+@given(
+    st.lists(
+        st.builds(
+            message,
+            st.text("abc", min_size=1, max_size=3),
+            st.text("ab c", max_size=9),
+            similarity=st.floats(-1, 1),
+            speaker_named=st.booleans(),
+            by_user=st.booleans(),
+            session_id=st.sampled_from("st"),
+            position=st.integers(1, 50),
+        ),
+        unique_by=lambda one: one.message_id,
+        max_size=9,
+    ),
+    st.booleans(),
+)
+def test_scores_of_evidence_are_from_zero_to_one(messages: list[MessageText], is_overview: bool) -> None:
+    found = rank_messages("a b c", [], messages, is_overview=is_overview)
+    assert sorted(evidence.message_id for evidence in found) == sorted(one.message_id for one in messages)
+    assert all(0 <= evidence.score <= 1 for evidence in found)
+
+
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        ("Can you list the order in which I brought up different aspects of my budget tracker?", "budget tracker"),
+        ("In which order did I visit Lisbon and Porto?", "visit Lisbon Porto"),
+        ("Give me a complete summary of how my essay developed over time.", "essay developed"),
+        ("SUMMARIZE", "SUMMARIZE"),
+        ("What did I order in Lisbon?", None),
+        ("Who works overtime in order to pay the rent?", None),
+        ("", None),
+    ],
+)
+def test_a_question_for_an_overview_is_known_by_its_form_and_has_a_topic(question: str, topic: str | None) -> None:
+    assert overview_topic(question) == topic
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_phrases_that_ask_for_an_overview_are_no_topic(language: str) -> None:
+    for phrase in load_words(language).overview_phrases:
+        assert overview_topic(f"{phrase} xylophon", [language]) is not None
+
+
+def test_a_question_for_an_overview_is_understood_in_other_languages() -> None:
+    assert overview_topic("Fasse zusammen, was ich über Lissabon gesagt habe", ("de",)) is not None
+    assert overview_topic("Dans quel ordre ai-je visité Lisbonne ?", ("fr",)) is not None
+
+
+@given(st.text(max_size=80))
+def test_the_topic_of_any_question_consists_of_its_words(question: str) -> None:
+    topic = overview_topic(f"A summary of {question}")
+    assert topic is not None
+    assert set(topic.split()) <= {*split_words(question), "A", "summary", "of", *question.split()}

@@ -263,6 +263,29 @@ async def test_messages_are_found_with_scores_and_evidence_names_their_sources(m
     assert nobody.results == []
 
 
+async def test_a_question_for_an_order_finds_its_topic_in_each_session(memory: Services, owner: Owner) -> None:
+    talk = (
+        ("user", "For my shop app I start with the {} now."),
+        ("assistant", "Here is the order in which to list the different aspects of {}."),
+        ("user", "The colours are wrong on {}."),
+        ("assistant", "I brought up the aspects of {} in that order in our conversations."),
+    )
+    for month, topic in (("may", "the login page"), ("june", "payments"), ("july", "reports")):
+        turns = [
+            {"id": f"{month} {number}", "role": role, "content": text.format(topic)}
+            for number, (role, text) in enumerate(talk, start=1)
+        ]
+        messages = {"session_id": month, "messages": turns, "extract": False}
+        await memory.messages.add(owner, MessagesIn.model_validate(messages))
+    question = "In which order did I bring up different aspects of my shop app in our conversations?"
+    asked = MessageSearchQuery(query=question, limit=3)
+    found = (await memory.retrieval.search_messages(owner, asked)).results
+    assert {hit.message.session_id for hit in found} == {"may", "june", "july"}
+    assert {hit.message.role for hit in found} == {"user"}
+    searched = await memory.retrieval.search(owner, SearchQuery(query=question, include_messages=True))
+    assert {evidence.message_id for evidence in searched.evidence[:3]} == {hit.message.id for hit in found}
+
+
 @pytest.mark.req("TRUE-19")
 async def test_a_thousand_nearer_messages_of_others_do_not_hide_the_users_own(memory: Services, owner: Owner) -> None:
     query = "When is the rent due?"
