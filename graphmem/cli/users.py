@@ -20,7 +20,7 @@ async def users(
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 50,
     cursor: Cursor = None,
 ) -> None:
-    """List the users of a tenant, with how much is stored of each."""
+    """List the users of a tenant, with the numbers of their memories and sessions."""
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
