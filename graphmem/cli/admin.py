@@ -32,7 +32,10 @@ async def consolidate(
         str | None, typer.Option(help="A JSON file of curated proposals for one user; - reads standard input.")
     ] = None,
 ) -> None:
-    """Merge and link memories and tidy entities, so that it can be undone."""
+    """Merge and link memories and tidy entities, so that it can be undone.
+
+    A proposal is `{"action": "MERGE", "memory_ids": ["…", "…"], "content": "…", "reason": "…"}`, in a list.
+    """
     from graphmem.cli import render_admin
     from graphmem.cli.diff import render_changes
     from graphmem.domain.consolidation_models import RunStatus, parse_proposals

@@ -128,7 +128,8 @@ def _join_values(name: str, value: object) -> str:
 def rollback(result: RollbackResult) -> list[Renderable]:
     """Return what a rollback undid, and which later writes it overwrote."""
     changes = "1 change" if result.restored == 1 else f"{result.restored} changes"
-    sentence = Text(f"Run {result.run_id} is {result.status}: {changes} undone.")
+    status = result.status.replace("_", " ")
+    sentence = Text(f"Run {result.run_id} is {status}: {changes} undone.")
     if not result.conflicts:
         return [sentence]
     table = make_table("kind", "id", "fields", "detail", title="Later writes that were overwritten")
