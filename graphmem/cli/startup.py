@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -108,7 +109,8 @@ class LazyOperations:
 
         operation = getattr(operations, name)
         request = operations.accept_user_by_name(operation, args, kwargs)
-        if operations.is_about_user(operation):
+        user = inspect.signature(operation).parameters.get("user_id")
+        if user is not None and user.default is inspect.Parameter.empty:
             make_owner(self._tenant, request.user_id)
         else:
             Owner(self._tenant, "")
