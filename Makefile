@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
-	typescript site constraints bench-retrieval bench-facts bench-scale bench-http bench-size bench-growth bench-context \
+	typescript site picture constraints bench-retrieval bench-facts bench-scale bench-http bench-size bench-growth bench-context \
 	bench-consolidation eval-extraction eval-consolidation eval-precision eval-secrets torture
 
 help: ## List what there is to make
@@ -82,6 +82,9 @@ typescript: $(VENV)/.installed-dev ## Write the types of the TypeScript client f
 site: $(VENV)/.made ## Build the documentation as a site in build/site
 	$(PIP) install --quiet -c constraints.txt --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+picture: $(VENV)/.installed ## Record the commands of the front page and draw them as docs/terminal.svg
+	$(BIN)/python docs/terminal.py
 
 constraints: $(VENV)/.installed-dev ## Pin the versions of a fresh .venv, except the CUDA packages of torch
 	echo '# The versions graphmem is developed and tested with; written by `make constraints`.' > constraints.new

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from graphmem.cli.command import AnyUser, Output, Tenant, command
+from graphmem.cli.command import AnyUser, Cursor, Output, Tenant, command
 from graphmem.cli.failures import EXIT_FAILED
 from graphmem.cli.files import read_json
+from graphmem.cli.jobs import wait_for_run
 from graphmem.cli.progress import progress_bar
-from graphmem.cli.startup import complete_run_id, open_operations, open_services
+from graphmem.cli.startup import complete_run_id, open_operations
 from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.errors import InvalidInput
 
@@ -31,20 +32,20 @@ async def consolidate(
         str | None, typer.Option(help="A JSON file of curated proposals for one user; - reads standard input.")
     ] = None,
 ) -> None:
-    """Merge and link memories and tidy entities, so that it can be undone."""
-    from graphmem.cli import render
+    """Merge and link memories and tidy entities, so that it can be undone.
+
+    A proposal is `{"action": "MERGE", "memory_ids": ["…", "…"], "content": "…", "reason": "…"}`, in a list.
+    """
+    from graphmem.cli import render_admin
     from graphmem.cli.diff import render_changes
     from graphmem.domain.consolidation_models import RunStatus, parse_proposals
 
     curated = parse_proposals(_read_proposal_list(proposals)) if proposals else None
-    async with open_services(output, worker=True) as services:
-        runs = services.consolidations
-        run_id = str(await runs.start(tenant, user_id=user, dry_run=dry_run, proposals=curated, actor="cli"))
+    async with open_operations(output, tenant, worker=True) as operations:
+        run_id = str(await operations.consolidate(user, dry_run=dry_run, proposals=curated))
         with progress_bar(output, "Analysing", "batches") as on_progress:
-            async for run in runs.follow(tenant, run_id):
-                on_progress(run.batches_done, run.batches)
-        run = await runs.get(tenant, run_id)
-    output.show(run, *render.run(run), *render_changes(run.changes))
+            run = await wait_for_run(operations, run_id, on_progress)
+    output.show(run, *render_admin.run(run), *render_changes(run.changes))
     if run.status in (RunStatus.FAILED, RunStatus.ABORTED):
         raise typer.Exit(EXIT_FAILED)
 
@@ -64,18 +65,20 @@ async def runs(
     user: AnyUser = None,
     tenant: Tenant = "default",
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 20,
+    cursor: Cursor = None,
 ) -> None:
     """List consolidation runs, the latest first, or show one."""
-    from graphmem.cli import render
+    from graphmem.cli import render_admin
     from graphmem.cli.diff import render_changes
+    from graphmem.cli.render import next_page
 
     async with open_operations(output, tenant) as operations:
         if run_id is not None:
             run = await operations.run(run_id)
-            output.show(run, *render.run(run), *render_changes(run.changes))
+            output.show(run, *render_admin.run(run), *render_changes(run.changes))
             return
-        page = await operations.runs(user_id=user, limit=limit)
-    output.show(page, render.runs(page.items))
+        page = await operations.runs(user_id=user, limit=limit, cursor=cursor)
+    output.show(page, render_admin.runs(page.items), *next_page(page))
 
 
 @command(app, "rollback")
@@ -90,7 +93,7 @@ async def rollback(
     """Undo a consolidation run: restore exactly what it changed."""
     from rich.text import Text
 
-    from graphmem.cli import render
+    from graphmem.cli import render_admin
     from graphmem.cli.rollback_preview import describe_rollback
 
     asks = sys.stdin.isatty() and not yes  # a script has decided, and a rollback can be rolled back
@@ -105,7 +108,7 @@ async def rollback(
                 output.note(sentence)
             typer.confirm(f"Roll back run {run_id}?", abort=True, err=True)
         result = cast("RollbackResult", await operations.rollback(run_id, force=force))
-    output.show(result, *render.rollback(result))
+    output.show(result, *render_admin.rollback(result))
 
 
 @command(app, "maintain")
@@ -117,16 +120,16 @@ async def maintain(
     tenant: Tenant = "default",
 ) -> None:
     """Run maintenance now: decay, compress, prune, expire."""
-    from graphmem.cli import render
+    from graphmem.cli import render_admin
 
     unknown = [task for task in tasks or () if task not in [*MaintenanceTask]]
     if unknown:
         raise InvalidInput(f"There is no task {unknown[0]!r}: choose from {', '.join(MaintenanceTask)}.")
     chosen = [MaintenanceTask(task) for task in tasks or MaintenanceTask]
-    async with open_services(output, worker=True) as services:
-        results = await services.maintenance.run(tenant, chosen)
+    async with open_operations(output, tenant, worker=True) as operations:
+        results = await operations.maintain(*chosen)
     shown = {task.value: _format_counts(counts) for task, counts in results.items()}
-    output.show({"tasks": results}, render.name_value_pairs(shown))
+    output.show({"tasks": results}, render_admin.name_value_pairs(shown))
 
 
 def _format_counts(counts: dict[str, int | str]) -> str:

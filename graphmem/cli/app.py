@@ -12,6 +12,7 @@ from graphmem.cli import (
     changes,
     context_items,
     contexts,
+    corrections,
     db,
     declared_types,
     doctor,
@@ -23,6 +24,7 @@ from graphmem.cli import (
     instructions,
     keys,
     learned,
+    listing,
     memories,
     personas,
     quickstart,
@@ -68,8 +70,8 @@ def common(
 
 
 FAMILIES = (
-    quickstart, memories, changes, contexts, learned, users, ingest, summaries, serve, admin, reembed, export,
-    importing, backup, forget, doctor,
+    quickstart, memories, listing, corrections, changes, contexts, learned, users, ingest, summaries, serve, admin,
+    reembed, export, importing, backup, forget, doctor,
 )  # fmt: skip
 """The modules whose commands stand at the top level."""
 

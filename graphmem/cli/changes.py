@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphmem.cli.command import Output, Tenant, User, command
+from graphmem.cli.command import Cursor, Output, Tenant, User, command
 from graphmem.cli.startup import open_operations
 from graphmem.cli.times import with_zone
 
@@ -21,16 +21,13 @@ async def diff(
     since: Annotated[str | None, typer.Option(help="From this time on, such as 2025-06-01T12:00:00Z.")] = None,
     until: Annotated[str | None, typer.Option(help="Up to before this time; absent: up to now.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 50,
-    cursor: Annotated[str | None, typer.Option(help="`next_cursor` of the page before.")] = None,
+    cursor: Cursor = None,
 ) -> None:
     """Show what graphmem learned, corrected, merged, deleted and restored between two times, oldest first."""
-    from rich.text import Text
-
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
         page = await operations.changes(
             user, since=with_zone(since), until=with_zone(until), limit=limit, cursor=cursor
         )
-    more = [Text(f"There is more: --cursor {page.next_cursor}")] if page.next_cursor else []
-    output.show(page, render.memory_changes(page.items), *more)
+    output.show(page, render.memory_changes(page.items), *render.next_page(page))

@@ -33,6 +33,12 @@ AnyUser = Annotated[str | None, typer.Option("--user", "-u", help="One user; abs
 ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
 KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant of the user.")]
+Cursor = Annotated[str | None, typer.Option(help="`next_cursor` of the page before.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
+Metadata = Annotated[
+    list[str] | None,
+    typer.Option("--metadata", help="KEY=VALUE that a memory's metadata must contain; repeat for several."),
+]
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,8 @@ class Output:
             sys.stdout.write(as_json(value) + "\n")
         else:
             for renderable in renderables:
-                self.stdout.print(renderable, crop=False)
+                is_verbatim = bool(getattr(renderable, "no_wrap", False))  # a text to copy: its lines are not broken
+                self.stdout.print(renderable, crop=False, soft_wrap=is_verbatim)
 
     def note(self, text: str) -> None:
         """Print a remark to standard error, without markup."""

@@ -37,7 +37,7 @@ async def stop_server(output: Output) -> None:
 @command(app, "status")
 async def status(output: Output) -> None:
     """Show whether Neo4j runs and how to reach it."""
-    from graphmem.cli import render
+    from graphmem.cli import render_admin
     from graphmem.components import open_graph
     from graphmem.embedded.server import find_server
 
@@ -52,7 +52,7 @@ async def status(output: Output) -> None:
         sentence = f"Neo4j is not running in {settings.data_dir}: start it with `graphmem db start`."
         output.show({"running": False}, sentence)
         return
-    output.show(server_details(info), render.name_value_pairs(server_details(info)))
+    output.show(server_details(info), render_admin.name_value_pairs(server_details(info)))
 
 
 @command(app, "migrate")
@@ -90,7 +90,7 @@ async def browser(
     open: Annotated[bool, typer.Option(help="Open it in the web browser.")] = True,
 ) -> None:
     """Open Neo4j Browser on the graph of a user with a query in its editor, and show how to log in."""
-    from graphmem.cli import render
+    from graphmem.cli import render_admin
     from graphmem.cli.embedded_neo4j import SEES_ALL_TENANTS, browser_login
     from graphmem.domain.identity import make_owner
     from graphmem.embedded.neo4j_browser import read_query
@@ -101,7 +101,7 @@ async def browser(
     access = browser_login(settings, info, text, address)
     if open and not output.flags.json:
         typer.launch(str(access["open"]))
-    output.show({**(server_details(info) if info else {}), **access}, render.name_value_pairs(access), "", text)
+    output.show({**(server_details(info) if info else {}), **access}, render_admin.name_value_pairs(access), "", text)
     if info and not output.flags.json:
         output.note(f"Password to paste: {info.password}")
     output.note(SEES_ALL_TENANTS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.cli.command import Output, command
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
     from graphmem.domain.declared_types import DeclaredTypes
@@ -21,8 +21,8 @@ Tenant = Annotated[str, typer.Option("--tenant", help="The tenant whose memories
 @command(app, "show")
 async def show(output: Output, tenant: Tenant = "default") -> None:
     """Show the types of memories and entities that a tenant declared."""
-    async with open_services(output) as services:
-        _show(output, await services.declared_types.get(tenant))
+    async with open_operations(output, tenant) as operations:
+        _show(output, await operations.declared_types())
 
 
 @command(app, "set")
@@ -49,9 +49,9 @@ async def _set(output: Output, tenant: str, document: Any) -> None:
     from graphmem.domain.declared_types import DeclaredTypesIn
     from graphmem.domain.validation import validate_input
 
-    request = validate_input(DeclaredTypesIn, document)
-    async with open_services(output) as services:
-        _show(output, await services.declared_types.set(tenant, request, actor="cli"))
+    declared = validate_input(DeclaredTypesIn, document).model_dump(mode="json", exclude_unset=True)
+    async with open_operations(output, tenant) as operations:
+        _show(output, await operations.set_declared_types(**declared))
 
 
 def _show(output: Output, types: DeclaredTypes) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
-from graphmem.cli.render import Renderable, add_row, make_table
+from graphmem.cli.render import Renderable
+from graphmem.cli.tables import TextTable, add_row, make_table
 from graphmem.domain.snapshot import ElementChange, ElementImage
 
 MEMORY_FIELDS = {
@@ -82,7 +82,7 @@ def _display_names(changes: Sequence[ElementChange]) -> dict[str, str]:
 
 
 def _add_rows(
-    table: Table,
+    table: TextTable,
     kind: str,
     which: str,
     fields: Mapping[str, str],

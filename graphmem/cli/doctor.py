@@ -19,7 +19,7 @@ async def doctor(
     tenant: Annotated[str | None, typer.Option(help="With --deep: report the data of one tenant only.")] = None,
 ) -> None:
     """Check every dependency and show how to fix it; exits with 1 when a required one is broken."""
-    from graphmem.cli import render
+    from graphmem.cli import render_admin
     from graphmem.cli.deep_checks import check_data
     from graphmem.cli.doctor_checks import CheckStatus, run_checks
 
@@ -29,6 +29,6 @@ async def doctor(
         checks += [check async for check in check_data(settings, tenant)]
     broken = [check for check in checks if check.verdict is CheckStatus.BROKEN]
     summary = f"{len(broken)} of {len(checks)} checks failed." if broken else "Everything that is required works."
-    output.show({"ok": not broken, "checks": checks}, render.checks(checks), summary)
+    output.show({"ok": not broken, "checks": checks}, render_admin.checks(checks), summary)
     if broken:
         raise typer.Exit(EXIT_FAILED)

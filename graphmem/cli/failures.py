@@ -72,7 +72,7 @@ def failure_of(error: Exception) -> CommandFailed:
     )
 
 
-_OPTIONS = {"types": "type", "tags": "tag", "content": "text", "query": "text", "q": "text"}
+_OPTIONS = {"types": "type", "tags": "tag", "content": "text", "query": "text", "q": "text", "session_id": "session"}
 """Fields of operations whose values commands take under another name."""
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphmem.cli.command import Output, Tenant, User, command, exit_with_error
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
 from graphmem.errors import InvalidInput
 
 app = typer.Typer()
@@ -22,16 +22,14 @@ async def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Erase all data of a user everywhere, then count what is left; this cannot be undone."""
-    from graphmem.cli import render
-    from graphmem.domain.identity import make_owner
+    from graphmem.cli import render_admin
 
-    owner = make_owner(tenant, user)
     if not yes:
         if not sys.stdin.isatty():
             raise InvalidInput("Erasing a user cannot be undone: confirm it with --yes.")
         typer.confirm(f"Erase all data of user {user!r} of tenant {tenant!r}?", abort=True, err=True)
-    async with open_services(output) as services:
-        result = await services.forgetting.forget(owner)
-    output.show(result, render.erasure_result(result))
+    async with open_operations(output, tenant) as operations:
+        result = await operations.forget(user)
+    output.show(result, render_admin.erasure_result(result))
     if result.residue:
         exit_with_error(f"{result.residue} items of the user are left: run the same command again.")

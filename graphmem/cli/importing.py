@@ -46,9 +46,10 @@ async def import_(
 
     Memories are extracted from the messages of a chat log in this process, as with `graphmem ingest`.
     """
-    from graphmem.cli import render
+    from graphmem.cli import render_admin
     from graphmem.domain.formats.document import ImportFormat, parse_document
     from graphmem.domain.identity import make_owner
+    from graphmem.graph_memory import GraphMemory
 
     owner = make_owner(tenant, user)
     if from_neo4j:
@@ -64,8 +65,8 @@ async def import_(
             result = await services.imports.import_parsed(
                 owner, detected_format, document, actor="cli", progress=on_progress
             )
-        jobs = [await wait_for_job(services, job_id) for job_id in result.jobs]
-    output.show(result, render.import_result(result), *([render.jobs(jobs)] if jobs else []))
+        jobs = [await wait_for_job(GraphMemory(services, tenant), job_id) for job_id in result.jobs]
+    output.show(result, render_admin.import_result(result), *([render_admin.jobs(jobs)] if jobs else []))
     for entry in result.refused:
         output.note(f"not imported: {'.'.join(map(str, entry.loc))}: {entry.reason}")
     if failed_jobs(jobs):

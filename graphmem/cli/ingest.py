@@ -17,12 +17,11 @@ from graphmem.cli.failures import EXIT_FAILED
 from graphmem.cli.files import STANDARD_STREAM, read_bytes, read_input
 from graphmem.cli.jobs import failed_jobs, wait_for_job
 from graphmem.cli.progress import progress_bar
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations
 from graphmem.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from graphmem.bootstrap import Services
-    from graphmem.domain.identity import Owner
+    from graphmem.cli.startup import Operations
     from graphmem.domain.job import Job
     from graphmem.domain.progress import ProgressCallback
     from graphmem.domain.session import MessagesIn
@@ -50,15 +49,13 @@ async def ingest(
 
     A line is `{"role": "user", "content": "…", "session_id"?, "id"?, "name"?, "timestamp"?, …}`.
     """
-    from graphmem.cli import render
-    from graphmem.domain.identity import make_owner
+    from graphmem.cli import render_admin
 
-    owner = make_owner(tenant, user)
     batches = await asyncio.to_thread(_read_file, file, session, timezone)
-    async with open_services(output, worker=True) as services:
+    async with open_operations(output, tenant, worker=True) as operations:
         with progress_bar(output, "Ingesting", "messages") as on_progress:
-            jobs = await ingest_batches(services, owner, batches, on_progress)
-    output.show({"jobs": jobs}, render.jobs(jobs))
+            jobs = await ingest_batches(operations, user, batches, on_progress)
+    output.show({"jobs": jobs}, render_admin.jobs(jobs))
     if failed := failed_jobs(jobs):
         output.note(
             f"graphmem: {len(failed)} of {len(jobs)} jobs are not done; run the same command again to retry them."
@@ -139,7 +136,7 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
 
 
 async def ingest_batches(
-    services: Services, owner: Owner, batches: Sequence[MessagesIn], on_progress: ProgressCallback
+    operations: Operations, user: str, batches: Sequence[MessagesIn], on_progress: ProgressCallback
 ) -> list[Job]:
     """Send batches one after the other and wait for each job; return the jobs of batches with new messages."""
     from graphmem.domain.job import Job
@@ -148,9 +145,11 @@ async def ingest_batches(
     progress = ProgressCounter(on_progress, sum(len(batch.messages) for batch in batches))
     jobs: list[Job] = []
     for batch in batches:
-        accepted = await services.messages.add(owner, batch)
+        accepted = await operations.add_messages(
+            user, batch.messages, session_id=batch.session_id, timezone=batch.timezone
+        )
         job_id = accepted.id if isinstance(accepted, Job) else accepted.job_id
         if job_id is not None:
-            jobs.append(await wait_for_job(services, job_id))
+            jobs.append(await wait_for_job(operations, job_id))
         progress.add(len(batch.messages))
     return jobs

@@ -25,21 +25,21 @@ async def create(
     """Create an API key; it is shown once."""
     from rich.text import Text
 
-    from graphmem.cli import render
+    from graphmem.cli import render_admin
 
     async with open_operations(output, tenant) as operations:
         key = await operations.create_key(name, role=role, users=user or None)
-    output.show(key, render.keys([key]), Text(f"Key: {key.key}\nIt is not shown again.", no_wrap=True))
+    output.show(key, render_admin.keys([key]), Text(f"Key: {key.key}\nIt is not shown again.", no_wrap=True))
 
 
 @command(app, "list")
 async def list_keys(output: Output, tenant: Tenant = "default") -> None:
     """List a tenant's API keys without their secrets."""
-    from graphmem.cli import render
+    from graphmem.cli import render_admin
 
     async with open_operations(output, tenant) as operations:
         keys = await operations.keys()
-    output.show({"items": keys}, render.keys(keys))
+    output.show({"items": keys}, render_admin.keys(keys))
 
 
 @command(app, "revoke")

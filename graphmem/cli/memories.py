@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
+from graphmem.cli.command import Cursor, KnownAsOf, Metadata, Output, Tags, Tenant, User, ValidAsOf, command
 from graphmem.cli.key_values import parse_pairs
 from graphmem.cli.startup import complete_memory_id, open_operations
 from graphmem.cli.times import with_zone
@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from graphmem.domain.inputs import SearchOptions
 
 app = typer.Typer()
-
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
-Metadata = Annotated[
-    list[str] | None,
-    typer.Option("--metadata", help="KEY=VALUE that a memory's metadata must contain; repeat for several."),
-]
 
 
 @command(app, "add")
@@ -72,7 +66,7 @@ async def add(
             ids = [await complete_memory_id(operations, user, memory_id) for memory_id in supersedes]
             statement["supersedes"] = ids
         results = await operations.add(user, statement)
-    output.show({"results": results}, render.save_results(results))
+    output.show({"results": results}, render.save_results(results), *render.undo_hints(user, results))
 
 
 @command(app, "search")
@@ -170,10 +164,11 @@ async def sessions(
     user: User,
     tenant: Tenant = "default",
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 50,
+    cursor: Cursor = None,
 ) -> None:
     """List the user's sessions, the latest first."""
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
-        page = await operations.sessions(user, limit=limit)
-    output.show(page, render.sessions(page.items))
+        page = await operations.sessions(user, limit=limit, cursor=cursor)
+    output.show(page, render.sessions(page.items), *render.next_page(page))

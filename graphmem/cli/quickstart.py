@@ -42,6 +42,7 @@ async def quickstart(output: Output, tenant: Tenant = "default") -> None:
     from graphmem.cli.quickstart_demo import collect_report
     from graphmem.domain.identity import Owner
     from graphmem.embedded.neo4j_browser import DEFAULT_QUERY, read_query
+    from graphmem.graph_memory import GraphMemory
     from graphmem.sample import SAMPLE_FOLDER, USER_ID
 
     started = time.monotonic()
@@ -51,7 +52,7 @@ async def quickstart(output: Output, tenant: Tenant = "default") -> None:
         output.note(f"{completions}\nStarting Neo4j and loading the embedding model …")
         async with open_services(output, worker=True, settings=settings) as services:
             with progress_bar(output, "Extracting", "messages") as on_progress:
-                await ingest_batches(services, owner, batches, on_progress)
+                await ingest_batches(GraphMemory(services, tenant), owner.user_id, batches, on_progress)
             await _raise_for_failed_jobs(services, owner)
             report = await collect_report(services, owner)
             info = None if settings.neo4j_uri else await start_detached(output, settings)

@@ -11,15 +11,15 @@ from zoneinfo import ZoneInfo
 
 from rich.console import Group
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from graphmem.cli.quickstart_demo import DemoAnswer, KeptMemory, QuickstartReport, RejectedContent, RetiredMemory
-from graphmem.cli.render import add_row, format_entity, format_time, format_validity, make_table
+from graphmem.cli.render import format_entity, format_time, format_validity
+from graphmem.cli.tables import TextTable, add_row, make_table
 from graphmem.domain.identity import Owner
 from graphmem.embedded.neo4j_browser import read_query
 
-Block = Table | Text | Group | Padding
+Block = TextTable | Text | Group | Padding
 
 SAMPLE_TIME_ZONE = ZoneInfo("Europe/Berlin")
 """The time zone of the sample's user."""
@@ -61,7 +61,7 @@ def _heading(text: str) -> Text:
     return Text(f"\n{text}", style="bold")
 
 
-def _kept_table(kept: Sequence[KeptMemory]) -> Table:
+def _kept_table(kept: Sequence[KeptMemory]) -> TextTable:
     title = f"\nKept: {len(kept)} current memories"
     table = make_table("statement", "type", "valid", "because she said", title=title)
     for entry in kept:
@@ -71,7 +71,7 @@ def _kept_table(kept: Sequence[KeptMemory]) -> Table:
     return table
 
 
-def _retired_table(retired: Sequence[RetiredMemory]) -> Table:
+def _retired_table(retired: Sequence[RetiredMemory]) -> TextTable:
     title = f"\nSuperseded, ended or retracted: {len(retired)}, all still in history"
     table = make_table("statement", "valid", "replaced by", "reason", title=title)
     for entry in retired:
@@ -81,7 +81,7 @@ def _retired_table(retired: Sequence[RetiredMemory]) -> Table:
     return table
 
 
-def _rejected_table(rejected: Sequence[RejectedContent]) -> Table:
+def _rejected_table(rejected: Sequence[RejectedContent]) -> TextTable:
     table = make_table("reason", "times", "where", title="\nRefused or skipped")
     for entry in rejected:
         add_row(table, entry.reason, entry.count, ", ".join(entry.locations))
@@ -109,7 +109,7 @@ def _render_answer(answer: DemoAnswer) -> Padding:
 
 def _verbatim(text: str) -> Text:
     """Return text to copy: its lines are not broken."""
-    return Text(textwrap.indent(text, "  "), no_wrap=True, overflow="ignore")
+    return Text(textwrap.indent(text, "  "), no_wrap=True)
 
 
 def _command_name() -> str:

@@ -1,81 +1,30 @@
-"""The services' results as tables for a terminal."""
+"""The memories, entities, sessions and users that a command found, as tables for a terminal."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import shlex
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
+from graphmem.cli.tables import TextTable, add_row, make_table
 from graphmem.domain.short_ids import shorten_id
 
 if TYPE_CHECKING:
-    from graphmem.cli.doctor_checks import Check
-    from graphmem.domain.api_key import ApiKey
     from graphmem.domain.changes import MemoryChange
-    from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
     from graphmem.domain.context_models import PersonalizationHints
-    from graphmem.domain.entity import Entity
-    from graphmem.domain.erasure import ErasureResult
-    from graphmem.domain.import_result import ImportResult
-    from graphmem.domain.job import Job
+    from graphmem.domain.entity import Entity, EntityRef
     from graphmem.domain.learned_preferences import LearnedIntent
+    from graphmem.domain.listing import Page
     from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
     from graphmem.domain.search_models import LookupResponse, MessageHit, SearchHit, UserProfile
-    from graphmem.domain.session import Session
+    from graphmem.domain.session import Message, Session
     from graphmem.domain.user import UserSummary
-    from graphmem.domain.webhooks import Webhook
 
-Renderable = Table | Text
-
-UNWRAPPED_COLUMNS = frozenset({"id", "run", "memory", "job", "score", "version", "type"})
-"""Columns whose cells are never wrapped."""
-
-NAME_COLUMNS = frozenset({"user", "session"})
-"""Columns of ids that callers choose: their cells are wrapped only when one is very long."""
-
-MAX_WHOLE_WORD_CHARS = 24
-"""Longest word, in characters, that no column breaks as long as the terminal has 80 columns."""
-
-
-def make_table(*columns: str, title: str | None = None) -> Table:
-    """Return an empty table in the style that all commands share, without vertical lines, to save columns."""
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        header_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for column in columns:
-        table.add_column(
-            column,
-            no_wrap=column in UNWRAPPED_COLUMNS | NAME_COLUMNS,
-            overflow="fold",
-            min_width=_longest_word_chars(column),
-        )
-    return table
-
-
-def add_row(table: Table, *cells: object) -> None:
-    """Add a row of plain values; markup in them is shown as it is, and columns get wide enough for their words."""
-    texts = [cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in cells]
-    for column, text in zip(table.columns, texts, strict=False):
-        column.min_width = max(column.min_width or 0, _longest_word_chars(text.plain))
-        if column.header in NAME_COLUMNS and len(text) > MAX_WHOLE_WORD_CHARS:
-            column.no_wrap = False
-    table.add_row(*texts)
-
-
-def _longest_word_chars(text: str) -> int:
-    return min(MAX_WHOLE_WORD_CHARS, max(map(len, text.split()), default=0))
+Renderable = TextTable | Text
 
 
 def format_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
@@ -99,7 +48,7 @@ def format_entity(entity: Entity) -> str:
     return f"{entity.name} ({entity.type}{aliases})"
 
 
-def save_results(results: Iterable[SaveResult]) -> Table:
+def save_results(results: Iterable[SaveResult]) -> TextTable:
     """Return the results of a save."""
     table = make_table("action", "memory", "statement", "valid", "reason")
     for result in results:
@@ -107,6 +56,13 @@ def save_results(results: Iterable[SaveResult]) -> Table:
         cells = (shorten_id(memory.id), memory.content, format_validity(memory)) if memory else ("", "", "")
         add_row(table, result.action, *cells, result.reason)
     return table
+
+
+def undo_hints(user: str, results: Iterable[SaveResult]) -> list[Renderable]:
+    """Return the commands that undo the replacements of a save."""
+    ids = [replaced for result in results for replaced in result.superseded]
+    commands = [f"graphmem revert {shorten_id(replaced)} --user {shlex.quote(user)}" for replaced in ids]
+    return [Text(f"To undo the replacement: {command}", no_wrap=True) for command in commands]
 
 
 def search_hits(hits: Sequence[SearchHit]) -> Renderable:
@@ -136,6 +92,78 @@ def _format_ranks(hit: SearchHit) -> str:
     channels = {"meaning": hit.explain.semantic, "keywords": hit.explain.keyword, "graph": hit.explain.graph}
     ranks = [f"{name} #{channel.rank}" for name, channel in channels.items() if channel]
     return ", ".join([*ranks, f"decay {hit.explain.decay:.2f}"])
+
+
+def memories(listed: Sequence[Memory]) -> Renderable:
+    """Return memories in the order given."""
+    if not listed:
+        return Text("There are no such memories.")
+    table = make_table("memory", "statement", "type", "valid", "status")
+    for memory in listed:
+        add_row(table, shorten_id(memory.id), memory.content, memory.type, format_validity(memory), memory.status)
+    return table
+
+
+def memory(shown: Memory) -> TextTable:
+    """Return the fields of one memory that say something."""
+    domain = f", {shown.domain}" if shown.domain else ""
+    fields = {
+        "id": shown.id,
+        "version": shown.version,
+        "statement": shown.content,
+        "type": shown.subtype or shown.type,
+        "status": shown.status,
+        "subject": _format_reference(shown.subject),
+        "predicate": f"{shown.predicate}, one at a time" if shown.single_valued else shown.predicate,
+        "object": _format_reference(shown.object),
+        "valid": format_validity(shown),
+        "known": f"{format_time(shown.created_at)} → {format_time(shown.expired_at)}",
+        "expires": format_time(shown.expires_at) if shown.expires_at else "",
+        "confidence": f"{shown.confidence:.2f}",
+        "importance": f"{shown.importance:.2f}",
+        "tags": ", ".join(shown.tags),
+        "scope": f"{shown.scope}{domain}",
+        "replaced by": shorten_id(shown.superseded_by or ""),
+        "replaces": ", ".join(map(shorten_id, shown.supersedes)),
+        "source": ", ".join(filter(None, (shown.source.kind, shown.source.session_id, *shown.source.message_ids))),
+        "quote": shown.source.quote,
+        "metadata": json.dumps(shown.metadata, ensure_ascii=False) if shown.metadata else "",
+        "immutable": "yes" if shown.immutable else "",
+    }
+    table = TextTable(["field", "details"], has_header=False)
+    for name, value in fields.items():
+        if value:
+            add_row(table, name, value)
+    return table
+
+
+def _format_reference(entity: EntityRef | None) -> str:
+    return f"{entity.name} ({entity.type})" if entity else ""
+
+
+def entities(listed: Sequence[Entity]) -> Renderable:
+    """Return entities in the order given."""
+    if not listed:
+        return Text("There are no such entities.")
+    table = make_table("name", "type", "memories", "aliases", "summary")
+    for entity in listed:
+        add_row(table, entity.name, entity.type, entity.memory_count, ", ".join(entity.aliases), entity.summary)
+    return table
+
+
+def messages(listed: Sequence[Message]) -> Renderable:
+    """Return the messages of a session, oldest first."""
+    if not listed:
+        return Text("There are no messages in this session.")
+    table = make_table("when", "who", "message")
+    for message in listed:
+        add_row(table, format_time(message.timestamp), message.name or message.role, message.content)
+    return table
+
+
+def next_page(page: Page[Any]) -> list[Renderable]:
+    """Return how to list what follows a page, nothing when it is the last one."""
+    return [Text(f"There is more: --cursor {page.next_cursor}", no_wrap=True)] if page.next_cursor else []
 
 
 def message_hits(hits: Sequence[MessageHit]) -> Renderable:
@@ -175,7 +203,8 @@ def profile(found: UserProfile) -> list[Renderable]:
     for kind, memories in found.memories.items():
         table = make_table("core", "id", "statement", "importance", title=kind.value)
         for memory in memories:
-            add_row(table, "✓" if memory.id in core else "", memory.id, memory.content, f"{memory.importance:.2f}")
+            importance = f"{memory.importance:.2f}"
+            add_row(table, "✓" if memory.id in core else "", shorten_id(memory.id), memory.content, importance)
         tables.append(table)
     return tables or [Text("The profile is empty.")]
 
@@ -204,7 +233,7 @@ def lookup_response(response: LookupResponse) -> list[Renderable]:
     return tables
 
 
-def history(versions: Iterable[MemoryVersion]) -> Table:
+def history(versions: Iterable[MemoryVersion]) -> TextTable:
     """Return the versions of a memory, oldest first."""
     table = make_table("version", "statement", "valid", "known", "status", "why it ended")
     for version in versions:
@@ -214,78 +243,14 @@ def history(versions: Iterable[MemoryVersion]) -> Table:
     return table
 
 
-def memory_changes(changes: Iterable[MemoryChange]) -> Table:
+def memory_changes(changes: Iterable[MemoryChange]) -> TextTable:
     """Return what changed between two times, oldest first."""
-    table = make_table("when", "change", "statement", "valid", "why", "who")
+    table = make_table("when", "change", "memory", "statement", "valid", "why", "who")
     for change in changes:
-        statement, validity = (
-            (change.memory.content, format_validity(change.memory)) if change.memory else (change.memory_id, "")
-        )
-        add_row(
-            table, format_time(change.at), change.kind, statement, validity, change.reason or "", change.actor or ""
-        )
-    return table
-
-
-def name_value_pairs(values: Mapping[str, object]) -> Table:
-    """Return names and their values."""
-    table = Table(show_header=False, box=None)
-    for name, value in values.items():
-        add_row(table, name.replace("_", " "), value)
-    return table
-
-
-def keys(api_keys: Sequence[ApiKey]) -> Renderable:
-    """Return API keys without their secrets."""
-    if not api_keys:
-        return Text("There are no keys.")
-    table = make_table("id", "name", "role", "users", "created")
-    for key in api_keys:
-        users = "all" if key.users is None else ", ".join(key.users)
-        add_row(table, shorten_id(key.id), key.name, key.role, users, format_time(key.created_at))
-    return table
-
-
-def webhooks(listed: Sequence[Webhook]) -> Renderable:
-    """Return webhooks and how their deliveries go."""
-    if not listed:
-        return Text("There are no webhooks.")
-    table = make_table("id", "address", "users", "kinds", "status", "last delivery", "last error")
-    for webhook in listed:
-        users = "all" if webhook.users is None else ", ".join(webhook.users)
-        kinds = "all" if webhook.kinds is None else ", ".join(webhook.kinds)
-        error = webhook.disabled_reason or webhook.last_error or ""
-        delivered = format_time(webhook.last_delivered_at)
-        add_row(table, shorten_id(webhook.id), webhook.url, users, kinds, webhook.status, delivered, error)
-    return table
-
-
-def checks(results: Sequence[Check]) -> Table:
-    """Return the results of checks."""
-    table = make_table("check", "", "result", "to fix it")
-    colours = {"ok": "green", "note": "yellow", "broken": "red"}
-    for check in results:
-        add_row(table, check.part, Text(check.verdict, style=colours[check.verdict]), check.detail, check.fix)
-    return table
-
-
-def jobs(finished: Sequence[Job]) -> Renderable:
-    """Return the extraction jobs of an ingestion."""
-    if not finished:
-        return Text("All messages were known already: nothing was stored or extracted.")
-    table = make_table("session", "job", "status", "actions", "model calls", "reason")
-    for job in finished:
-        counts = Counter(str(action.get("action", "")) for action in job.actions)
-        actions = ", ".join(f"{count} {action}" for action, count in counts.items())
-        add_row(
-            table,
-            job.session_id,
-            shorten_id(job.id),
-            job.status,
-            actions,
-            job.receipt.llm_calls,
-            job.error or job.reason,
-        )
+        memory_id = shorten_id(change.memory_id)
+        statement, validity = (change.memory.content, format_validity(change.memory)) if change.memory else ("", "")
+        who = shorten_id(change.actor or "")
+        add_row(table, format_time(change.at), change.kind, memory_id, statement, validity, change.reason, who)
     return table
 
 
@@ -293,10 +258,11 @@ def sessions(listed: Sequence[Session]) -> Renderable:
     """Return sessions, the latest first."""
     if not listed:
         return Text("There are no sessions.")
-    table = make_table("session", "title", "messages", "since", "until", "summary")
+    table = make_table("session", "messages", "when", "about")
     for session in listed:
-        times = (format_time(session.created_at), format_time(session.ended_at))
-        add_row(table, session.session_id, session.title, session.message_count, *times, session.summary)
+        until = f" → {format_time(session.ended_at)}" if session.ended_at else ""
+        about = "\n".join(text for text in (session.title, session.summary) if text)
+        add_row(table, session.session_id, session.message_count, format_time(session.created_at) + until, about)
     return table
 
 
@@ -309,69 +275,3 @@ def users(listed: Sequence[UserSummary]) -> Renderable:
         times = (format_time(user.created_at), format_time(user.last_write_at))
         add_row(table, user.user_id, user.memory_count, user.session_count, *times)
     return table
-
-
-def runs(listed: Sequence[ConsolidationRun]) -> Renderable:
-    """Return consolidation runs, the latest first."""
-    if not listed:
-        return Text("There are no consolidation runs.")
-    table = make_table("run", "when", "user", "status", "done", "reason")
-    for run in listed:
-        status = f"{run.trigger}, {run.status}{', dry run' if run.dry_run else ''}".replace("_", " ")
-        done = f"{run.executed} executed, {run.refused} refused, {run.change_count} changes"
-        user = run.user_id or "all"
-        add_row(table, shorten_id(run.id), format_time(run.created_at), user, status, done, run.reason)
-    return table
-
-
-def run(shown: ConsolidationRun) -> list[Renderable]:
-    """Return one run with its proposals and their verdicts, and the contradictions that it reports."""
-    shown_parts: list[Renderable] = [runs([shown])]
-    if shown.proposals:
-        shown_parts.append(_proposals(shown))
-    if shown.contradictions:
-        table = make_table("memories", "reason", title="Contradictions to be decided by a person")
-        for reported in shown.contradictions:
-            add_row(table, ", ".join(reported.memory_ids), reported.reason)
-        shown_parts.append(table)
-    return shown_parts
-
-
-def _proposals(shown: ConsolidationRun) -> Table:
-    table = make_table("proposal", "of", "verdict", "reason")
-    for reviewed in shown.proposals:
-        proposal = reviewed.proposal
-        fields = proposal.model_dump(exclude={"action", "reason"}, exclude_defaults=True)
-        of = "; ".join(f"{name} {_join_values(value)}" for name, value in fields.items())
-        add_row(table, proposal.action, of, reviewed.verdict, reviewed.reason or proposal.reason)
-    return table
-
-
-def _join_values(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def rollback(result: RollbackResult) -> list[Renderable]:
-    """Return what a rollback undid, and which later writes it overwrote."""
-    changes = "1 change" if result.restored == 1 else f"{result.restored} changes"
-    sentence = Text(f"Run {result.run_id} is {result.status}: {changes} undone.")
-    if not result.conflicts:
-        return [sentence]
-    table = make_table("kind", "id", "fields", "detail", title="Later writes that were overwritten")
-    for conflict in result.conflicts:
-        add_row(table, conflict.kind, conflict.id, ", ".join(conflict.fields), conflict.detail)
-    return [sentence, table]
-
-
-def import_result(result: ImportResult) -> Table:
-    """Return what an import stored."""
-    counts = {**result.imported, **{f"{kind}, known already": count for kind, count in result.unchanged.items()}}
-    if result.format != "graphmem":
-        return name_value_pairs({**counts, "not imported": len(result.refused)})
-    vectors = "recomputed" if result.vectors_remade else "imported"
-    return name_value_pairs({**counts, "ids changed": len(result.ids), "vectors": vectors})
-
-
-def erasure_result(result: ErasureResult) -> Table:
-    """Return what was erased of a user."""
-    return name_value_pairs({**result.erased, "residue": result.residue})

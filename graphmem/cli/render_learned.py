@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from graphmem.cli.render import Renderable, add_row, format_time, make_table
+from graphmem.cli.render import Renderable, format_time
+from graphmem.cli.tables import add_row, make_table
 from graphmem.domain.short_ids import shorten_id
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def contradictions(reported: Sequence[UserContradiction]) -> Renderable:
         return Text("No contradictions were reported.")
     table = make_table("memories", "reason", "run", "reported")
     for contradiction in reported:
-        ids = ", ".join(contradiction.memory_ids)
+        ids = ", ".join(map(shorten_id, contradiction.memory_ids))
         run, reported_at = shorten_id(contradiction.run_id), format_time(contradiction.reported_at)
         add_row(table, ids, contradiction.reason, run, reported_at)
     return table

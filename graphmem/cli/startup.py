@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -34,9 +35,10 @@ async def open_services(
 
 
 @asynccontextmanager
-async def open_operations(output: Output, tenant: str) -> AsyncIterator[Operations]:
+async def open_operations(output: Output, tenant: str, *, worker: bool = False) -> AsyncIterator[Operations]:
     """Yield the operations of a tenant: of the server that runs on the data folder, else of this process.
 
+    With `worker` this process also runs jobs, unless a server is called: there its own workers do.
     A command is not to import models before: those that it does not use are not built when a server is called.
     """
     from graphmem.cli.local_server import find_local_server
@@ -46,7 +48,7 @@ async def open_operations(output: Output, tenant: str) -> AsyncIterator[Operatio
     server = find_local_server(settings) if use_server else None
     with named_as_options():
         if server is None:
-            async with LazyOperations(output, tenant, settings) as operations:
+            async with LazyOperations(output, tenant, settings, worker=worker) as operations:
                 yield cast("GraphMemory", operations)
         else:
             async with _make_client(server, tenant) as client:
@@ -66,10 +68,11 @@ def _make_client(server: LocalServer, tenant: str) -> AsyncClient:
 class LazyOperations:
     """The operations in this process; the services are opened at the first call, after its arguments are validated."""
 
-    def __init__(self, output: Output, tenant: str, settings: Settings) -> None:
+    def __init__(self, output: Output, tenant: str, settings: Settings, *, worker: bool = False) -> None:
         self._output = output
         self._tenant = tenant
         self._settings = settings
+        self._worker = worker
         self._stack = AsyncExitStack()
         self._memory: GraphMemory | None = None
 
@@ -106,7 +109,8 @@ class LazyOperations:
 
         operation = getattr(operations, name)
         request = operations.accept_user_by_name(operation, args, kwargs)
-        if operations.is_about_user(operation):
+        user = inspect.signature(operation).parameters.get("user_id")
+        if user is not None and user.default is inspect.Parameter.empty:
             make_owner(self._tenant, request.user_id)
         else:
             Owner(self._tenant, "")
@@ -116,7 +120,9 @@ class LazyOperations:
             from graphmem.domain.local_token import COMMAND_LINE
             from graphmem.graph_memory import GraphMemory
 
-            services = await self._stack.enter_async_context(open_services(self._output, settings=self._settings))
+            services = await self._stack.enter_async_context(
+                open_services(self._output, worker=self._worker, settings=self._settings)
+            )
             self._memory = GraphMemory(services, self._tenant, actor=COMMAND_LINE)
         return self._memory
 

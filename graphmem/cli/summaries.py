@@ -9,7 +9,7 @@ import typer
 from graphmem.cli.command import Output, Tenant, User, command
 from graphmem.cli.failures import EXIT_FAILED
 from graphmem.cli.jobs import failed_jobs, wait_for_job
-from graphmem.cli.startup import open_operations, open_services
+from graphmem.cli.startup import open_operations
 
 app = typer.Typer()
 
@@ -22,14 +22,12 @@ async def summarize(
     tenant: Tenant = "default",
 ) -> None:
     """Summarise a session and remember the summary and its takeaways."""
-    from graphmem.cli import render
-    from graphmem.domain.identity import make_owner
+    from graphmem.cli import render_admin
 
-    owner = make_owner(tenant, user)
-    async with open_services(output, worker=True) as services:
-        queued = await services.messages.summarize(owner, session)
-        job = await wait_for_job(services, queued.id)
-    output.show(job, render.jobs([job]))
+    async with open_operations(output, tenant, worker=True) as operations:
+        queued = await operations.summarize_session(user, session)
+        job = await wait_for_job(operations, queued.id)
+    output.show(job, render_admin.jobs([job]))
     if failed_jobs([job]):
         raise typer.Exit(EXIT_FAILED)
 

@@ -29,23 +29,25 @@ async def add(
     """Add a webhook, which receives changes as signed requests; its secret is shown once."""
     from rich.text import Text
 
-    from graphmem.cli import render
+    from graphmem.cli import render_admin
 
     async with open_operations(output, tenant) as operations:
         webhook = await operations.create_webhook(url, users=user or None, kinds=kind or None, since=since)
     output.show(
-        webhook, render.webhooks([webhook]), Text(f"Secret: {webhook.secret}\nIt is not shown again.", no_wrap=True)
+        webhook,
+        render_admin.webhooks([webhook]),
+        Text(f"Secret: {webhook.secret}\nIt is not shown again.", no_wrap=True),
     )
 
 
 @command(app, "list")
 async def list_webhooks(output: Output, tenant: Tenant = "default") -> None:
     """List a tenant's webhooks and how their deliveries go."""
-    from graphmem.cli import render
+    from graphmem.cli import render_admin
 
     async with open_operations(output, tenant) as operations:
         listed = await operations.webhooks()
-    output.show({"items": listed}, render.webhooks(listed))
+    output.show({"items": listed}, render_admin.webhooks(listed))
 
 
 @command(app, "remove")

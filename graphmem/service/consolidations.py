@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -44,9 +44,6 @@ from graphmem.store.runs import RunStore, RunUpdate
 
 WAIT_SECONDS = 3600.0
 """How long a caller waits for a run, in seconds."""
-
-FOLLOW_POLL_SECONDS = 0.5
-"""Seconds between two states of a run that a caller follows."""
 
 
 class ConsolidationService:
@@ -101,14 +98,6 @@ class ConsolidationService:
         for job_id in jobs:
             await self._jobs.wait(job_id, max(0.0, deadline - time.monotonic()))
         return await self._runs.get(tenant, run_id)
-
-    async def follow(self, tenant: str, run_id: str) -> AsyncIterator[ConsolidationRun]:
-        """Yield the state of a run, without its changes, each half second until its jobs end or wait."""
-        run = await self._runs.get(tenant, run_id, with_changes=False)
-        for job_id in [run_id] if run.user_id is not None else run.parts:
-            while not (await self._jobs.wait(job_id, FOLLOW_POLL_SECONDS)).is_at_rest:
-                yield await self._runs.get(tenant, run_id, with_changes=False)
-        yield await self._runs.get(tenant, run_id, with_changes=False)
 
     async def page(self, tenant: str, query: RunListQuery) -> Page[ConsolidationRun]:
         """Return a page of runs without their proposals and changes, newest first."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import tempfile
 import uuid
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graphmem.cli.local_server import RECORD_FILE
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from tests.cli.forked_command import start_command
@@ -96,6 +98,23 @@ def cli(cli_without_settings: Cli, database: Settings, graph: Graph) -> Cli:
 def cli_with_models(cli: Cli, models: ModelServer) -> Cli:
     """The command line with vectors from the run's embedder and completions from `models`."""
     return replace(cli, environment={**cli.environment, **models.environment})
+
+
+@pytest.fixture
+async def served(cli_with_models: Cli) -> AsyncIterator[tuple[str, str]]:
+    """The address and the secret of a server on the data folder."""
+    process = await cli_with_models.start("serve", "--port", "0")
+    assert process.stderr
+    while (line := (await process.stderr.readline()).decode()) and "Started server" not in line:
+        pass
+    record = cli_with_models.folder / "data" / RECORD_FILE
+    assert record.stat().st_mode & 0o777 == 0o600
+    recorded = json.loads(record.read_text())
+    yield recorded["url"], recorded["secret"]
+    process.send_signal(signal.SIGTERM)
+    _, log = await process.communicate()
+    assert recorded["secret"] not in line + log.decode()
+    assert not record.exists()
 
 
 @pytest.fixture

@@ -9,7 +9,13 @@ from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-PRELOADED = ("graphmem.bootstrap", "graphmem.cli.app", "graphmem.cli.render", "graphmem.cli.doctor_checks", __name__)
+PRELOADED = (
+    "graphmem.bootstrap",
+    "graphmem.cli.app",
+    "graphmem.cli.render_admin",
+    "graphmem.cli.doctor_checks",
+    __name__,
+)
 """The modules that the forked process has imported."""
 
 _context = get_context("forkserver")

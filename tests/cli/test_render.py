@@ -1,69 +1,188 @@
-"""Tables on terminals of 80 and 120 columns."""
+"""Tables on terminals of 80 and 120 columns, with long texts, scripts without spaces, emoji and long names."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
-from graphmem.cli import render
+from graphmem.cli import render, render_admin, render_learned
+from graphmem.cli.tables import FOLDED_COLUMNS, TextTable, add_row, make_table, wrap_text
+from graphmem.domain.api_key import ApiKey, KeyRole
+from graphmem.domain.changes import ChangeKind, MemoryChange
 from graphmem.domain.consolidation_models import ConsolidationRun, RunStatus, RunTrigger
+from graphmem.domain.context_models import ContextItem
+from graphmem.domain.entity import EntityRef
+from graphmem.domain.memory import MemorySource, MemoryStatus, MemoryType, MemoryVersion, Scope
+from graphmem.domain.search_models import ChannelRank, Explanation, SearchHit
 from graphmem.domain.session import Session, SessionKind
-from graphmem.domain.short_ids import complete_id
+from graphmem.domain.short_ids import complete_id, shorten_id
 from graphmem.domain.user import UserSummary
+from graphmem.domain.webhooks import Webhook, WebhookStatus
 from graphmem.errors import InvalidInput
 
 AT = datetime(2025, 5, 1, 14, 30, tzinfo=UTC)
-RUN = ConsolidationRun(
-    id="8fe5657e-dd77-49bf-9c9a-d99fd1a8ad15",
-    user_id="elin-from-gothenburg",
-    status=RunStatus.ROLLED_BACK,
-    trigger=RunTrigger.ON_DEMAND,
-    reason="The loss guard stopped it",
-    created_at=AT,
-    executed=12,
-    refused=3,
-    change_count=120,
+ID = "8fe5657e-dd77-49bf-9c9a-d99fd1a8ad15"
+OTHER_ID = "1c0ffee1-2222-4333-8444-555566667777"
+TEXTS = (
+    "Elin moved from Malmö to Gothenburg in September because of her new position at the observatory, and took the cat",
+    "日本語の長い文章には単語の間に空白がないので、行はどの文字の後でも折り返すことができます。それでも幅は守られます。",
+    "👩‍👩‍👧‍👦 Emoji 🎉🎉 of several code points 🏳️‍🌈 take two cells 👍🏽 and are never divided 🧑‍🚀",
+    "https://example.com/a/very/long/address/that/no/terminal/shows/in/one/line?with=parameters&and=more#and-a-fragment",
 )
-SESSION = Session(
-    id="1",
-    session_id="2026-05-planning",
-    user_id="elin",
-    kind=SessionKind.CONVERSATION,
-    title="Moving house",
-    summary="They talked about the move to Gothenburg.",
-    message_count=12,
-    is_active=False,
-    created_at=AT,
-    updated_at=AT,
-    ended_at=AT,
-    source_session_id=None,
-    summarized_through=0,
-    intent_sequence=[],
-    topic_tags=[],
-    sentiment_score=None,
-    metadata={},
-)
-USER = UserSummary(user_id="elin-from-gothenburg", created_at=AT, last_write_at=AT, memory_count=10, session_count=2)
+LONG_NAME = "elin.svensson-lindqvist@observatory.example.com"
 
 
-@pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize("table", [render.runs([RUN]), render.sessions([SESSION]), render.users([USER])])
-def test_tables_fit_the_terminal_and_break_no_word(width: int, table: render.Renderable) -> None:
+def make_version(content: str) -> MemoryVersion:
+    person = EntityRef(id=OTHER_ID, name="Elin", type="Person")
+    return MemoryVersion(
+        id=ID, version=2, user_id=LONG_NAME, content=content, type=MemoryType.CONVERSATION_SUMMARY, scope=Scope.PROFILE,
+        domain=None, subject=person, predicate="LIVES_IN", object=None, entities=[person], tags=["moving", "work"],
+        confidence=0.9, importance=0.5, strength=1.0, decay_rate=0.01, access_count=0, last_accessed_at=None,
+        valid_at=AT, invalid_at=AT, created_at=AT, expired_at=AT, updated_at=AT, status=MemoryStatus.SUPERSEDED,
+        superseded_by=OTHER_ID, supersedes=[], associations=[], source=MemorySource(session_id=LONG_NAME),
+        immutable=False, single_valued=True, expires_at=None, metadata={"file": "plan.md"}, content_hash="0",
+        ended_reason="superseded", ended_by=OTHER_ID, actor=OTHER_ID,
+    )  # fmt: skip
+
+
+def make_hit(content: str) -> SearchHit:
+    rank = ChannelRank(rank=12, score=0.5)
+    explain = Explanation(
+        semantic=rank, keyword=rank, graph=rank, similarity=0.5, words=0.5, named=0.5, rrf=0.02, persona=1.0,
+        decay=0.98, importance=1.0, time=1.0,
+    )  # fmt: skip
+    return SearchHit(memory=make_version(content), score=0.8312, explain=explain)
+
+
+def make_run(reason: str) -> ConsolidationRun:
+    return ConsolidationRun(
+        id=ID, user_id=LONG_NAME, status=RunStatus.ROLLED_BACK, trigger=RunTrigger.ON_DEMAND, reason=reason,
+        created_at=AT, executed=12, refused=3, change_count=120,
+    )  # fmt: skip
+
+
+def make_session(summary: str, name: str = ID) -> Session:
+    return Session(
+        id="1", session_id=name, user_id="elin", kind=SessionKind.CONVERSATION, title="Moving house", summary=summary,
+        message_count=12, is_active=False, created_at=AT, updated_at=AT, ended_at=AT, source_session_id=None,
+        summarized_through=0, intent_sequence=[], topic_tags=[], sentiment_score=None, metadata={},
+    )  # fmt: skip
+
+
+def make_webhook(error: str) -> Webhook:
+    return Webhook(
+        id=ID, url=TEXTS[3], users=[LONG_NAME, "ada"], kinds=[ChangeKind.INSERTED, ChangeKind.SUPERSEDED], since=AT,
+        created_at=AT, status=WebhookStatus.DISABLED, last_delivered_at=AT, last_status=500, last_error=error,
+        failures=9, failing_since=AT, disabled_at=AT, disabled_reason=None,
+    )  # fmt: skip
+
+
+def make_change(content: str) -> MemoryChange:
+    return MemoryChange(
+        id="c", at=AT, kind=ChangeKind.SUPERSEDED, memory_id=ID, memory=make_version(content), reason="superseded",
+        actor=OTHER_ID,
+    )  # fmt: skip
+
+
+def make_context(value: str) -> ContextItem:
+    return ContextItem(
+        id=ID, session_id=LONG_NAME, user_id="elin", context_type="preference", context_key="favourite_observatory",
+        context_value=value, relevance_score=0.8, expires_at=AT, created_at=AT,
+    )  # fmt: skip
+
+
+def make_key(name: str) -> ApiKey:
+    return ApiKey(id=ID, name=name, role=KeyRole.ANALYST, users=[LONG_NAME, "ada"], created_at=AT, tenant="default")
+
+
+USER = UserSummary(user_id=LONG_NAME, created_at=AT, last_write_at=AT, memory_count=10, session_count=2)
+TABLES = {
+    "memories": render.memories([make_version(text) for text in TEXTS]),
+    "memory": render.memory(make_version(TEXTS[3])),
+    "history": render.history([make_version(text) for text in TEXTS]),
+    "search": render.search_hits([make_hit(text) for text in TEXTS]),
+    "changes": render.memory_changes([make_change(text) for text in TEXTS]),
+    "sessions": render.sessions([make_session(text) for text in TEXTS]),
+    "users": render.users([USER]),
+    "runs": render_admin.runs([make_run(text) for text in TEXTS]),
+    "webhooks": render_admin.webhooks([make_webhook(text) for text in TEXTS]),
+    "keys": render_admin.keys([make_key(text) for text in TEXTS]),
+    "contexts": render_learned.context_items([make_context(text) for text in TEXTS]),
+}
+WITHOUT_ID = {"users"}
+
+
+def print_lines(table: render.Renderable, width: int) -> list[str]:
     console = Console(width=width)
     with console.capture() as captured:
         console.print(table, crop=False)
-    lines = captured.get().splitlines()
-    assert max(map(len, lines)) <= width
-    words = {word for line in lines for word in line.split()}
-    shown = "Gothenburg." if "planning" in captured.get() else "elin-from-gothenburg"
-    assert shown in words
-    assert RUN.id not in words
+    return captured.get().splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_fits_the_terminal_breaks_no_word_and_shows_whole_ids(width: int, name: str) -> None:
+    table = TABLES[name]
+    assert isinstance(table, TextTable)
+    lines = print_lines(table, width)
+    assert max(map(cell_len, lines)) <= width
+    shown = {word for line in lines for word in line.split() if not word.startswith("─")}
+    words = {word for row in table.rows for cell in row for word in cell.plain.split()}
+    words |= {word for column in table.columns for word in column.split()}
+    folded = {
+        cell.plain
+        for row in table.rows
+        for column, cell in zip(table.columns, row, strict=True)
+        if column in FOLDED_COLUMNS
+    }
+    broken = [
+        word
+        for word in shown - words
+        if not (word.endswith("…") and any(whole.startswith(word[:-1]) for whole in words))
+        and not any("\u3040" <= letter <= "\u9fff" for letter in word)
+        and not any(word in text for text in folded)
+    ]
+    assert broken == []
+    ids = {ID, shorten_id(ID), shorten_id(OTHER_ID)}
+    assert name in WITHOUT_ID or ids & {word.strip("()") for word in shown}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_names_and_ordinary_words_are_whole_at_both_widths(width: int) -> None:
+    for name in ("memories", "history", "search", "changes", "sessions", "runs"):
+        shown = " ".join(print_lines(TABLES[name], width)).split()
+        assert "observatory," in shown, name
+    assert ID in " ".join(print_lines(TABLES["sessions"], width)).split()
+    assert width == 80 or LONG_NAME in " ".join(print_lines(TABLES["users"], width)).split()
+
+
+def test_every_letter_of_a_script_without_spaces_is_shown() -> None:
+    table = make_table("statement", "type")
+    add_row(table, TEXTS[1], "fact")
+    cells = [re.split(r"\s{2,}", line)[0] for line in print_lines(table, 40)[2:]]
+    assert "".join(cells) == TEXTS[1]
+    assert not [cell for cell in cells if cell.startswith(("、", "。"))]
+
+
+def test_emoji_are_not_divided_and_names_are_folded() -> None:
+    assert wrap_text("👩‍👩‍👧‍👦👩‍👩‍👧‍👦👩‍👩‍👧‍👦", 4) == ["👩‍👩‍👧‍👦…"]
+    assert wrap_text("abcdefgh ij", 4) == ["abc…", "ij"]
+    assert wrap_text("abcdefgh ij", 4, fold=True) == ["abcd", "efgh", "ij"]
+    assert wrap_text("First.\nSecond.", 20) == ["First.", "Second."]
+
+
+def test_a_narrow_text_is_not_padded_to_the_width_of_the_terminal() -> None:
+    table = make_table("id", "name")
+    add_row(table, "1", "ada")
+    assert print_lines(table, 120) == ["id  name", "────────", "1   ada"]
 
 
 def test_the_beginning_of_an_id_is_completed_unless_ambiguous() -> None:
-    assert complete_id("8fe5", [RUN.id]) == RUN.id
+    assert complete_id("8fe5", [ID]) == ID
     assert complete_id("none", []) == "none"
     with pytest.raises(InvalidInput, match="Several ids begin with 8fe5"):
-        complete_id("8fe5", [RUN.id, "8fe5aaaa"])
+        complete_id("8fe5", [ID, "8fe5aaaa"])

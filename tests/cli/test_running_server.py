@@ -6,14 +6,11 @@ import asyncio
 import json
 import os
 import re
-import signal
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
-import pytest
 
 from graphmem.cli.local_server import RECORD_FILE, find_local_server, record_server
 from graphmem.domain.local_token import make_local_token
@@ -21,23 +18,6 @@ from graphmem.settings import Settings
 from tests.cli.conftest import Cli
 
 SLOW_MODULES = {"neo4j", "openai", "fastapi", "dbos", "numpy", "structlog", "graphmem.bootstrap", "graphmem.store"}
-
-
-@pytest.fixture
-async def served(cli_with_models: Cli) -> AsyncIterator[tuple[str, str]]:
-    """The address and the secret of a server on the data folder."""
-    process = await cli_with_models.start("serve", "--port", "0")
-    assert process.stderr
-    while (line := (await process.stderr.readline()).decode()) and "Started server" not in line:
-        pass
-    record = cli_with_models.folder / "data" / RECORD_FILE
-    assert record.stat().st_mode & 0o777 == 0o600
-    recorded = json.loads(record.read_text())
-    yield recorded["url"], recorded["secret"]
-    process.send_signal(signal.SIGTERM)
-    _, log = await process.communicate()
-    assert recorded["secret"] not in line + log.decode()
-    assert not record.exists()
 
 
 async def test_commands_call_the_server_and_import_no_services(

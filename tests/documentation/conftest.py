@@ -13,8 +13,19 @@ from graphmem.bootstrap import Services
 from graphmem.domain.identity import Owner
 from graphmem.settings import Settings
 from tests.api.conftest import address, app, services, settings
+from tests.cli.conftest import cli, cli_with_models, cli_without_settings, served, user
 
-__all__ = ["address", "app", "services", "settings"]
+__all__ = [
+    "address",
+    "app",
+    "cli",
+    "cli_with_models",
+    "cli_without_settings",
+    "served",
+    "services",
+    "settings",
+    "user",
+]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import { announce, card, confirmInDialog, element, list, pluralize, reportErrors
 import { titleOf } from "./run_changes.js";
 
 const SECTIONS = [
-  ["goes_back", "Goes away again", (name) => `${name} was written by the run and is removed.`],
+  ["goes_back", "Is removed", (name) => `${name} was written by the run and is removed.`],
   ["comes_back", "Comes back", (name) => `${name} gets its earlier state back.`],
   ["stays", "Stays", (name) => `${name} stays as it is now.`],
 ];
