@@ -10,9 +10,12 @@ def main() -> None:
         from graphmem.cli.hooks import app as hooks
 
         hooks(args=sys.argv[2:], prog_name="graphmem hooks")
-    from graphmem.cli.app import app
+    from graphmem.cli.families import add_named
+    from graphmem.cli.root import make_root
 
-    app(prog_name="graphmem")
+    root = make_root()
+    add_named(root, sys.argv[1:])
+    root(prog_name="graphmem")
 
 
 __all__ = ["main"]

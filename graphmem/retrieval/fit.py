@@ -45,10 +45,11 @@ def fit_features(
     words = _QuestionWords.of(question, mentions, languages)
     stems = {uuid: frozenset(tokenize(_statement(fact), languages)) for uuid, fact in facts.items()}
     weights = words.weights(stems.values())
+    total = sum(weights.values())
     return {
         uuid: FitFeatures(
             similarity=max(0.0, fact.similarity or 0.0),
-            words=words.share(stems[uuid], fact.entity_ids, weights),
+            words=words.share(stems[uuid], fact.entity_ids, weights, total),
             named=max(
                 (_specificity(about[key], len(facts)) for key in named.intersection(fact.entity_ids)), default=0.0
             ),
@@ -90,9 +91,10 @@ class _QuestionWords(NamedTuple):
             for stem in self.entities_by_stem
         }
 
-    def share(self, text: Collection[str], entity_ids: Sequence[str], weights: Mapping[str, float]) -> float:
+    def share(
+        self, text: Collection[str], entity_ids: Sequence[str], weights: Mapping[str, float], total: float
+    ) -> float:
         """Return the share of the stems, by weight, that a text contains or whose entity it is about."""
-        total = sum(weights.values())
         shared = sum(
             weights[stem]
             for stem, entities in self.entities_by_stem.items()

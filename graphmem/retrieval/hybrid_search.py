@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -104,6 +104,10 @@ class PreparedSearch:
     named: asyncio.Task[NamedEntities] | None
     vectors: asyncio.Task[list[Vector]] | None
 
+    async def question_vector(self) -> Vector | None:
+        """Return the vector of the question; None where no channel searches by meaning."""
+        return (await self.vectors)[0] if self.vectors else None
+
     def lucene_query(self, fields: Sequence[str]) -> str | None:
         """Return the full-text query for the words of the search in some fields; None without words."""
         if not self.words:
@@ -147,20 +151,24 @@ class HybridSearch:
         """Whether a cross-encoder is configured."""
         return self._reranker is not None
 
-    async def search(self, owner: Owner, query: SearchQuery) -> SearchResponse:
+    async def search(
+        self, owner: Owner, query: SearchQuery, load_persona: Callable[[], Awaitable[Mapping[str, float]]] | None = None
+    ) -> SearchResponse:
         """Return the memories that answer a query, best first; raise InvalidInput for an empty query.
 
-        At least one channel must be on, and `rerank` needs `can_rerank`.
+        At least one channel must be on, and `rerank` needs `can_rerank`. The persona of `load_persona`, which runs
+        beside the channels, replaces that of the query.
         """
         started = time.perf_counter()
         search = await self._prepare(owner, query)
-        (facts, mentions), messages, time_ranges = await asyncio.gather(
+        (facts, mentions), messages, time_ranges, weights = await asyncio.gather(
             self._find_facts(search),
             self._find_messages(search) if query.include_messages else _find_nothing(),
             asyncio.to_thread(find_time_ranges, search.question, search.now, self._languages),
+            load_persona() if load_persona else _given(query.persona),
         )
         features = fit_features(search.text, distinct_facts(facts), mentions, self._languages)
-        ranked = rank_facts(facts, query.persona, time_ranges, search.now, self._rrf_k, self._channel_weights, features)
+        ranked = rank_facts(facts, weights, time_ranges, search.now, self._rrf_k, self._channel_weights, features)
         if query.rerank:
             ranked = await self._rerank(search.question, ranked, query.limit)
         else:
@@ -243,17 +251,17 @@ class HybridSearch:
 
     async def _find_facts(self, search: PreparedSearch) -> tuple[FactsByChannel, list[EntityMention]]:
         """Return the facts that each channel finds, and the entities that the question names."""
-        vectors = await search.vectors if search.vectors else []
-        vector = vectors[0] if vectors else None
-        by_vector, by_words, (near_entities, mentions) = await asyncio.gather(
-            self._find_facts_by_vector(search, vector),
+        by_vector, by_words, (near_entities, mentions), vector = await asyncio.gather(
+            self._find_facts_by_vector(search),
             self._find_facts_by_words(search),
-            self._find_facts_around_named(search, vector),
+            self._find_facts_around_named(search),
+            search.question_vector(),
         )
         found = await self._add_similarities(search, {**by_vector, **by_words, **near_entities}, vector)
         return rescore_keyword_channel(found, search.text, self._languages), mentions
 
-    async def _find_facts_by_vector(self, search: PreparedSearch, vector: Vector | None) -> FactsByChannel:
+    async def _find_facts_by_vector(self, search: PreparedSearch) -> FactsByChannel:
+        vector = await search.question_vector()
         if vector is None:
             return {}
         found = await self._store.find_facts_by_vector(search.owner, vector, search.filters, search.candidates)
@@ -266,9 +274,7 @@ class HybridSearch:
         found = await self._store.find_facts_by_text(search.owner, lucene, search.filters, search.candidates)
         return {"keyword": found}
 
-    async def _find_facts_around_named(
-        self, search: PreparedSearch, vector: Vector | None
-    ) -> tuple[FactsByChannel, list[EntityMention]]:
+    async def _find_facts_around_named(self, search: PreparedSearch) -> tuple[FactsByChannel, list[EntityMention]]:
         """Search around the named entities, and return these too.
 
         The query returns the user's write version. If the names are those of an earlier version, it is repeated with
@@ -279,7 +285,7 @@ class HybridSearch:
         find = partial(
             self._store.find_facts_around_entities,
             search.owner,
-            vector=vector,
+            vector=await search.question_vector(),
             filters=search.filters,
             limit=search.candidates,
         )
@@ -384,3 +390,7 @@ def similarity_score(cosine: float) -> float:
 
 async def _find_nothing() -> MessagesByChannel:
     return {}
+
+
+async def _given(persona: Mapping[str, float]) -> Mapping[str, float]:
+    return persona

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from graphmem.domain.filters import MemoryFilters
 from graphmem.domain.identity import Owner
 from graphmem.domain.requests import MAX_LOOKUP_LIMIT
@@ -52,9 +54,8 @@ class RetrievalService:
             raise InvalidInput("No cross-encoder is configured: set GRAPHMEM_RERANK_MODEL, or leave rerank off.")
         await self._declared_types.check_filter(owner, query.types)
         with SEMANTIC_SEARCH_LATENCY.time():
-            if "persona" not in query.model_fields_set:
-                query = query.model_copy(update={"persona": await self._personas.get(owner)})
-            return await self._search.search(owner, query)
+            load_persona = None if "persona" in query.model_fields_set else partial(self._personas.get, owner)
+            return await self._search.search(owner, query, load_persona)
 
     async def get_persona(self, owner: Owner) -> Persona:
         """Return the persona of a user."""

@@ -36,6 +36,10 @@ _DECODERS: dict[FieldKind, Callable[[Any], Any]] = {
 }
 """How a property becomes an attribute; kinds that are not listed stay as they are."""
 
+_ENCODED_FIELDS = tuple((field.name, field.property_name, _ENCODERS.get(field.kind)) for field in FACT_FIELDS)
+_DECODED_FIELDS = tuple((field.name, field.property_name, _DECODERS.get(field.kind)) for field in FACT_FIELDS)
+"""Attribute, property and coding of each field, looked up once: a search maps some 350 fields."""
+
 _COPIED_TO_MEMORY = tuple(
     field.name for field in FACT_FIELDS if field.name in Memory.model_fields and field.kind is not FieldKind.STATUS
 )
@@ -45,9 +49,8 @@ _COPIED_TO_MEMORY = tuple(
 def fact_to_properties(fact: Fact) -> dict[str, Any]:
     """Return all properties of a fact's edge but its vector; absent ones are None, so that setting them clears."""
     properties = {
-        field.property_name: _ENCODERS[field.kind](value) if field.kind in _ENCODERS else value
-        for field in FACT_FIELDS
-        for value in (getattr(fact, field.name),)
+        property_name: encode(getattr(fact, name)) if encode else getattr(fact, name)
+        for name, property_name, encode in _ENCODED_FIELDS
     }
     return properties | {
         "group_key": group_key(fact.group_id),
@@ -67,9 +70,8 @@ def fact_from_row(row: Mapping[str, Any]) -> Fact:
     if "times" in row:
         stored = {**stored, **parse_times(TIME_FIELDS, row["times"])}
     attributes: dict[str, Any] = {
-        field.name: _DECODERS[field.kind](value) if field.kind in _DECODERS else value
-        for field in FACT_FIELDS
-        for value in (stored.get(field.property_name),)
+        name: decode(stored.get(property_name)) if decode else stored.get(property_name)
+        for name, property_name, decode in _DECODED_FIELDS
     }
     attributes["search_text"] = attributes["search_text"] or ""
     subject_id, object_id = row["subject_id"], row["object_id"]

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import neo4j.vector
+import numpy as np
 
 from graphmem.domain.entity import EntityRef, NamedEntity
 from graphmem.domain.filters import FactFilters
@@ -253,7 +254,7 @@ def _entities_with_memories(
 
 def _to_neo4j_vector(vector: Vector) -> neo4j.vector.Vector:
     """Return a vector as Neo4j's own type, which is sent in one piece."""
-    return neo4j.vector.Vector.from_native(list(map(float, vector)), "f32")
+    return neo4j.vector.Vector.from_numpy(np.asarray(vector, dtype=np.float32))
 
 
 def _memory_from_columns(columns: Sequence[Any], now: datetime) -> Memory:

@@ -103,7 +103,7 @@ class StoredVectors:
 
 def _normalise(vector: Any) -> _Array:
     """Return a vector of Neo4j's or a list as an array of length 1; one of zeros stays as it is."""
-    values = vector.to_native() if hasattr(vector, "to_native") else vector
+    values = vector.to_numpy() if hasattr(vector, "to_numpy") else vector
     array = np.asarray(values, dtype=np.float32)
     length = float(np.linalg.norm(array))
     return array / np.float32(length) if length else array

@@ -9,6 +9,8 @@ import pytest
 from typer.main import get_command
 
 from graphmem.cli.app import app
+from graphmem.cli.families import add_named
+from graphmem.cli.root import make_root
 from tests.cli.conftest import Cli
 
 PUBLIC_COMMANDS = {
@@ -46,6 +48,23 @@ def test_help_imports_no_slow_modules() -> None:
     look = "import sys, graphmem.cli.app; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.split()
     assert {"neo4j", "openai", "torch", "fastapi", "pydantic", "dbos", "rich.table"} & set(loaded) == set()
+
+
+@pytest.mark.parametrize("flags", [[], ["--json", "--no-server"]])
+@pytest.mark.parametrize("name", get_command(app).commands)  # type: ignore[attr-defined]
+def test_every_command_is_found_without_building_all_others(name: str, flags: list[str]) -> None:
+    root = make_root()
+    add_named(root, [*flags, name])
+    found = get_command(root).commands  # type: ignore[attr-defined]
+    assert found[name].help == get_command(app).commands[name].help  # type: ignore[attr-defined]
+    assert len(found) < len(PUBLIC_COMMANDS)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["serch"], ["--tenant", "search"]])
+def test_without_the_name_of_a_command_all_are_offered(arguments: list[str]) -> None:
+    root = make_root()
+    add_named(root, arguments)
+    assert get_command(root).commands.keys() == get_command(app).commands.keys()  # type: ignore[attr-defined]
 
 
 def _commands(group: object, path: str = "graphmem") -> list[tuple[str, object]]:

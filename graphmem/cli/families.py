@@ -1,0 +1,73 @@
+"""Which module has which command, so that a command need not wait until all others are imported and built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+import typer
+
+FAMILIES = {
+    "quickstart": ("quickstart",),
+    "memories": ("add", "search", "entity", "history", "sessions"),
+    "listing": ("memories", "get", "entities", "messages"),
+    "corrections": ("update", "delete", "revert"),
+    "changes": ("diff",),
+    "contexts": ("context", "enhance", "profile", "intents"),
+    "learned": ("preferences", "patterns", "contradictions"),
+    "users": ("users",),
+    "ingest": ("ingest",),
+    "summaries": ("summarize", "archives"),
+    "serve": ("serve", "open", "mcp", "worker"),
+    "admin": ("consolidate", "runs", "rollback", "maintain"),
+    "reembed": ("reembed",),
+    "export": ("export",),
+    "importing": ("import",),
+    "backup": ("backup", "restore"),
+    "forget": ("forget",),
+    "doctor": ("doctor",),
+}
+"""The modules whose commands stand at the top level, in the order of the help, and these commands."""
+
+GROUPS = {
+    "db": ("db", "The embedded Neo4j."),
+    "keys": ("keys", "API keys."),
+    "hooks": ("hooks", "Memory for coding agents, by their hooks."),
+    "webhooks": ("webhooks", "Addresses that receive the changes of a tenant's users."),
+    "types": ("declared_types", "Types of memories and entities that a tenant declares."),
+    "persona": ("personas", "Weights of a user's searches by memory type or tag."),
+    "contexts": ("context_items", "Topics, goals and mentions that contexts use for a time."),
+    "instructions": ("instructions", "What a tenant wants remembered, and what not."),
+}
+"""The groups of commands by name: their module and their help."""
+
+FAMILY_OF = {command: family for family, commands in FAMILIES.items() for command in commands}
+
+
+def add_all(root: typer.Typer) -> None:
+    """Add every command."""
+    for family in FAMILIES:
+        root.add_typer(_load(family))
+    for name in GROUPS:
+        _add_group(root, name)
+
+
+def add_named(root: typer.Typer, arguments: Sequence[str]) -> None:
+    """Add the family or the group of the command that the arguments name; every command where they name none."""
+    first = next((argument for argument in arguments if argument not in ("--json", "--debug", "--no-server")), "")
+    if first in FAMILY_OF:
+        root.add_typer(_load(FAMILY_OF[first]))
+    elif first in GROUPS:
+        _add_group(root, first)
+    else:
+        add_all(root)
+
+
+def _add_group(root: typer.Typer, name: str) -> None:
+    module, text = GROUPS[name]
+    root.add_typer(_load(module), name=name, help=text)
+
+
+def _load(module: str) -> typer.Typer:
+    commands: typer.Typer = import_module(f"graphmem.cli.{module}").app
+    return commands
