@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
+DEFAULT_IMPORTANCE = 0.5
+"""The importance of a statement whose caller gives none; a repetition raises a lower importance to it."""
+
 
 @dataclass(frozen=True, slots=True)
 class NaiveMemory:
@@ -58,13 +61,15 @@ def saved(content: str, slot: str | None, action: str, memory_id: str, supersede
     def apply(user: NaiveUser) -> bool:
         known = user.find_current(content)
         if known is not None:
+            memory = user.memories[known]
+            user.memories[known] = replace(memory, importance=max(memory.importance, DEFAULT_IMPORTANCE))
             return action == "reinforce" and memory_id == known
         before = user.value_of(slot) if slot else None
         if action != ("supersede" if before else "insert") or list(superseded) != ([before] if before else []):
             return False
         if before:
             user.memories[before] = replace(user.memories[before], is_current=False, replaced_by=memory_id)
-        user.memories[memory_id] = NaiveMemory(content, 0.5, slot)
+        user.memories[memory_id] = NaiveMemory(content, DEFAULT_IMPORTANCE, slot)
         return True
 
     return apply
