@@ -25,7 +25,11 @@ _context.set_forkserver_preload(list(PRELOADED))
 def start_command(
     arguments: Sequence[str], environment: Mapping[str, str], folder: Path, streams: Path
 ) -> ForkServerProcess:
-    """Start a command with its input from the file `in` of the folder `streams`, and its output to `out` and `err`."""
+    """Start a command with its input from the file `in` of the folder `streams`, and its output to `out` and `err`.
+
+    At its end, the file `code` holds its exit status: what multiprocessing knows of it gets lost when one thread waits
+    for a process while another one starts the next.
+    """
     process = _context.Process(target=_run, args=(list(arguments), dict(environment), str(folder), str(streams)))
     process.start()
     return process
@@ -44,8 +48,13 @@ def _run(arguments: list[str], environment: dict[str, str], folder: str, streams
     sys.argv = ["graphmem", *arguments]
     from graphmem.cli import main
 
+    code: object = 1
     try:
         main()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code or 0
     finally:
+        Path(streams, "code").write_text(str(code))
         sys.stdout.flush()
         sys.stderr.flush()

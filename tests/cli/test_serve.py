@@ -78,4 +78,5 @@ async def test_serve_ends_soon_after_sigterm_while_the_database_does_not_answer(
             server.send_signal(signal.SIGTERM)
             assert (await waiting).status_code == 503
             await server.wait()
-            assert time.monotonic() - started < 9
+            # It ends within seconds; one that waits for the database takes a minute.
+            assert time.monotonic() - started < 30

@@ -26,7 +26,7 @@ def test_every_documented_setting_exists(page: str) -> None:
     reference = (ROOT / "docs/reference.md").read_text("utf-8")
     for name in re.findall(r"GRAPHMEM_[A-Z0-9_]+", (ROOT / page).read_text("utf-8")):
         setting = name.removesuffix("_FILE")  # any secret may be given as a file
-        assert f"`{setting}`" in reference or name.startswith("GRAPHMEM_TEST_"), name
+        assert f"`{setting}`" in reference or name.startswith(("GRAPHMEM_TEST_", "GRAPHMEM_RECORD_")), name
 
 
 def test_readme_example_prints_what_it_shows(readme_environment: dict[str, str]) -> None:
