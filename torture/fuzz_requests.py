@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import hypothesis
@@ -11,6 +12,7 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import FailureGroup
@@ -80,16 +82,26 @@ class RequestFuzzer:
         fuzzer = self
 
         class Sequence(self._schema.as_state_machine()):  # type: ignore[misc]
+            started = 0
+
+            def __init__(self) -> None:
+                super().__init__()
+                Sequence.started += 1
+
             def get_call_kwargs(self, case: schemathesis.Case[Any]) -> dict[str, Any]:
                 return {"base_url": fuzzer._address, "headers": fuzzer._headers, "timeout": HANG_SECONDS}
 
             def validate_response(self, response: Any, case: schemathesis.Case[Any], **_: Any) -> None:
                 fuzzer.judge(case, response)
 
-        run_state_machine_as_test(
-            Sequence,
-            settings=hypothesis.settings(max_examples=sequences, stateful_step_count=STEPS, **SETTINGS, **options),
-        )
+        while (left := sequences - Sequence.started) > 0:
+            settings = hypothesis.settings(max_examples=left, stateful_step_count=STEPS, **SETTINGS, **options)
+            before = Sequence.started
+            # The responses decide what can follow, so that Hypothesis may meet other choices than before and give up.
+            with suppress(Flaky):
+                run_state_machine_as_test(Sequence, settings=settings)
+            if Sequence.started == before:
+                return
 
     def check(self, case: schemathesis.Case[Any]) -> None:
         """Send one request and judge its response."""
