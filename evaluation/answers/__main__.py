@@ -1,11 +1,15 @@
 """Answers per token: how many questions a reader answers rightly from contexts of 250 to 2,000 tokens.
 
     python -m evaluation.answers FILE[=COUNT] … [--contexts-only] [--completions FILE] [--out FOLDER]
+    python -m evaluation.answers --contexts FILE [--completions FILE] [--out FOLDER]
 
 Loads conversations with questions (`benches/conversations.py` describes the files) into new users of the database of
 the settings, who are erased at the end, and builds contexts for COUNT questions of each file, spread evenly over
 categories and conversations: from graphmem's `context`, from its search, and from Graphiti's search on the same graph.
 Where a conversation has no facts, both searches find messages.
+
+The contexts are written to `contexts.jsonl` of the folder; `--contexts` reads them from there, without a database, so
+that a run that was interrupted asks about the same contexts.
 
 A reader model answers each question from each context in a request of its own. A judge model compares the different
 answers to a question with the expected one. Both are the model of the settings. Answers are kept in the file of
@@ -27,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from evaluation.answers.completions import RecordedModel, request_key
 from evaluation.answers.contexts import AnswerContext, open_source
@@ -41,6 +45,8 @@ from graphmem.errors import GraphmemError
 from graphmem.llm.prompts import Prompt
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.settings import Settings
+
+_CONTEXT = TypeAdapter(AnswerContext)
 
 OUT = Path("reports/answers")
 """Folder of the report and the completions."""
@@ -152,11 +158,29 @@ def parse_source(text: str) -> tuple[SourceFile, list[AskedQuestion]]:
     return file, draw(file.questions, int(count) if count else len(file.questions))
 
 
+def load_contexts(path: Path) -> list[AnswerContext]:
+    """Return the contexts of a file."""
+    return [_CONTEXT.validate_json(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def save_contexts(contexts: Sequence[AnswerContext], path: Path) -> None:
+    """Write contexts into a file, one a line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(_CONTEXT.dump_json(context).decode() + "\n" for context in contexts), "utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the evaluation and return the exit status."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if bool(options.files) == bool(options.contexts):
+        parser.error("name files of conversations, or a file of contexts with --contexts")
     try:
-        contexts = eventloop.run(build_contexts(list(map(parse_source, options.files))))
+        if options.contexts:
+            contexts = load_contexts(options.contexts)
+        else:
+            contexts = eventloop.run(build_contexts(list(map(parse_source, options.files))))
+            save_contexts(contexts, options.out / "contexts.jsonl")
         parts = [
             render_report("Evidence in the context", measure(contexts, evidence_share)),
             render_report("Words of the expected answer in the context", measure(contexts, answer_share)),
@@ -179,7 +203,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.answers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("files", nargs="+", metavar="FILE[=COUNT]", help="conversations with questions")
+    parser.add_argument("files", nargs="*", metavar="FILE[=COUNT]", help="conversations with questions")
+    parser.add_argument("--contexts", type=Path, help="read the contexts of an earlier run from this file")
     parser.add_argument("--contexts-only", action="store_true", help="ask no model; report what the contexts hold")
     parser.add_argument("--completions", type=Path, default=OUT / "completions.jsonl", help="file of the answers")
     parser.add_argument("--pending", type=Path, help="write the unanswered requests to this file, send none")
