@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
 	typescript site picture constraints bench-retrieval bench-facts bench-scale bench-http bench-size bench-growth bench-context \
-	bench-consolidation eval-extraction eval-consolidation eval-precision eval-secrets torture
+	bench-consolidation eval-extraction eval-consolidation eval-precision eval-answers eval-secrets torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -127,6 +127,10 @@ eval-consolidation: $(VENV)/.installed-dev ## Measure what a night merges and li
 
 eval-precision: $(VENV)/.installed-dev ## Measure whether search returns what fits a question and nothing else
 	$(BIN)/python -m evaluation.precision --details
+
+eval-answers: OPTIONS ?=
+eval-answers: $(VENV)/.installed-dev ## Measure what a reader answers from contexts of 250 to 2,000 tokens, DATA="file.json=80 other.json"
+	$(BIN)/python -m evaluation.answers $(DATA) $(OPTIONS)
 
 eval-secrets: $(VENV)/.installed-dev ## Measure which secrets are found, and what is taken for one
 	$(BIN)/python -m evaluation.secret_detection --details

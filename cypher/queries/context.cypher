@@ -129,6 +129,22 @@ UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.valid_at AS at
 
+// name: load_quotable_messages(group_ids, message_ids, valid_at, valid_after, known_at)
+// Fetch the text of messages without its secrets, unless a memory that was taken from one is deleted or superseded.
+{{as_of_params}}
+UNWIND $group_ids AS group_id
+MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
+WITH m, valid_at, known_at, COLLECT {
+  UNWIND m.entity_edges AS uuid
+  MATCH ()-[r:RELATES_TO {uuid: uuid}]->() WHERE r.group_id = m.group_id AND r.known_from <= known_at
+  RETURN DISTINCT r.memory_id
+} AS memory_ids
+WHERE all(memory_id IN memory_ids WHERE EXISTS {
+  MATCH ()-[r:RELATES_TO {group_id: m.group_id, memory_id: memory_id}]->()
+  WHERE r.known_from <= known_at AND r.known_to > known_at AND (r.superseded_by IS NULL OR r.retired OR r.valid_to > valid_at)
+})
+RETURN collect([m.message_id, coalesce(m.redacted, m.content)]) AS found
+
 // name: find_related_sessions(group_id, excluded_session_id, weights, words, limit, updated_until)
 // Find other sessions relevant to a question: those that its hits come from, and those whose description shares its words.
 MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND s.updated_at <= $updated_until

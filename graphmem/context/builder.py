@@ -31,6 +31,9 @@ MIN_SEARCH_LIMIT = 30
 SEARCH_LIMIT_FACTOR = 3
 """Memories searched for each that may be chosen by relevance."""
 
+TOKENS_PER_HIT = 40
+"""Tokens of the budget for each memory searched; a memory has some 30."""
+
 MIN_DOMAIN_HITS = 3
 """Hits of the requested domain below which a second search is limited to that domain."""
 
@@ -92,13 +95,21 @@ class ContextBuilder:
         message_limit = max(MIN_MESSAGES, min(MAX_MESSAGES, request.token_budget // TOKENS_PER_MESSAGE))
         snapshot, found = await asyncio.gather(
             self._load_snapshot(owner, request, message_limit),
-            self._search_memories(owner, request, include_messages=refers_to_past),
+            self._search(owner, request),
         )
         if request.domain is None and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.domain})
         found = await self._add_hits_of_domain(owner, request, found)
-        related, message_times = await asyncio.gather(
-            self._find_related_sessions(owner, request, found, ticket_sessions),
+        quotable, related, message_times = await asyncio.gather(
+            self._store.load_quotable_messages(
+                owner,
+                [hit.message.id for hit in found.messages],
+                valid_as_of=request.valid_as_of,
+                known_as_of=request.known_as_of,
+            ),
+            self._find_related_sessions(
+                owner, request, found if refers_to_past else _without_messages(found), ticket_sessions
+            ),
             self._load_message_times(owner, request, snapshot, found.results),
         )
         material = ContextMaterial(
@@ -107,6 +118,8 @@ class ContextBuilder:
             related=related,
             message_times=message_times,
             refers_to_past=refers_to_past,
+            messages=found.messages,
+            quotable=quotable,
         )
         return compose_context(request, material, self._profiles.for_tenant(owner.tenant))
 
@@ -121,14 +134,11 @@ class ContextBuilder:
             known_as_of=request.known_as_of,
         )
 
-    async def _search_memories(
-        self, owner: Owner, request: ContextRequest, *, include_messages: bool
-    ) -> SearchResponse:
-        """Search for the question; without one nothing is found."""
+    async def _search(self, owner: Owner, request: ContextRequest) -> SearchResponse:
+        """Search memories and messages for the question; without one nothing is found."""
         if request.question is None:
             return SearchResponse(results=[], took_ms=0.0)
-        query = _to_query(request, request.question, include_messages=include_messages)
-        return await self._searcher.search(owner, query)
+        return await self._searcher.search(owner, _to_query(request, request.question, include_messages=True))
 
     async def _add_hits_of_domain(self, owner: Owner, request: ContextRequest, found: SearchResponse) -> SearchResponse:
         """Search within the domain of the context as well, where too few hits belong to it.
@@ -203,12 +213,18 @@ class ContextBuilder:
         return await self._store.fetch_message_times(owner, message_ids) if message_ids else {}
 
 
+def _without_messages(found: SearchResponse) -> SearchResponse:
+    return found.model_copy(update={"messages": []})
+
+
 def _to_query(request: ContextRequest, question: str, *, include_messages: bool = False) -> SearchQuery:
     return SearchQuery(
         query=question,
         valid_as_of=request.valid_as_of,
         known_as_of=request.known_as_of,
-        limit=min(100, max(MIN_SEARCH_LIMIT, SEARCH_LIMIT_FACTOR * request.top)),
+        limit=min(
+            100, max(MIN_SEARCH_LIMIT, SEARCH_LIMIT_FACTOR * request.top, request.token_budget // TOKENS_PER_HIT)
+        ),
         include_messages=include_messages,
         reinforce=False,
         explain=True,

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from graphmem.context import conversation_summary
+from graphmem.context.answer_lines import count_chosen, limit_memories, order_answers, without_repetitions
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
+from graphmem.context.excerpts import QuestionWords
 from graphmem.context.hints import (
     CITATION_INSTRUCTION,
     HintSources,
     build_hints,
     collect_goals,
     format_date,
-    last_said_at,
     style_instructions,
 )
-from graphmem.context.preamble import PreambleContent, PreambleLine, pack_preamble
+from graphmem.context.memory_lines import memory_bullets, quote_line
+from graphmem.context.preamble import AnswerLine, PreambleContent, PreambleLine, PreambleSection, pack_preamble
 from graphmem.context.relevance import is_contradicted, is_in_scope, match_domains, semantic_score
 from graphmem.domain.context_models import ContextRequest, ContextResponse, ContextSnapshot, RelatedSession
 from graphmem.domain.memory import Memory
 from graphmem.domain.profile import ProductProfile
-from graphmem.domain.search_models import SearchHit
+from graphmem.domain.search_models import MessageHit, SearchHit
 from graphmem.domain.session import MessageRole
 
 MAX_UNREAD_MESSAGES = 5
 """User messages, not yet read by extraction, that may contradict a memory; the latest are taken."""
+
+MIN_QUOTE_TOKENS, MAX_QUOTE_TOKENS = 60, 100
+"""Bounds of the tokens of a message that a context quotes at most."""
+
+QUOTES_PER_BUDGET = 8
+"""Quotes of the longest length that would fill the budget, within these bounds."""
 
 SESSION_SUMMARY_CHARACTERS = 2_000
 """Characters of an earlier session's summary in the preamble at most."""
@@ -35,21 +43,28 @@ SESSION_SUMMARY_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class BuiltContext:
-    """A context, and the memories in it that the question recalled."""
+    """A context, the memories in it that the question recalled, and the ids of the messages that it quotes."""
 
     context: ContextResponse
     recalled: Sequence[Memory]
+    quoted: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ContextMaterial:
-    """What a context is composed from; `message_times` are when messages were said, by id."""
+    """What a context is composed from.
+
+    `messages` were found for the question; `quotable` are the texts of those that may be quoted, `message_times` when
+    messages were said, both by id.
+    """
 
     snapshot: ContextSnapshot
     hits: Sequence[SearchHit]
     related: Sequence[RelatedSession]
     message_times: Mapping[str, datetime]
     refers_to_past: bool
+    messages: Sequence[MessageHit] = ()
+    quotable: Mapping[str, str] = field(default_factory=dict)
 
 
 def compose_context(request: ContextRequest, material: ContextMaterial, profile: ProductProfile) -> BuiltContext:
@@ -66,14 +81,15 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
         and is_in_scope(hit.memory, domains, request.session_id, refers_to_past=material.refers_to_past)
     ]
     profile_memories = [memory for memory in snapshot.profile if memory.id not in contradicted_ids]
+    said_at = material.message_times if request.sources else None
+    answers = _answer_lines(request, material, fitting, contradicted)
     content = PreambleContent(
-        profile=_memory_bullets(profile_memories, request, material.message_times),
-        relevant=_memory_bullets([hit.memory for hit in fitting], request, material.message_times),
-        top=request.top,
-        style_instructions=[
-            *_style_lines(request, snapshot, profile),
-            *([PreambleLine("citation", CITATION_INSTRUCTION)] if profile_memories or fitting else []),
-        ],
+        answers=answers,
+        profile=memory_bullets(profile_memories, said_at),
+        relevant=memory_bullets([hit.memory for hit in fitting], said_at),
+        top=max(0, request.top - count_chosen(answers, fitting)),
+        style_instructions=_style_lines(request, snapshot, profile),
+        citation=PreambleLine("citation", CITATION_INSTRUCTION),
         past_sessions=[_past_session_line(session) for session in material.related] if material.refers_to_past else [],
         messages=conversation_summary.message_lines(snapshot.messages),
         summarize_omitted=lambda shown: conversation_summary.summarize_omitted_messages(
@@ -102,7 +118,7 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
         personalization_hints=build_hints(request, snapshot, hint_sources),
         memories=memories,
     )
-    return BuiltContext(context, [hit.memory for hit in recalled[: request.top]])
+    return BuiltContext(context, [hit.memory for hit in recalled[: request.top]], packed.quote_keys)
 
 
 def _select_contradicted(
@@ -121,24 +137,33 @@ def _select_contradicted(
     ]
 
 
-def _memory_bullets(
-    memories: Sequence[Memory], request: ContextRequest, message_times: Mapping[str, datetime]
-) -> list[PreambleLine]:
-    """Return one `- ` bullet for each memory, with its source and date where the request asks for them."""
-    return [
-        PreambleLine(
-            memory.id,
-            f"- {to_single_line(memory.content)}{_source_note(memory, message_times) if request.sources else ''}",
-        )
-        for memory in memories
+def _answer_lines(
+    request: ContextRequest, material: ContextMaterial, fitting: Sequence[SearchHit], contradicted: Sequence[Memory]
+) -> list[AnswerLine]:
+    """Return the facts and parts of messages that may answer the question, best first, as many as may fit."""
+    if request.question is None or not request.top:
+        return []
+    words = QuestionWords(request.question)
+    excluded = {message.id for message in material.snapshot.messages}
+    excluded.update(key for memory in contradicted for key in memory.source.message_ids)
+    told = " ".join(session.summary for session in material.related) if material.refers_to_past else ""
+    messages = [
+        hit
+        for hit in material.messages
+        if hit.message.id in material.quotable.keys() - excluded and to_single_line(hit.content) not in told
     ]
-
-
-def _source_note(memory: Memory, message_times: Mapping[str, datetime]) -> str:
-    said_at = last_said_at(memory, message_times)
-    when = f"said on {format_date(said_at)}" if said_at else f"noted on {format_date(memory.created_at)}"
-    where = f", session {memory.source.session_id}" if memory.source.session_id else ""
-    return f" ({when}{where})"
+    quote_limit = max(MIN_QUOTE_TOKENS, min(MAX_QUOTE_TOKENS, request.token_budget // QUOTES_PER_BUDGET))
+    said_at = material.message_times if request.sources else None
+    lines: list[tuple[str, AnswerLine]] = []
+    for hit in limit_memories(order_answers(words, fitting, messages), request.top):
+        if isinstance(hit, SearchHit):
+            (line,) = memory_bullets([hit.memory], said_at)
+            lines.append((hit.content, AnswerLine(PreambleSection.MEMORIES, len(lines), line)))
+        else:
+            text = words.excerpt(material.quotable[hit.message.id], quote_limit)
+            place = hit.message.timestamp.timestamp()
+            lines.append((text, AnswerLine(PreambleSection.QUOTES, place, quote_line(hit.message, text))))
+    return without_repetitions(lines)
 
 
 def _style_lines(request: ContextRequest, snapshot: ContextSnapshot, profile: ProductProfile) -> list[PreambleLine]:

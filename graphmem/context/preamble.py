@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -12,14 +12,23 @@ from graphmem.errors import InvalidInput
 MEMORIES_HEADING = "## Information about this user from past conversations:"
 """Heading of the memories, which follow as `- ` bullets."""
 
-PROFILE_SHARE = 0.5
-"""Share of the capacity that the profile may fill first; what other sections leave goes to it at the end."""
+STYLE_SHARE = 0.2
+"""Share of the capacity up to which style instructions are added first, after the most important of the profile."""
 
-STYLE_SHARE = 0.6
-"""Share of the capacity up to which style instructions are added, after the profile."""
+ANSWER_SHARE = 0.6
+"""Share of the capacity up to which answers to the question are added; what other sections leave goes to them."""
+
+PROFILE_SHARE = 0.5
+"""Share of the capacity up to which the profile is added, after answers."""
+
+MIN_PROFILE_SHARE = 0.15
+"""Share of the capacity that memories of the profile may have however much answers fill."""
 
 MEMORY_SHARE = 0.75
-"""Share of the capacity up to which relevant memories are added, after style instructions."""
+"""Share of the capacity up to which further answers and relevant memories are added, after the profile."""
+
+CITATION_SHARE = 0.03
+"""Share of the capacity that the instruction on citing may have at most; a smaller context goes without it."""
 
 PAST_SESSIONS_SHARE = 0.9
 """Share of the capacity up to which earlier sessions are added, after relevant memories."""
@@ -38,6 +47,7 @@ class PreambleSection(Enum):
     """The sections of the preamble in their order; the value is the heading."""
 
     MEMORIES = MEMORIES_HEADING
+    QUOTES = "## Said before:"
     STYLE_INSTRUCTIONS = "## How to answer this user:"
     PAST_SESSIONS = "## From earlier conversations:"
     OMITTED_MESSAGES = "## Earlier in this conversation:"
@@ -52,20 +62,39 @@ class PreambleLine:
     text: str
 
 
+ANSWER_SECTIONS = (PreambleSection.MEMORIES, PreambleSection.QUOTES)
+"""The sections that answers are in."""
+
+PlacedLine = tuple[float, PreambleLine]
+"""A line and its place within its section."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLine:
+    """A memory or a quoted message that may answer the question; `place` orders it within its section."""
+
+    section: PreambleSection
+    place: float
+    line: PreambleLine
+
+
 @dataclass(frozen=True, slots=True)
 class PreambleContent:
-    """The candidate lines: profile by importance, relevant memories by relevance, messages oldest first.
+    """The candidate lines: answers best first, profile by importance, relevant memories, messages oldest first.
 
-    A memory may be in both lists; `top` limits those of `relevant` that the profile has not contributed.
-    `summarize_omitted` returns a digest of the messages that are not among so many of the newest, empty for none.
+    A memory may be in several lists; `top` limits those of `relevant` that the others have not contributed. `citation`
+    asks to mention what is remembered. `summarize_omitted` returns a digest of the messages that are not among so many
+    of the newest, empty for none.
     """
 
+    answers: Sequence[AnswerLine] = ()
     profile: Sequence[PreambleLine] = ()
     relevant: Sequence[PreambleLine] = ()
     top: int = 10
     style_instructions: Sequence[PreambleLine] = ()
     past_sessions: Sequence[PreambleLine] = ()
     messages: Sequence[PreambleLine] = ()
+    citation: PreambleLine | None = None
     summarize_omitted: Callable[[int], str] = lambda shown: ""
 
 
@@ -76,6 +105,7 @@ class PackedPreamble:
     preamble: str
     token_count: int
     memory_keys: list[str]
+    quote_keys: list[str]
     message_keys: list[str]
     has_summary: bool
 
@@ -86,22 +116,22 @@ class _PreamblePacker:
 
     capacity: int
     used: int = 0
-    chosen: list[tuple[PreambleSection, int, PreambleLine]] = field(default_factory=list)
+    chosen: list[tuple[PreambleSection, float, PreambleLine]] = field(default_factory=list)
 
-    def add(self, section: PreambleSection, place: int, line: PreambleLine, share: float = 1.0) -> bool:
+    def add(self, section: PreambleSection, place: float, line: PreambleLine, share: float = 1.0) -> bool:
         """Add a line when it fits into `share` of the capacity; `place` orders it within its section."""
-        cost = self._cost(section, line)
+        cost = self.cost(section, line)
         if self.used + cost > self.capacity * share:
             return False
         self.chosen.append((section, place, line))
         self.used += cost
         return True
 
-    def add_truncated(self, section: PreambleSection, place: int, line: PreambleLine, share: float = 1.0) -> bool:
+    def add_truncated(self, section: PreambleSection, place: float, line: PreambleLine, share: float = 1.0) -> bool:
         """Add a line, truncated where only a part of it fits."""
         if self.add(section, place, line, share):
             return True
-        left = int(self.capacity * share) - self.used - self._cost(section, PreambleLine("", "")) - 1
+        left = int(self.capacity * share) - self.used - self.cost(section, PreambleLine("", "")) - 1
         if left < MIN_TRUNCATED_TOKENS:
             return False
         return self.add(
@@ -121,7 +151,8 @@ class _PreamblePacker:
         places = [(place, line) for chosen_section, place, line in self.chosen if chosen_section is section]
         return [line for _, line in sorted(places, key=lambda chosen: chosen[0])]
 
-    def _cost(self, section: PreambleSection, line: PreambleLine) -> int:
+    def cost(self, section: PreambleSection, line: PreambleLine) -> int:
+        """Return the tokens that a line adds, with the heading where it is the first of its section."""
         heading_cost = 0 if self._has(section) else count_tokens(section.value) + 2
         return count_tokens(line.text) + 1 + heading_cost
 
@@ -143,26 +174,35 @@ def ensure_question_fits(question: str, budget: int) -> int:
 def pack_preamble(question: str, content: PreambleContent, budget: int) -> PackedPreamble:
     """Return the fullest preamble that has, with the question, at most `budget` tokens.
 
-    Lines are added in this order: profile, style instructions, relevant memories, earlier sessions, the newest messages
-    up to the first that does not fit, a digest of the omitted messages (below 80 % use), the remaining memories.
-    Raises InvalidInput when the question alone exceeds the budget.
+    Lines are added in this order: the most important memory of the profile, style instructions, answers, the profile,
+    relevant memories, the instruction on citing, earlier sessions, the newest messages up to the first that does not
+    fit, a digest of the omitted messages (below 80 % use), the remaining answers and memories. Raises InvalidInput when
+    the question alone exceeds the budget.
     """
     asked = ensure_question_fits(question, budget)
     packer = _PreamblePacker(budget - asked)
-    profile = list(enumerate(content.profile))
-    relevant = list(enumerate(content.relevant, len(profile)))
-    _add_lines(packer, PreambleSection.MEMORIES, profile[:1])
-    _add_lines(packer, PreambleSection.MEMORIES, profile, PROFILE_SHARE)
+    answers = content.answers
+    profile: list[PlacedLine] = list(enumerate(content.profile, len(answers)))
+    relevant: list[PlacedLine] = list(enumerate(content.relevant, len(answers) + len(profile)))
+    own = {line.key for line in content.profile}
+    if not any(answer.line.key in own for answer in answers):
+        _add_lines(packer, PreambleSection.MEMORIES, profile[:1])
     _add_lines(packer, PreambleSection.STYLE_INSTRUCTIONS, list(enumerate(content.style_instructions)), STYLE_SHARE)
+    _add_answers(packer, answers, ANSWER_SHARE)
+    _add_lines(packer, PreambleSection.MEMORIES, profile, _profile_share(packer, own))
+    _add_answers(packer, answers, MEMORY_SHARE)
     left = content.top - _add_lines(packer, PreambleSection.MEMORIES, relevant, MEMORY_SHARE, content.top)
+    if content.citation and packer.lines_in(PreambleSection.MEMORIES):
+        _add_citation(packer, content.citation, len(content.style_instructions))
     for place, line in enumerate(content.past_sessions):
         packer.add_truncated(PreambleSection.PAST_SESSIONS, place, line, PAST_SESSIONS_SHARE)
     shown = _add_messages(packer, content.messages, SUMMARY_USAGE_LIMIT * budget - asked)
     digest = content.summarize_omitted(shown)
     if digest and asked + packer.used < SUMMARY_USAGE_LIMIT * budget:
         packer.add_truncated(PreambleSection.OMITTED_MESSAGES, 0, PreambleLine("omitted", digest))
-    _add_lines(packer, PreambleSection.MEMORIES, profile)
+    _add_answers(packer, answers)
     _add_lines(packer, PreambleSection.MEMORIES, relevant, 1.0, left)
+    _add_lines(packer, PreambleSection.MEMORIES, profile)
     preamble = packer.render()
     while packer.chosen and asked + count_tokens(preamble) > budget:
         packer.chosen.pop()
@@ -171,6 +211,7 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
         preamble=preamble,
         token_count=asked + count_tokens(preamble),
         memory_keys=[line.key for line in packer.lines_in(PreambleSection.MEMORIES)],
+        quote_keys=[line.key for line in packer.lines_in(PreambleSection.QUOTES)],
         message_keys=[line.key for line in packer.lines_in(PreambleSection.MESSAGES)],
         has_summary=bool(packer.lines_in(PreambleSection.OMITTED_MESSAGES)),
     )
@@ -179,7 +220,7 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
 def _add_lines(
     packer: _PreamblePacker,
     section: PreambleSection,
-    lines: Sequence[tuple[int, PreambleLine]],
+    lines: Sequence[PlacedLine],
     share: float = 1.0,
     limit: int | None = None,
 ) -> int:
@@ -193,6 +234,34 @@ def _add_lines(
             present.add(line.key)
             added += 1
     return added
+
+
+def _add_answers(packer: _PreamblePacker, answers: Sequence[AnswerLine], share: float = 1.0) -> None:
+    """Add the answers that are not added yet, up to the first that does not fit into a share of the capacity.
+
+    Into the whole capacity, those after it are added if they fit.
+    """
+    present = {line.key for section in ANSWER_SECTIONS for line in packer.lines_in(section)}
+    for answer in answers:
+        if answer.line.key in present:
+            continue
+        if not packer.add(answer.section, answer.place, answer.line, share) and share < 1.0:
+            break
+
+
+def _profile_share(packer: _PreamblePacker, own: Set[str]) -> float:
+    """Return up to which share of the capacity the profile may be added, given the keys of its lines."""
+    if not packer.capacity:
+        return PROFILE_SHARE
+    present = sum(count_tokens(line.text) for line in packer.lines_in(PreambleSection.MEMORIES) if line.key in own)
+    missing = max(0.0, MIN_PROFILE_SHARE - present / packer.capacity)
+    return max(PROFILE_SHARE, packer.used / packer.capacity + missing)
+
+
+def _add_citation(packer: _PreamblePacker, citation: PreambleLine, place: int) -> None:
+    """Add the instruction on citing unless it takes much of a small context."""
+    if packer.cost(PreambleSection.STYLE_INSTRUCTIONS, citation) <= CITATION_SHARE * packer.capacity:
+        packer.add(PreambleSection.STYLE_INSTRUCTIONS, place, citation)
 
 
 def _add_messages(packer: _PreamblePacker, messages: Sequence[PreambleLine], token_limit: float) -> int:

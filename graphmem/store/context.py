@@ -200,6 +200,23 @@ class ContextStore:
         )
         return {row["message_id"]: row["at"] for row in rows}
 
+    async def load_quotable_messages(
+        self, owner: Owner, message_ids: Sequence[str], *, valid_as_of: datetime | None, known_as_of: datetime | None
+    ) -> dict[str, str]:
+        """Return the texts of messages without their secrets, by id.
+
+        A message is left out if a memory that was taken from it is deleted or superseded as of the two times.
+        """
+        if not message_ids:
+            return {}
+        (row,) = await self._graph.fetch(
+            "context.load_quotable_messages",
+            group_ids=owner.readable_group_ids,
+            message_ids=list(message_ids),
+            **FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of)).as_of_params,
+        )
+        return dict(row["found"])
+
     async def list_active_items(self, owner: Owner, session_id: str | None) -> list[ContextItem]:
         """Return the context items that have not expired, the latest first."""
         (row,) = await self._graph.fetch(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from graphmem.context.preamble import (
     MEMORIES_HEADING,
+    AnswerLine,
     PreambleContent,
     PreambleLine,
     PreambleSection,
@@ -136,9 +137,10 @@ def test_sections_come_in_their_declared_order() -> None:
         style_instructions=[PreambleLine("x", "Answer in Spanish.")],
         past_sessions=[PreambleLine("s", "2026-05-01: the printer")],
         messages=message_lines(3, 100),
+        answers=[AnswerLine(PreambleSection.QUOTES, 0, PreambleLine("q", "2026-05-02, Mara: the printer is old"))],
         summarize_omitted=lambda shown: "earlier messages",
     )
-    text = pack_preamble("And now?", content, 330).preamble
+    text = pack_preamble("And now?", content, 350).preamble
     places = [text.index(section.value) for section in PreambleSection]
     assert places == sorted(places)
 
@@ -176,6 +178,7 @@ some_lines = st.lists(texts, max_size=8).map(
 @settings(max_examples=150, deadline=None)
 @given(
     question=texts,
+    answer_lines=some_lines,
     profile=some_lines,
     relevant=some_lines,
     style_instructions=some_lines,
@@ -187,6 +190,7 @@ some_lines = st.lists(texts, max_size=8).map(
 )
 def test_a_preamble_never_exceeds_its_budget(
     question: str,
+    answer_lines: list[PreambleLine],
     profile: list[PreambleLine],
     relevant: list[PreambleLine],
     style_instructions: list[PreambleLine],
@@ -198,14 +202,20 @@ def test_a_preamble_never_exceeds_its_budget(
 ) -> None:
     asked = count_tokens(question)
     budget = asked + spare
+    answers = [
+        AnswerLine((PreambleSection.MEMORIES, PreambleSection.QUOTES)[place % 2], place, line)
+        for place, line in enumerate(answer_lines)
+    ]
     content = PreambleContent(
-        profile,
-        relevant,
-        top,
-        style_instructions,
-        past_sessions,
-        messages,
-        lambda shown: digest if shown < len(messages) else "",
+        answers=answers,
+        profile=profile,
+        relevant=relevant,
+        top=top,
+        style_instructions=style_instructions,
+        past_sessions=past_sessions,
+        messages=messages,
+        citation=PreambleLine("citation", digest),
+        summarize_omitted=lambda shown: digest if shown < len(messages) else "",
     )
     window = pack_preamble(question, content, budget)
     assert window.token_count == count_tokens(window.preamble) + asked <= budget

@@ -14,6 +14,9 @@ import pytest
 from graphmem.settings import Settings
 from tests.stories.dialogues import Listener, hearing
 
+pytestmark = pytest.mark.timeout(480)
+"""The first test waits until all dialogues are extracted."""
+
 
 @pytest.fixture(scope="module")
 async def listeners(

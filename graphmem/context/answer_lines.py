@@ -1,0 +1,122 @@
+"""Which facts and messages answer a question, in the order in which they fill a budget. Pure.
+
+Facts come first: those that fit, then a message after every few others, because a message may say what no fact was made
+of. Summaries of conversations come last: they name many topics and state little of any.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from graphmem.context.excerpts import QuestionWords
+from graphmem.context.preamble import AnswerLine
+from graphmem.context.relevance import content_words
+from graphmem.domain.memory import MemoryType, Scope
+from graphmem.domain.search_models import MessageHit, SearchHit
+
+FIT = 0.5
+"""Score from which a memory fits a question."""
+
+MIN_FIT = 0.1
+"""Score from which a memory may answer a question in other words."""
+
+MIN_FACTS, MAX_FACTS = 4, 8
+"""Facts before the first message: those that fit, but no fewer and no more than these."""
+
+FACTS_PER_MESSAGE = 2
+"""Facts between two messages."""
+
+MIN_SIMILARITY = 0.25
+"""Cosine similarity from which a message with any word of a question may say something about it."""
+
+CLEAR_SIMILARITY = 0.4
+"""Cosine similarity from which a message may say something about a question without a word of it."""
+
+MIN_SHARED_WORDS = 0.5
+"""Share of the words of a question from which a message may say something about it, however similar it is."""
+
+MAX_REPEATED_WORDS = 0.8
+"""Share of the content words of a line that an earlier line has, from which it repeats that one."""
+
+SUMMARIES = frozenset({MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_TOPIC})
+"""Types of memories that say what was talked about."""
+
+
+def order_answers(
+    words: QuestionWords, facts: Sequence[SearchHit], messages: Sequence[MessageHit]
+) -> Iterator[SearchHit | MessageHit]:
+    """Yield the facts and messages that may answer a question with these words; both are given best first."""
+    relevant = [hit for hit in facts if hit.score >= MIN_FIT]
+    stating = [hit for hit in relevant if hit.memory.type not in SUMMARIES]
+    fitting = [hit for hit in stating if hit.score >= FIT][:MAX_FACTS]
+    fitting += [hit for hit in stating if hit not in fitting][: max(0, MIN_FACTS - len(fitting))]
+    fitting += _same_relation(fitting, stating)
+    chosen = {hit.memory.id for hit in fitting}
+    others = [hit for hit in stating if hit.memory.id not in chosen]
+    others += [hit for hit in relevant if hit.memory.type in SUMMARIES]
+    yield from fitting
+    yield from _interleave(others, (hit for hit in messages if says_something(hit, words)))
+
+
+def limit_memories(hits: Iterable[SearchHit | MessageHit], limit: int) -> Iterator[SearchHit | MessageHit]:
+    """Yield messages, memories of the profile, and of the other memories so many."""
+    for hit in hits:
+        if is_counted(hit):
+            limit -= 1
+            if limit < 0:
+                continue
+        yield hit
+
+
+def is_counted(hit: SearchHit | MessageHit) -> bool:
+    """Return whether a hit counts towards the memories that a request wants beside those of the profile."""
+    return isinstance(hit, SearchHit) and hit.memory.scope is not Scope.PROFILE
+
+
+def count_chosen(lines: Sequence[AnswerLine], hits: Sequence[SearchHit]) -> int:
+    """Return how many of the lines are memories that count towards the limit of a request."""
+    counted = {hit.memory.id for hit in hits if is_counted(hit)}
+    return sum(answer.line.key in counted for answer in lines)
+
+
+def without_repetitions(texts: Iterable[tuple[str, AnswerLine]]) -> list[AnswerLine]:
+    """Return lines without those whose text repeats most of an earlier one."""
+    kept: list[AnswerLine] = []
+    said: list[set[str]] = []
+    for text, answer in texts:
+        words = set(content_words(text))
+        if words and any(len(words & other) >= MAX_REPEATED_WORDS * len(words) for other in said):
+            continue
+        said.append(words)
+        kept.append(answer)
+    return kept
+
+
+def says_something(hit: MessageHit, words: QuestionWords) -> bool:
+    """Return whether a message may say something about a question with these words."""
+    distance = 1 / hit.similarity_score - 1
+    similarity = 1 - distance * distance / 2
+    if similarity >= CLEAR_SIMILARITY:
+        return True
+    shared = words.count_in(hit.message.content)
+    return shared > 0 and (similarity >= MIN_SIMILARITY or shared >= MIN_SHARED_WORDS * words.count)
+
+
+def _same_relation(fitting: Sequence[SearchHit], stating: Sequence[SearchHit]) -> list[SearchHit]:
+    """Return the other facts with a subject and a predicate that several fitting facts share: the items of a list."""
+    keys = Counter((hit.memory.subject.id, hit.memory.predicate) for hit in fitting)
+    chosen = {hit.memory.id for hit in fitting}
+    return [
+        hit for hit in stating if keys[hit.memory.subject.id, hit.memory.predicate] > 1 and hit.memory.id not in chosen
+    ]
+
+
+def _interleave(facts: Sequence[SearchHit], messages: Iterator[MessageHit]) -> Iterator[SearchHit | MessageHit]:
+    """Yield a message, then some facts, then a message, and so on, until there are none of both."""
+    taken = 0
+    for message in messages:
+        yield message
+        yield from facts[taken : taken + FACTS_PER_MESSAGE]
+        taken += FACTS_PER_MESSAGE
+    yield from facts[taken:]

@@ -1,0 +1,143 @@
+"""What of memory a context puts first for a question: facts that fit, then what was said, nothing twice."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from graphmem.context.preamble import MEMORIES_HEADING, PreambleSection
+from graphmem.domain.context_models import ContextResponse
+from graphmem.domain.conversation import PreparedMessage
+from graphmem.domain.memory import MemoryIn
+from graphmem.domain.session import MessageIn
+from graphmem.store.entities import EntityStore
+from graphmem.store.facts import FactStore
+from tests.context.conftest import ContextHarness
+
+QUOTES = PreambleSection.QUOTES.value
+
+
+def bullets(context: ContextResponse) -> list[str]:
+    return [line[2:] for line in context.preamble.splitlines() if line.startswith("- ")]
+
+
+def quotes(context: ContextResponse) -> list[str]:
+    """Return the quoted messages, without their days."""
+    _, heading, rest = context.preamble.partition(QUOTES)
+    return [line.partition(", ")[2] for line in rest.split("\n\n")[0].splitlines() if line] if heading else []
+
+
+async def test_what_answers_the_question_precedes_what_is_important(harness: ContextHarness) -> None:
+    await harness.save_memories(
+        *(MemoryIn(content=f"Mara passed exam number {n} of her studies", importance=0.9) for n in range(30)),
+        MemoryIn(content="Mara's cat is called Herr Pixel", importance=0.2),
+    )
+    context = await harness.build_context("What is the name of Mara's cat?", token_budget=100)
+    assert bullets(context)[0] == "Mara's cat is called Herr Pixel"
+
+
+async def test_a_small_context_has_no_instruction_on_citing_and_a_large_one_has(harness: ContextHarness) -> None:
+    await harness.save_memories(*(f"Mara knows fact number {number} about the harbour" for number in range(40)))
+    small, large = [
+        await harness.build_context("What does Mara know about the harbour?", token_budget=budget)
+        for budget in (250, 1000)
+    ]
+    assert [line for line in small.preamble.splitlines() if not line.startswith("- ")] == [MEMORIES_HEADING]
+    assert "say so in passing" in large.preamble
+
+
+async def test_a_bullet_says_when_a_fact_held_unless_its_text_does(harness: ContextHarness) -> None:
+    since, until = datetime.fromisoformat("2025-03-01T00:00:00Z"), datetime.fromisoformat("2030-05-01T00:00:00Z")
+    await harness.save_memories(
+        MemoryIn(content="Mara rents a flat in Ottensen", valid_at=since, invalid_at=until),
+        MemoryIn(content="Mara moved to Hamburg in May 2024", valid_at=datetime.fromisoformat("2024-05-01T00:00:00Z")),
+        MemoryIn(content="Mara owns a boat in Hamburg"),
+    )
+    assert set(bullets(await harness.build_context("What do you know about Mara in Hamburg and Ottensen?"))) == {
+        "Mara rents a flat in Ottensen (2025-03-01 until 2030-05-01)",
+        "Mara moved to Hamburg in May 2024",
+        "Mara owns a boat in Hamburg",
+    }
+
+
+async def test_a_message_is_quoted_where_no_fact_was_made_of_it(harness: ContextHarness) -> None:
+    said = MessageIn(role="user", name="Mara", content="The boiler is in the cellar, behind the wine shelf")
+    await harness.add_messages("house", said, "Noted.")
+    context = await harness.build_context("Where is the boiler?", session_id="today")
+    assert context.preamble == f"{QUOTES}\n2026-06-01, Mara: The boiler is in the cellar, behind the wine shelf"
+    assert quotes(await harness.build_context("Who won the chess tournament?", session_id="today")) == []
+
+
+async def test_quotes_are_in_the_order_in_which_they_were_said(harness: ContextHarness) -> None:
+    for days, step in ((3, "sanded"), (2, "primed"), (1, "painted")):
+        at = harness.clock() - timedelta(days=days)
+        await harness.add_messages(
+            f"day {days}", MessageIn(role="user", name="Mara", content=f"Today I {step} the boat's hull", timestamp=at)
+        )
+    context = await harness.build_context("In which order did I work on the boat's hull?", session_id="today")
+    assert quotes(context) == [f"Mara: Today I {step} the boat's hull" for step in ("sanded", "primed", "painted")]
+
+
+async def test_a_repeated_message_is_quoted_once(harness: ContextHarness) -> None:
+    said = MessageIn(role="user", name="Mara", content="Where did I put the key of the boat house?")
+    await harness.add_messages("one", said)
+    await harness.add_messages("two", said)
+    assert len(quotes(await harness.build_context("Where is the key of the boat house?"))) == 1
+
+
+async def test_messages_of_the_conversation_are_not_quoted_again(harness: ContextHarness) -> None:
+    await harness.add_messages("today", "The boiler is in the cellar, behind the wine shelf")
+    context = await harness.build_context("Where is the boiler?", session_id="today")
+    assert context.preamble.count("boiler") == 1
+
+
+async def test_a_secret_is_not_quoted(harness: ContextHarness) -> None:
+    said = MessageIn(role="user", content="The code of the boat house is on file, write to mara@example.org for it")
+    (vector,) = await harness.embedder.embed([said.content])
+    hidden = PreparedMessage(said, vector, redacted="The code of the boat house is on file, write to [email] for it")
+    await harness.episodes.append_messages(harness.owner, "one", [hidden], job_id=None)
+    context = await harness.build_context("Where is the code of the boat house?", session_id="today")
+    assert "write to [email] for it" in context.preamble
+    assert "mara@example.org" not in context.preamble
+
+
+@pytest.mark.parametrize("ending", ["deleted", "superseded"])
+async def test_what_is_no_longer_believed_does_not_come_back_as_a_quote(harness: ContextHarness, ending: str) -> None:
+    (message,) = await harness.add_messages("house", "My boiler is in the cellar of the house")
+    (memory,) = await harness.save_memories(
+        MemoryIn(content="Mara's boiler is in the cellar", source={"session_id": "house", "message_ids": [message.id]})
+    )
+    assert "My boiler is in the cellar" in (await harness.build_context("Where is my boiler?")).preamble
+    if ending == "deleted":
+        facts = FactStore(harness.graph, EntityStore(harness.graph), harness.clock)
+        await facts.update_memory(harness.owner, memory.id, lambda ledger: ledger.delete(memory.id), actor="test")
+    else:
+        await harness.save_memories(MemoryIn(content="Mara's boiler is in the attic", supersedes=[memory.id]))
+    harness.clock.advance(timedelta(minutes=1))
+    assert "cellar" not in (await harness.build_context("Where is my boiler?")).preamble
+
+
+async def test_a_message_is_quoted_beside_the_fact_that_leaves_out_a_part_of_it(harness: ContextHarness) -> None:
+    (message,) = await harness.add_messages("house", "My boiler is in the cellar, behind the wine shelf")
+    source = {"session_id": "house", "message_ids": [message.id]}
+    await harness.save_memories(MemoryIn(content="Mara's boiler is in the cellar", source=source))
+    assert "behind the wine shelf" in (await harness.build_context("Where is my boiler?")).preamble
+
+
+async def test_all_items_of_a_list_are_included_before_what_was_said(harness: ContextHarness) -> None:
+    instruments = ("cello", "piano", "flute", "harp", "drums", "banjo", "trumpet", "violin", "oboe", "tuba")
+    await harness.save_memories(
+        *(
+            MemoryIn(
+                content=f"Mara plays the {instrument}",
+                subject={"name": "Mara", "type": "Person"},
+                predicate="PLAYS",
+                object={"name": instrument, "type": "Instrument"},
+            )
+            for instrument in instruments
+        )
+    )
+    await harness.add_messages("music", *(f"I will play music at {place}" for place in ("home", "work", "sea", "camp")))
+    context = await harness.build_context("Which instruments does Mara play?", token_budget=150)
+    assert set(bullets(context)) == {f"Mara plays the {instrument}" for instrument in instruments}
