@@ -35,6 +35,13 @@ KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this 
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant of the user.")]
 Cursor = Annotated[str | None, typer.Option(help="`next_cursor` of the page before.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
+OnlyTypes = Annotated[list[str] | None, typer.Option("--type", help="Only this type; repeat for several.")]
+OnlyDomain = Annotated[str | None, typer.Option("--domain", help="Only this domain.")]
+OnlyScope = Annotated[str | None, typer.Option("--scope", help="Only this scope: profile, domain, episodic, global.")]
+AboutEntity = Annotated[str | None, typer.Option("--entity", help="Only about this entity: a name, an alias or an id.")]
+MinConfidence = Annotated[float | None, typer.Option("--min-confidence", help="0 to 1.")]
+MinImportance = Annotated[float | None, typer.Option("--min-importance", help="0 to 1.")]
+IncludeSuperseded = Annotated[bool, typer.Option("--include-superseded", help="Also memories that are no longer true.")]
 Metadata = Annotated[
     list[str] | None,
     typer.Option("--metadata", help="KEY=VALUE that a memory's metadata must contain; repeat for several."),

@@ -6,7 +6,24 @@ from typing import Annotated, Literal
 
 import typer
 
-from graphmem.cli.command import Cursor, KnownAsOf, Metadata, Output, Tags, Tenant, User, ValidAsOf, command
+from graphmem.cli.command import (
+    AboutEntity,
+    Cursor,
+    IncludeSuperseded,
+    KnownAsOf,
+    Metadata,
+    MinConfidence,
+    MinImportance,
+    OnlyDomain,
+    OnlyScope,
+    OnlyTypes,
+    Output,
+    Tags,
+    Tenant,
+    User,
+    ValidAsOf,
+    command,
+)
 from graphmem.cli.key_values import parse_pairs
 from graphmem.cli.startup import complete_memory_id, open_operations
 from graphmem.cli.times import with_zone
@@ -21,24 +38,22 @@ async def memories(
     output: Output,
     user: User,
     tenant: Tenant = "default",
-    type: Annotated[list[str] | None, typer.Option(help="Only this type; repeat for several.")] = None,
+    type: OnlyTypes = None,
     tag: Tags = None,
     not_tag: Annotated[list[str] | None, typer.Option(help="None with this tag; repeat for several.")] = None,
     metadata: Metadata = None,
-    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
-    scope: Annotated[str | None, typer.Option(help="Only this scope: profile, domain, episodic, global.")] = None,
-    entity: Annotated[str | None, typer.Option(help="Only about this entity: a name, an alias or an id.")] = None,
+    domain: OnlyDomain = None,
+    scope: OnlyScope = None,
+    entity: AboutEntity = None,
     keyword: Annotated[str | None, typer.Option(help="Only statements that contain this text.")] = None,
     session: Annotated[str | None, typer.Option(help="Only from this session.")] = None,
-    min_confidence: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
-    min_importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
+    min_confidence: MinConfidence = None,
+    min_importance: MinImportance = None,
     created_after: Annotated[str | None, typer.Option(help="Only those first saved after this time.")] = None,
     created_before: Annotated[str | None, typer.Option(help="Only those first saved before this time.")] = None,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
-    include_superseded: Annotated[
-        bool, typer.Option("--include-superseded", help="Also memories that are no longer true.")
-    ] = False,
+    include_superseded: IncludeSuperseded = False,
     sort: Annotated[
         Literal["created_at", "-created_at", "importance", "-importance", "valid_at", "-valid_at"],
         typer.Option(help="The order; a leading minus: the highest or latest first."),

@@ -6,7 +6,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphmem.cli.command import Cursor, KnownAsOf, Metadata, Output, Tags, Tenant, User, ValidAsOf, command
+from graphmem.cli.command import (
+    AboutEntity,
+    Cursor,
+    IncludeSuperseded,
+    KnownAsOf,
+    Metadata,
+    MinConfidence,
+    MinImportance,
+    OnlyDomain,
+    OnlyScope,
+    OnlyTypes,
+    Output,
+    Tags,
+    Tenant,
+    User,
+    ValidAsOf,
+    command,
+)
 from graphmem.cli.key_values import parse_pairs
 from graphmem.cli.startup import complete_memory_id, open_operations
 from graphmem.cli.times import with_zone
@@ -76,13 +93,13 @@ async def search(
     user: User,
     tenant: Tenant = "default",
     limit: Annotated[int, typer.Option(help="How many, 1 to 100.")] = 10,
-    type: Annotated[list[str] | None, typer.Option(help="Only this type; repeat for several.")] = None,
+    type: OnlyTypes = None,
     tag: Tags = None,
-    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
-    scope: Annotated[str | None, typer.Option(help="Only this scope: profile, domain, episodic, global.")] = None,
-    entity: Annotated[str | None, typer.Option(help="Only about this entity: a name, an alias or an id.")] = None,
-    min_confidence: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
-    min_importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
+    domain: OnlyDomain = None,
+    scope: OnlyScope = None,
+    entity: AboutEntity = None,
+    min_confidence: MinConfidence = None,
+    min_importance: MinImportance = None,
     min_score: Annotated[float | None, typer.Option(help="Least score, 0 to 1; from 0.5 a memory fits.")] = None,
     cut: Annotated[
         Literal["none", "auto"], typer.Option(help="auto: only what fits, possibly nothing; none: up to the limit.")
@@ -90,9 +107,7 @@ async def search(
     metadata: Metadata = None,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
-    include_superseded: Annotated[
-        bool, typer.Option("--include-superseded", help="Also memories that are no longer true.")
-    ] = False,
+    include_superseded: IncludeSuperseded = False,
     messages: Annotated[bool, typer.Option("--messages", help="Also search the messages themselves.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show the ranks and factors behind each score.")] = False,
 ) -> None:
