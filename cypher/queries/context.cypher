@@ -61,7 +61,7 @@ CALL (write_version) {
   CALL () {
     MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $now AND s.kind = 'conversation'
       AND ($session_id IS NULL OR s.session_id <> $session_id)
-    WITH s ORDER BY s.updated_at DESC LIMIT 50
+    WITH s ORDER BY s.updated_at DESC, s.session_id LIMIT 50
     RETURN collect(s {.session_id, .title, .summary, .topic_tags, .intent_sequence, .message_count, .created_at, .updated_at}) AS sessions
   }
   CALL () {
@@ -176,7 +176,7 @@ MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation'
 WITH s, toLower(s.metadata) AS metadata, toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '')) AS text
 WHERE any(field IN $fields WHERE metadata CONTAINS field + ',' OR metadata CONTAINS field + '}')
   OR any(id IN $marked WHERE text =~ ('(?s).*' + id + '(?![\\w-]).*'))
-RETURN s.session_id AS session_id ORDER BY s.updated_at DESC LIMIT $limit
+RETURN s.session_id AS session_id ORDER BY s.updated_at DESC, s.session_id LIMIT $limit
 
 // name: list_active_items(group_id, session_id, now)
 // List the context items that have not expired, the latest first.

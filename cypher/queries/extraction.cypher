@@ -23,7 +23,7 @@ CALL () {
 }
 CALL () {
   MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $known_at
-  WITH s ORDER BY s.updated_at DESC LIMIT 20
+  WITH s ORDER BY s.updated_at DESC, s.session_id LIMIT 20
   UNWIND s.intent_sequence AS intent
   WITH intent, max(s.updated_at) AS used, count(*) AS times ORDER BY used DESC, times DESC, intent LIMIT $intent_limit
   WITH intent ORDER BY intent

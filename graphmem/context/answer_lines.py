@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from graphmem.context.excerpts import QuestionWords
+from graphmem.context.excerpts import ExcerptWords
 from graphmem.context.preamble import AnswerLine
 from graphmem.context.relevance import content_words
 from graphmem.domain.memory import MemoryType, Scope
@@ -44,7 +44,7 @@ SUMMARIES = frozenset({MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_
 
 
 def order_answers(
-    words: QuestionWords, facts: Sequence[SearchHit], messages: Sequence[MessageHit]
+    words: ExcerptWords, facts: Sequence[SearchHit], messages: Sequence[MessageHit]
 ) -> Iterator[SearchHit | MessageHit]:
     """Yield the facts and messages that may answer a question with these words; both are given best first."""
     relevant = [hit for hit in facts if hit.score >= MIN_FIT]
@@ -93,7 +93,7 @@ def without_repetitions(texts: Iterable[tuple[str, AnswerLine]]) -> list[AnswerL
     return kept
 
 
-def says_something(hit: MessageHit, words: QuestionWords) -> bool:
+def says_something(hit: MessageHit, words: ExcerptWords) -> bool:
     """Return whether a message may say something about a question with these words."""
     distance = 1 / hit.similarity_score - 1
     similarity = 1 - distance * distance / 2

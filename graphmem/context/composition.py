@@ -10,7 +10,7 @@ from datetime import datetime
 from graphmem.context import conversation_summary
 from graphmem.context.answer_lines import count_chosen, limit_memories, order_answers, without_repetitions
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
-from graphmem.context.excerpts import QuestionWords
+from graphmem.context.excerpts import ExcerptWords
 from graphmem.context.hints import (
     CITATION_INSTRUCTION,
     HintSources,
@@ -143,7 +143,7 @@ def _answer_lines(
     """Return the facts and parts of messages that may answer the question, best first, as many as may fit."""
     if request.question is None or not request.top:
         return []
-    words = QuestionWords(request.question)
+    words = ExcerptWords(request.question)
     excluded = {message.id for message in material.snapshot.messages}
     excluded.update(key for memory in contradicted for key in memory.source.message_ids)
     told = " ".join(session.summary for session in material.related) if material.refers_to_past else ""

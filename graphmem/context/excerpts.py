@@ -18,8 +18,8 @@ OMISSION = "…"
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\s*\n\s*")
 
 
-class QuestionWords:
-    """The words that tell what a question is about, in all their forms."""
+class ExcerptWords:
+    """The words of a question, by which the part of a text that answers it is found."""
 
     def __init__(self, question: str) -> None:
         prefixes = content_word_prefixes(question)

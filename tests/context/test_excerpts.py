@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphmem.context.excerpts import QuestionWords
+from graphmem.context.excerpts import ExcerptWords
 from graphmem.domain.token_counts import count_tokens
 
 LONG = (
@@ -17,20 +17,20 @@ LONG = (
 
 
 def test_a_short_text_is_quoted_whole_on_one_line() -> None:
-    assert QuestionWords("Who?").excerpt("One line.\n  And another.", 60) == "One line. And another."
+    assert ExcerptWords("Who?").excerpt("One line.\n  And another.", 60) == "One line. And another."
 
 
 def test_the_sentences_with_most_words_of_the_question_are_quoted() -> None:
-    words = QuestionWords("When does my first sprint end?")
+    words = ExcerptWords("When does my first sprint end?")
     assert words.excerpt(LONG, 20) == "…By the way, the sprint ends on March 29. After that we plan the dashboard.…"
 
 
 def test_without_a_word_of_the_question_the_beginning_is_quoted() -> None:
-    assert QuestionWords("Who painted it?").excerpt(LONG, 12).startswith("Thanks for the quick reply.")
+    assert ExcerptWords("Who painted it?").excerpt(LONG, 12).startswith("Thanks for the quick reply.")
 
 
 def test_a_sentence_over_the_limit_is_cut() -> None:
-    excerpt = QuestionWords("sprint").excerpt("The sprint " + "and the sprint after it " * 50, 30)
+    excerpt = ExcerptWords("sprint").excerpt("The sprint " + "and the sprint after it " * 50, 30)
     assert excerpt.startswith("The sprint")
     assert excerpt.endswith("…")
     assert count_tokens(excerpt) <= 30
@@ -45,12 +45,12 @@ def test_a_sentence_over_the_limit_is_cut() -> None:
     ],
 )
 def test_words_are_found_in_all_their_forms(question: str, text: str, count: int) -> None:
-    assert QuestionWords(question).count_in(text) == count
+    assert ExcerptWords(question).count_in(text) == count
 
 
 @settings(max_examples=100, deadline=None)
 @given(question=st.text(max_size=60), text=st.text(min_size=1, max_size=800), limit=st.integers(20, 100))
 def test_an_excerpt_never_exceeds_its_limit(question: str, text: str, limit: int) -> None:
-    excerpt = QuestionWords(question).excerpt(text, limit)
+    excerpt = ExcerptWords(question).excerpt(text, limit)
     assert count_tokens(excerpt) <= limit
     assert "\n" not in excerpt
