@@ -83,8 +83,8 @@ class AnsweredQuestion:
     def figures(self, judged: JudgeAnswer) -> list[Figure]:
         """Return what the answers count."""
         scores = scores_by_answer(self._distinct(), judged)
-        told = {id(context): find_score(scores, text) for context, text in self.answers}
-        return measure((context for context, _ in self.answers), lambda context: told[id(context)])
+        score_of = {id(context): find_score(scores, text) for context, text in self.answers}
+        return measure((context for context, _ in self.answers), lambda context: score_of[id(context)])
 
     def _distinct(self) -> list[str]:
         return distinct_answers(self.question, (text for _, text in self.answers))

@@ -13,10 +13,7 @@ from graphmem.context.excerpts import ExcerptWords
 from graphmem.context.preamble import AnswerLine
 from graphmem.context.relevance import content_words
 from graphmem.domain.memory import MemoryType, Scope
-from graphmem.domain.search_models import MessageHit, SearchHit
-
-FIT = 0.5
-"""Score from which a memory fits a question."""
+from graphmem.domain.search_models import FIT_SCORE, MessageHit, SearchHit
 
 MIN_FIT = 0.1
 """Score from which a memory may answer a question in other words."""
@@ -49,7 +46,7 @@ def order_answers(
     """Yield the facts and messages that may answer a question with these words; both are given best first."""
     relevant = [hit for hit in facts if hit.score >= MIN_FIT]
     stating = [hit for hit in relevant if hit.memory.type not in SUMMARIES]
-    fitting = [hit for hit in stating if hit.score >= FIT][:MAX_FACTS]
+    fitting = [hit for hit in stating if hit.score >= FIT_SCORE][:MAX_FACTS]
     fitting += [hit for hit in stating if hit not in fitting][: max(0, MIN_FACTS - len(fitting))]
     fitting += _same_relation(fitting, stating)
     chosen = {hit.memory.id for hit in fitting}
@@ -95,12 +92,10 @@ def without_repetitions(texts: Iterable[tuple[str, AnswerLine]]) -> list[AnswerL
 
 def says_something(hit: MessageHit, words: ExcerptWords) -> bool:
     """Return whether a message may say something about a question with these words."""
-    distance = 1 / hit.similarity_score - 1
-    similarity = 1 - distance * distance / 2
-    if similarity >= CLEAR_SIMILARITY:
+    if hit.cosine >= CLEAR_SIMILARITY:
         return True
     shared = words.count_in(hit.message.content)
-    return shared > 0 and (similarity >= MIN_SIMILARITY or shared >= MIN_SHARED_WORDS * words.count)
+    return shared > 0 and (hit.cosine >= MIN_SIMILARITY or shared >= MIN_SHARED_WORDS * words.count)
 
 
 def _same_relation(fitting: Sequence[SearchHit], stating: Sequence[SearchHit]) -> list[SearchHit]:

@@ -146,11 +146,11 @@ def _answer_lines(
     words = ExcerptWords(request.question)
     excluded = {message.id for message in material.snapshot.messages}
     excluded.update(key for memory in contradicted for key in memory.source.message_ids)
-    told = " ".join(session.summary for session in material.related) if material.refers_to_past else ""
+    summaries = " ".join(session.summary for session in material.related) if material.refers_to_past else ""
     messages = [
         hit
         for hit in material.messages
-        if hit.message.id in material.quotable.keys() - excluded and to_single_line(hit.content) not in told
+        if hit.message.id in material.quotable.keys() - excluded and to_single_line(hit.content) not in summaries
     ]
     quote_limit = max(MIN_QUOTE_TOKENS, min(MAX_QUOTE_TOKENS, request.token_budget // QUOTES_PER_BUDGET))
     said_at = material.message_times if request.sources else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -134,6 +135,10 @@ class Explanation(BaseModel):
     rerank: float | None = None
 
 
+FIT_SCORE = 0.5
+"""Score from which a memory is taken for an answer."""
+
+
 class SearchHit(BaseModel):
     """A memory found and its score; `explain` is set when the query asks for it.
 
@@ -162,6 +167,17 @@ class MessageHit(BaseModel):
     def content(self) -> str:
         """The text of the message."""
         return self.message.content
+
+    @property
+    def cosine(self) -> float:
+        """The cosine similarity of the vectors, from which `similarity_score` was computed and rounded."""
+        distance = 1 / self.similarity_score - 1
+        return 1 - distance * distance / 2
+
+
+def similarity_score(cosine: float) -> float:
+    """Return `1 / (1 + distance)` for the Euclidean distance of two unit vectors, from 1/3 (opposite) to 1 (equal)."""
+    return round(1 / (1 + math.sqrt(max(0.0, 2 - 2 * cosine))), 4)
 
 
 class Evidence(BaseModel):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from mcp.server.mcpserver import Context as ToolCall
 from pydantic import Field
@@ -11,24 +10,15 @@ from pydantic import Field
 from graphmem.domain.context_models import DEFAULT_TOKEN_BUDGET, ContextRequest, EnhancedReply, EnhanceIn
 from graphmem.domain.validation import validate_input
 from graphmem.mcp import arguments
-from graphmem.mcp.connection import Connection
+from graphmem.mcp.connected_tools import ConnectedTools
 from graphmem.mcp.tool_errors import raise_tool_errors
 from graphmem.mcp.tool_results import ContextResult, SessionSummaryResult
-
-if TYPE_CHECKING:
-    from graphmem.bootstrap import Services
 
 StoredSessionId = Annotated[str, Field(description="Id of this conversation, which is stored.")]
 
 
-class ConversationTools:
-    """The tools of one server about a conversation; `get_connection` names the user of each call."""
-
-    def __init__(
-        self, get_services: Callable[[], Awaitable[Services]], get_connection: Callable[[ToolCall], Connection]
-    ) -> None:
-        self._get_services = get_services
-        self._get_connection = get_connection
+class ConversationTools(ConnectedTools):
+    """The tools of one server about a conversation."""
 
     @raise_tool_errors
     async def get_context(
@@ -41,7 +31,7 @@ class ConversationTools:
         session_id: Annotated[str | None, Field(description="Id of this conversation, if it is stored.")] = None,
         domain: arguments.DomainArgument = None,
         token_budget: Annotated[int, Field(ge=1, le=100_000, description="Most tokens.")] = DEFAULT_TOKEN_BUDGET,
-        sources: Annotated[bool, Field(description="Say of each memory when it was told.")] = False,
+        sources: Annotated[bool, Field(description="Say of each memory when it was said.")] = False,
         valid_as_of: arguments.ValidAsOf = None,
         known_as_of: arguments.KnownAsOf = None,
     ) -> ContextResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp.server.mcpserver import Context as ToolCall
@@ -15,6 +14,7 @@ from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.validation import validate_input
 from graphmem.errors import Forbidden, InvalidInput
 from graphmem.mcp import arguments
+from graphmem.mcp.connected_tools import ConnectedTools
 from graphmem.mcp.connection import Connection
 from graphmem.mcp.tool_errors import raise_tool_errors
 from graphmem.mcp.tool_results import (
@@ -36,14 +36,8 @@ MCP_SOURCE_KIND = "mcp"
 NOTHING_FOUND_HINT = "Nothing is remembered about this: ask the user, or look in other sources."
 
 
-class MemoryTools:
-    """The tools of one server that read and write memories; `get_connection` names the user of each call."""
-
-    def __init__(
-        self, get_services: Callable[[], Awaitable[Services]], get_connection: Callable[[ToolCall], Connection]
-    ) -> None:
-        self._get_services = get_services
-        self._get_connection = get_connection
+class MemoryTools(ConnectedTools):
+    """The tools of one server that read and write memories."""
 
     @raise_tool_errors
     async def save_memory(

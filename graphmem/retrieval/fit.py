@@ -18,11 +18,8 @@ from graphmem.retrieval.name_index import EntityMention
 from graphmem.text.names import name_words
 from graphmem.text.tokenising import tokenize
 
-FLOOR = 0.5
-"""Fit from which a memory is taken for an answer."""
-
 BIAS, SIMILARITY_WEIGHT, WORDS_WEIGHT, NAMED_WEIGHT = -4.15, 4.5, 5.0, 2.5
-"""Fitted weights of the logistic function of the features; the bias puts the best cut at `FLOOR`."""
+"""Fitted weights of the logistic function of the features; the bias puts the best cut at `FIT_SCORE`."""
 
 
 class FitFeatures(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from graphmem.domain.search_models import (
     SearchQuery,
     SearchResponse,
     normalise_query,
+    similarity_score,
 )
 from graphmem.domain.times import Clock
 from graphmem.domain.types import Vector
@@ -381,11 +381,6 @@ class HybridSearch:
             if hit.message_id in by_id
         ]
         return hits, rank(facts, messages)
-
-
-def similarity_score(cosine: float) -> float:
-    """Return `1 / (1 + distance)` for the Euclidean distance of two unit vectors, from 1/3 (opposite) to 1 (equal)."""
-    return round(1 / (1 + math.sqrt(max(0.0, 2 - 2 * cosine))), 4)
 
 
 async def _find_nothing() -> MessagesByChannel:

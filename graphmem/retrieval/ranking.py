@@ -9,9 +9,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from graphmem.domain.search_candidates import FactCandidate
-from graphmem.domain.search_models import ChannelRank, Explanation
+from graphmem.domain.search_models import FIT_SCORE, ChannelRank, Explanation
 from graphmem.retrieval.bm25 import bm25_scores
-from graphmem.retrieval.fit import FLOOR, FitFeatures, fit
+from graphmem.retrieval.fit import FitFeatures, fit
 from graphmem.retrieval.rank_fusion import max_rrf_score, reciprocal_rank_fusion
 from graphmem.retrieval.score_factors import ScoreFactors, score_factors
 from graphmem.text.time_expressions import TimeRange
@@ -115,7 +115,7 @@ def select_fitting(ranked: Sequence[ScoredFact]) -> list[ScoredFact]:
     Where none is by its fit, the one that is clearly more similar to the question than every other may be: a question
     in other words than the fact.
     """
-    fitting = [scored for scored in ranked if scored.fit >= FLOOR]
+    fitting = [scored for scored in ranked if scored.fit >= FIT_SCORE]
     if fitting or not ranked:
         return fitting
     nearest, *others = sorted(ranked, key=lambda scored: -scored.features.similarity)

@@ -58,7 +58,7 @@ class CountingModel:
         return Completion(schema(answer=self.answer), Receipt())
 
     async def call_tools(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
+        raise AssertionError("readers and judges call no tools")
 
 
 def test_questions_are_read_from_both_kinds_of_files(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def read_dialogues() -> list[Dialogue]:
 
 
 @dataclass
-class Listener:
-    """A user of a server that has heard a dialogue; `jobs` are the jobs of its extractions, in order."""
+class DialogueUser:
+    """A user of a server who sends a dialogue; `jobs` are the jobs of its extractions, in order."""
 
     client: httpx.AsyncClient
     user: str
@@ -91,7 +91,7 @@ class Listener:
         answer: str = (await self.post("context", question=question, **body))["preamble"]
         return answer
 
-    async def hear(self, dialogue: Dialogue) -> None:
+    async def send(self, dialogue: Dialogue) -> None:
         """Send the sessions one after the other, and wait until all of one has been remembered."""
         if dialogue.known:
             await self.post("memories", memories=dialogue.known)
@@ -141,7 +141,7 @@ def answering_model() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def hearing(settings: Settings, data_dir: Path) -> AsyncIterator[Mapping[str, Listener]]:
+async def serve_dialogues(settings: Settings, data_dir: Path) -> AsyncIterator[Mapping[str, DialogueUser]]:
     """Send all dialogues at once, and yield who heard them by the name of the user."""
     tenants = {dialogue.user: f"t{uuid.uuid4().hex[:12]}" for dialogue in read_dialogues()}
     allowed = [f"{tenants[dialogue.user]}:{cls}" for dialogue in read_dialogues() for cls in dialogue.allows]
@@ -158,18 +158,18 @@ async def hearing(settings: Settings, data_dir: Path) -> AsyncIterator[Mapping[s
         )
         async with Services.open(changed) as services, serve_app(create_app(services, changed)) as server:
             async with asyncio.TaskGroup() as group:
-                listeners = {
-                    dialogue.user: await _listen(services, server, tenants[dialogue.user], dialogue.user)
+                users = {
+                    dialogue.user: await _connect(services, server, tenants[dialogue.user], dialogue.user)
                     for dialogue in read_dialogues()
                 }
                 for dialogue in read_dialogues():
-                    group.create_task(listeners[dialogue.user].hear(dialogue))
-            yield listeners
-            for listener in listeners.values():
-                await listener.client.aclose()
+                    group.create_task(users[dialogue.user].send(dialogue))
+            yield users
+            for user in users.values():
+                await user.client.aclose()
 
 
-async def _listen(services: Services, server: str, tenant: str, user: str) -> Listener:
+async def _connect(services: Services, server: str, tenant: str, user: str) -> DialogueUser:
     key = await services.keys.create(tenant, ApiKeyIn(name=user, role=KeyRole.ADMIN))
     headers = {"Authorization": f"Bearer {key.key}"}
-    return Listener(httpx.AsyncClient(base_url=server, headers=headers, timeout=60), user)
+    return DialogueUser(httpx.AsyncClient(base_url=server, headers=headers, timeout=60), user)

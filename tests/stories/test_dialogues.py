@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from graphmem.settings import Settings
-from tests.stories.dialogues import Listener, hearing
+from tests.stories.dialogues import DialogueUser, serve_dialogues
 
 pytestmark = pytest.mark.timeout(480)
 """The first test waits until all dialogues are extracted."""
 
 
 @pytest.fixture(scope="module")
-async def listeners(
+async def users(
     settings: Settings, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Mapping[str, Listener]]:
-    async with hearing(settings, tmp_path_factory.mktemp("dialogues")) as listeners:
-        yield listeners
+) -> AsyncIterator[Mapping[str, DialogueUser]]:
+    async with serve_dialogues(settings, tmp_path_factory.mktemp("dialogues")) as users:
+        yield users
 
 
 def says(memories: list[dict[str, Any]], *words: str, types: set[str]) -> bool:
@@ -36,9 +36,9 @@ def says(memories: list[dict[str, Any]], *words: str, types: set[str]) -> bool:
 
 @pytest.mark.req("UMB-02")
 async def test_really_into_sailing_is_an_interest_and_what_the_assistant_suggested_a_recommendation(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    memories = await listeners["sailing"].memories()
+    memories = await users["sailing"].memories()
     assert len(memories) == 3
     assert says(memories, "sailing", types={"preference", "inferred_interest"})
     for place in ("Boston Harbor", "Marblehead"):
@@ -50,9 +50,9 @@ async def test_really_into_sailing_is_an_interest_and_what_the_assistant_suggest
 
 @pytest.mark.req("QUINN-39")
 async def test_what_was_said_or_suggested_comes_with_the_day_of_the_conversation(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    user = listeners["sailing"]
+    user = users["sailing"]
     hints = (await user.post("context", question="Where can I sail near Boston?"))["personalization_hints"]
     assert any(phrase.startswith("As I suggested before (2026-05-04): ") for phrase in hints["continuity"])
     assert {solution["said_at"][:10] for solution in hints["past_solutions"]} == {"2026-05-04"}
@@ -63,29 +63,29 @@ async def test_what_was_said_or_suggested_comes_with_the_day_of_the_conversation
 
 @pytest.mark.req("UMB-02")
 async def test_coffee_is_my_jam_means_that_the_user_likes_coffee_and_tough_mornings_are_a_feeling(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    memories = await listeners["coffee"].saved()
+    memories = await users["coffee"].saved()
     assert says(memories, "likes coffee", types={"preference"})
     assert says(memories, "mornings", types={"feeling", "preference"})
 
 
 @pytest.mark.req("UMB-02", "UMB-05")
 async def test_asking_about_sailing_once_is_no_memory_and_asking_twice_is_an_interest(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    first, second = (job["actions"] for job in listeners["questions"].jobs)
+    first, second = (job["actions"] for job in users["questions"].jobs)
     assert [action["action"] for action in first] == ["note"]
     assert [action["action"] for action in second] == ["insert"]
-    [memory] = await listeners["questions"].memories()
+    [memory] = await users["questions"].memories()
     assert (memory["type"], "sailing" in memory["content"]) == ("inferred_interest", True)
 
 
 @pytest.mark.req("UMB-04")
 async def test_a_job_is_a_fact_a_trip_a_plan_and_stress_a_feeling_that_fades(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    memories = await listeners["work"].saved()
+    memories = await users["work"].saved()
     assert says(memories, "Acme Corp", types={"fact"})
     assert says(memories, "Japan", "spring", types={"plan"})
     assert says(memories, "stressed", "deadline", types={"feeling"})
@@ -93,8 +93,8 @@ async def test_a_job_is_a_fact_a_trip_a_plan_and_stress_a_feeling_that_fades(
 
 
 @pytest.mark.req("UMB-18")
-async def test_bob_now_works_at_newco_and_acme_is_kept_for_audit(listeners: Mapping[str, Listener]) -> None:
-    bob = listeners["bob"]
+async def test_bob_now_works_at_newco_and_acme_is_kept_for_audit(users: Mapping[str, DialogueUser]) -> None:
+    bob = users["bob"]
     assert [memory["content"] for memory in await bob.memories()] == ["Bob works at NewCo."]
     old, new = await bob.saved()
     assert (old["status"], old["superseded_by"]) == ("superseded", new["id"])
@@ -102,8 +102,8 @@ async def test_bob_now_works_at_newco_and_acme_is_kept_for_audit(listeners: Mapp
 
 
 @pytest.mark.req("GO-07", "GO-11")
-async def test_moving_to_london_ends_new_york_and_inserts_london(listeners: Mapping[str, Listener]) -> None:
-    user = listeners["user_12345"]
+async def test_moving_to_london_ends_new_york_and_inserts_london(users: Mapping[str, DialogueUser]) -> None:
+    user = users["user_12345"]
     current = await user.memories()
     assert says(current, "lives in London", types={"fact"})
     assert not says(current, "lives in New York", types={"fact"})
@@ -114,9 +114,9 @@ async def test_moving_to_london_ends_new_york_and_inserts_london(listeners: Mapp
 
 @pytest.mark.req("CASH-07", "CASH-08", "CASH-19")
 async def test_weekly_summaries_and_the_bakery_are_saved_by_tool_calls_until_the_model_makes_no_more(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    user = listeners["bakery"]
+    user = users["bakery"]
     memories = {memory["type"]: memory for memory in await user.memories()}
     assert "weekly spending summaries" in memories["preference"]["content"]
     assert "small bakery" in memories["fact"]["content"]
@@ -132,8 +132,8 @@ async def test_weekly_summaries_and_the_bakery_are_saved_by_tool_calls_until_the
 
 
 @pytest.mark.req("QUINN-42")
-async def test_a_casual_tone_replaces_the_formal_one_and_spanish_stays(listeners: Mapping[str, Listener]) -> None:
-    context = await listeners["tone"].post("context", question="Can you help me with an e-mail?", session_id="next")
+async def test_a_casual_tone_replaces_the_formal_one_and_spanish_stays(users: Mapping[str, DialogueUser]) -> None:
+    context = await users["tone"].post("context", question="Can you help me with an e-mail?", session_id="next")
     assert context["personalization_hints"]["language"] == "Spanish"
     assert context["personalization_hints"]["communication_style"] == "casual"
     assert "formal" not in context["preamble"]
@@ -141,17 +141,17 @@ async def test_a_casual_tone_replaces_the_formal_one_and_spanish_stays(listeners
 
 @pytest.mark.req("QUINN-42")
 async def test_a_complaint_about_too_much_information_keeps_later_answers_short(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    [memory] = await listeners["concise"].memories()
+    [memory] = await users["concise"].memories()
     assert (memory["type"], memory["domain"], "concise" in memory["content"]) == ("preference", None, True)
-    context = await listeners["concise"].post("context", question="How does a mortgage work?", session_id="next")
+    context = await users["concise"].post("context", question="How does a mortgage work?", session_id="next")
     assert context["personalization_hints"]["detail_level"] == "brief"
 
 
 @pytest.mark.req("QUINN-03")
-async def test_python_on_linux_helps_to_debug_a_deployment_and_not_to_cook(listeners: Mapping[str, Listener]) -> None:
-    user = listeners["coding"]
+async def test_python_on_linux_helps_to_debug_a_deployment_and_not_to_cook(users: Mapping[str, DialogueUser]) -> None:
+    user = users["coding"]
     assert {memory["domain"] for memory in await user.memories()} == {"coding"}
     helped = await user.preamble("The deployment isn't working, can you help debug?", domain="coding")
     assert "Python" in helped
@@ -162,9 +162,9 @@ async def test_python_on_linux_helps_to_debug_a_deployment_and_not_to_cook(liste
 
 @pytest.mark.req("QUINN-06")
 async def test_a_switch_to_linux_and_a_dislike_of_spicy_food_are_kept_as_they_emerge(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    memories = await listeners["switched"].memories()
+    memories = await users["switched"].memories()
     assert says(memories, "Linux", "Windows", types={"fact"})
     assert says(memories, "spicy", types={"preference"})
     assert not [memory for memory in memories if "last week" in memory["content"]], "dates are written out"
@@ -172,9 +172,9 @@ async def test_a_switch_to_linux_and_a_dislike_of_spicy_food_are_kept_as_they_em
 
 @pytest.mark.req("QUINN-44", "QUINN-41", "QUINN-19")
 async def test_a_birthday_to_remember_is_found_as_a_special_date_where_birthdays_may_be_stored(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    user = listeners["birthday"]
+    user = users["birthday"]
     [memory] = await user.memories()
     assert ("10" in memory["content"], "October" in memory["content"]) == (True, True)
     assert memory["importance"] >= 0.8
@@ -183,16 +183,16 @@ async def test_a_birthday_to_remember_is_found_as_a_special_date_where_birthdays
 
 @pytest.mark.req("QUINN-44", "QUINN-41")
 async def test_an_account_number_to_remember_is_recalled_where_account_numbers_may_be_stored(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    assert "40302010" in await listeners["account"].preamble("Which account do I pay the invoice from?")
+    assert "40302010" in await users["account"].preamble("Which account do I pay the invoice from?")
 
 
 @pytest.mark.req("QUINN-27")
 async def test_the_deadline_of_project_alpha_is_15_july_only_and_30_june_is_history(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    user = listeners["alpha"]
+    user = users["alpha"]
     preamble = await user.preamble("What's the deadline for Project Alpha?")
     assert ("15 July 2025" in preamble, "30 June" in preamble) == (True, False)
     old, new = await user.saved()
@@ -200,15 +200,15 @@ async def test_the_deadline_of_project_alpha_is_15_july_only_and_30_june_is_hist
 
 
 @pytest.mark.req("QUINN-43")
-async def test_john_is_greeted_by_name_a_month_later(listeners: Mapping[str, Listener]) -> None:
-    later = await listeners["john"].post("context")
+async def test_john_is_greeted_by_name_a_month_later(users: Mapping[str, DialogueUser]) -> None:
+    later = await users["john"].post("context")
     assert later["personalization_hints"]["greeting"].startswith("Welcome back, John! Last time we talked about ")
     assert "premium account" in later["preamble"]
 
 
 @pytest.mark.req("QUINN-40")
-async def test_java_this_time_leaves_python_out(listeners: Mapping[str, Listener]) -> None:
-    context = await listeners["java"].post("context", question="I want to try Java this time.")
+async def test_java_this_time_leaves_python_out(users: Mapping[str, DialogueUser]) -> None:
+    context = await users["java"].post("context", question="I want to try Java this time.")
     assert context["personalization_hints"]["left_out"] == ["User's preferred language is Python."]
     assert "Python" not in context["preamble"]
     assert "Java" in context["preamble"]
@@ -216,9 +216,9 @@ async def test_java_this_time_leaves_python_out(listeners: Mapping[str, Listener
 
 @pytest.mark.req("QUINN-07", "QUINN-37")
 async def test_a_discussion_that_is_to_be_remembered_comes_back_with_its_issue(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    user = listeners["issue"]
+    user = users["issue"]
     [summary] = await user.memories(tag="summary")
     assert all(word in summary["content"] for word in ("API", "memory"))
     assert summary["metadata"]["ticket_id"] == "1234"
@@ -241,9 +241,9 @@ MEMORY_FIELDS = {
 
 @pytest.mark.req("TRUE-02")
 async def test_a_session_has_every_field_and_an_id_of_at_most_255_characters(
-    listeners: Mapping[str, Listener],
+    users: Mapping[str, DialogueUser],
 ) -> None:
-    user = listeners["issue"]
+    user = users["issue"]
     session = await user.get("sessions/issue-1")
     assert session.keys() >= SESSION_FIELDS
     assert all(session[name] for name in ("title", "summary", "intent_sequence", "topic_tags", "is_active"))
@@ -253,8 +253,8 @@ async def test_a_session_has_every_field_and_an_id_of_at_most_255_characters(
 
 
 @pytest.mark.req("TRUE-03")
-async def test_a_message_has_every_field_and_a_feedback_score_of_at_most_5(listeners: Mapping[str, Listener]) -> None:
-    user = listeners["issue"]
+async def test_a_message_has_every_field_and_a_feedback_score_of_at_most_5(users: Mapping[str, DialogueUser]) -> None:
+    user = users["issue"]
     question, answer, _ = (await user.get("sessions/issue-1/messages"))["items"]
     assert question.keys() >= MESSAGE_FIELDS
     assert (question["intent"] is None, question["entities"] == {}) == (False, False), "extraction adds both"
@@ -265,8 +265,8 @@ async def test_a_message_has_every_field_and_a_feedback_score_of_at_most_5(liste
 
 
 @pytest.mark.req("UMB-03", "UMB-19")
-async def test_a_memory_of_talk_has_every_field_and_its_entities(listeners: Mapping[str, Listener]) -> None:
-    recommended = [m for m in await listeners["sailing"].memories() if m["type"] == "recommendation"]
+async def test_a_memory_of_talk_has_every_field_and_its_entities(users: Mapping[str, DialogueUser]) -> None:
+    recommended = [m for m in await users["sailing"].memories() if m["type"] == "recommendation"]
     for memory in recommended:
         assert memory.keys() >= MEMORY_FIELDS
         assert {"Marblehead", "Boston Harbor"} & {entity["name"] for entity in memory["entities"]}
