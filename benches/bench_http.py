@@ -30,6 +30,7 @@ import psutil
 from pydantic import SecretStr
 
 from benches.bench_scale import BIG, SMALL, load, make_questions, sample_fact_texts
+from benches.english_words import load_english_words
 from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from benches.http_report import HttpResult, table
 from benches.http_verbs import LoadPlan, PlannedUser, Verb, long_text, make_verbs
@@ -100,6 +101,7 @@ class HttpBenchmark:
         self._options = options
         self._folder = folder
         self._server = server
+        self._words: list[str] = []
         self._owners: dict[str, list[Owner]] = {}
         self._filled_file = server.data_dir / "filled.json"
         self._nonce = uuid.uuid4().hex[:8]
@@ -115,10 +117,11 @@ class HttpBenchmark:
             info = database.info
             connection = {"neo4j_uri": info.uri, "neo4j_user": info.user, "neo4j_password": SecretStr(info.password)}
             components = await stack.enter_async_context(open_components(settings.model_copy(update=connection)))
+            self._words = await load_english_words(settings)
             planned = await self._fill(components)
             stack.push_async_callback(self._server.stop)
             print(f"server ready after {await self._server.start():.1f} s", flush=True)
-            plan, remarks = await self._prepare(planned, SyntheticData(7, components.embedder.dimension).words)
+            plan, remarks = await self._prepare(planned)
             baseline = None
             if self._options.peer:
                 baseline = await stack.enter_async_context(
@@ -128,7 +131,7 @@ class HttpBenchmark:
 
     async def _fill(self, components: Components) -> dict[str, list[PlannedUser]]:
         """Write the users unless that was done before; return those whose memories are read, by size."""
-        options, data = self._options, SyntheticData(7, components.embedder.dimension)
+        options, data = self._options, SyntheticData(7, components.embedder.dimension, self._words)
         embedder = None if options.synthetic_vectors else components.embedder
         sizes = {options.big: "big", options.small: "small"}
         total, started = 0, time.perf_counter()
@@ -153,7 +156,7 @@ class HttpBenchmark:
 
     async def _plan_users(self, components: Components, size: str) -> list[PlannedUser]:
         """Choose the users of a size whose memories are read, and what they are asked."""
-        source = SyntheticData(13, 1)
+        source = SyntheticData(13, 1, self._words)
         chosen = self._owners[size][:READ_USERS]
         planned = []
         for owner in chosen:
@@ -163,7 +166,7 @@ class HttpBenchmark:
             planned.append(PlannedUser(user_id=owner.user_id, questions=questions, names=names))
         return planned
 
-    async def _prepare(self, planned: dict[str, list[PlannedUser]], words: list[str]) -> tuple[LoadPlan, list[str]]:
+    async def _prepare(self, planned: dict[str, list[PlannedUser]]) -> tuple[LoadPlan, list[str]]:
         """Create a key, write messages and export a user of each size; return the plan and remarks."""
         async with self._server.open_client() as admin:
             body = {"name": f"agents {self._nonce}", "role": "admin"}
@@ -173,7 +176,7 @@ class HttpBenchmark:
         async with self._server.open_client(key) as client:
             for size, members in planned.items():
                 if not self._is_filled():
-                    await _send_messages(client, members, words)
+                    await _send_messages(client, members, self._words)
                 document = (await _ok(client.get(f"/v1/users/{members[0].user_id}/export"))).content
                 exports[size] = self._folder / f"export-{size}.json"
                 exports[size].write_bytes(document)
@@ -184,7 +187,7 @@ class HttpBenchmark:
             key=key,
             pids=self._server.pids,
             users=planned,
-            words=words,
+            words=self._words,
             exports=exports,
         )
         return plan, remarks
@@ -266,7 +269,7 @@ async def settle(pids: Iterable[int]) -> None:
 
 async def _send_messages(client: httpx.AsyncClient, members: Sequence[PlannedUser], words: list[str]) -> None:
     """Give users two sessions of messages, of which some are long."""
-    source = SyntheticData(11, 1)
+    source = SyntheticData(11, 1, words)
     for user, session in itertools.product(members, range(2)):
         turns = [
             {
@@ -303,7 +306,7 @@ def make_report(
     head = [
         machine,
         f"{options.facts:,} facts; {options.seconds:g} s each after {options.warm_up:g} s of warm-up; the agents run "
-        "on the same cores as the server. Texts are generated words, which have more tokens than natural ones.",
+        "on the same cores as the server. Texts are sentences of ten frequent English words in random order.",
         *(["The vectors of facts are synthetic."] if options.synthetic_vectors else []),
         *remarks,
     ]

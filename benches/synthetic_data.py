@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -48,13 +48,15 @@ class SyntheticUser:
 
 
 class SyntheticData:
-    """Generates words, texts, their vectors, and users."""
+    """Generates texts, their vectors, and users, from `VOCABULARY` words, which are generated too if not given."""
 
-    def __init__(self, seed: int, dimension: int) -> None:
+    def __init__(self, seed: int, dimension: int, words: Sequence[str] = ()) -> None:
         self.rng = random.Random(seed)
         numbers = np.random.default_rng(seed)
         self._numbers = numbers
-        self.words = ["".join(self.rng.choices(SYLLABLES, k=self.rng.choice((2, 2, 3)))) for _ in range(VOCABULARY)]
+        self.words = list(words) or [
+            "".join(self.rng.choices(SYLLABLES, k=self.rng.choice((2, 2, 3)))) for _ in range(VOCABULARY)
+        ]
         self._place = {word: index for index, word in enumerate(self.words)}
         self._directions = numbers.standard_normal((VOCABULARY, dimension)).astype(np.float32)
         ranks = np.arange(1, VOCABULARY + 1)

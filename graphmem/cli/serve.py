@@ -136,10 +136,13 @@ async def _serve(served: FastAPI, listener: socket.socket) -> None:
     """Serve an application until interrupted."""
     from graphmem_api.app import make_uvicorn_server
 
+    from graphmem.process_memory import settle
+
     # uvicorn raises the signal again once it has shut down; ignore it, so that the services are closed too.
     for number in _SIGNALS:
         signal.signal(number, lambda *_: None)
     host, port = listener.getsockname()[:2]
+    settle()
     await make_uvicorn_server(served, host, port).serve([listener])
 
 

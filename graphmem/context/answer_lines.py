@@ -47,10 +47,9 @@ def order_answers(
     relevant = [hit for hit in facts if hit.score >= MIN_FIT]
     stating = [hit for hit in relevant if hit.memory.type not in SUMMARIES]
     fitting = [hit for hit in stating if hit.score >= FIT_SCORE][:MAX_FACTS]
-    fitting += [hit for hit in stating if hit not in fitting][: max(0, MIN_FACTS - len(fitting))]
+    fitting += _without(stating, fitting)[: max(0, MIN_FACTS - len(fitting))]
     fitting += _same_relation(fitting, stating)
-    chosen = {hit.memory.id for hit in fitting}
-    others = [hit for hit in stating if hit.memory.id not in chosen]
+    others = _without(stating, fitting)
     others += [hit for hit in relevant if hit.memory.type in SUMMARIES]
     yield from fitting
     yield from _interleave(others, (hit for hit in messages if says_something(hit, words)))
@@ -101,10 +100,12 @@ def says_something(hit: MessageHit, words: ExcerptWords) -> bool:
 def _same_relation(fitting: Sequence[SearchHit], stating: Sequence[SearchHit]) -> list[SearchHit]:
     """Return the other facts with a subject and a predicate that several fitting facts share: the items of a list."""
     keys = Counter((hit.memory.subject.id, hit.memory.predicate) for hit in fitting)
-    chosen = {hit.memory.id for hit in fitting}
-    return [
-        hit for hit in stating if keys[hit.memory.subject.id, hit.memory.predicate] > 1 and hit.memory.id not in chosen
-    ]
+    return [hit for hit in _without(stating, fitting) if keys[hit.memory.subject.id, hit.memory.predicate] > 1]
+
+
+def _without(hits: Sequence[SearchHit], chosen: Sequence[SearchHit]) -> list[SearchHit]:
+    chosen_ids = {hit.memory.id for hit in chosen}
+    return [hit for hit in hits if hit.memory.id not in chosen_ids]
 
 
 def _interleave(facts: Sequence[SearchHit], messages: Iterator[MessageHit]) -> Iterator[SearchHit | MessageHit]:

@@ -21,7 +21,7 @@ from graphmem.context.hints import (
 )
 from graphmem.context.memory_lines import memory_bullets, quote_line
 from graphmem.context.preamble import AnswerLine, PreambleContent, PreambleLine, PreambleSection, pack_preamble
-from graphmem.context.relevance import is_contradicted, is_in_scope, match_domains, semantic_score
+from graphmem.context.relevance import JustSaid, is_in_scope, match_domains, semantic_score
 from graphmem.domain.context_models import ContextRequest, ContextResponse, ContextSnapshot, RelatedSession
 from graphmem.domain.memory import Memory
 from graphmem.domain.profile import ProductProfile
@@ -130,11 +130,8 @@ def _select_contradicted(
         for message in material.snapshot.messages
         if message.role is MessageRole.USER and message.extracted_at is None
     ][-MAX_UNREAD_MESSAGES:]
-    return [
-        memory
-        for memory in candidates.values()
-        if is_contradicted(memory, scores.get(memory.id, 0.0), request.question_text, unread)
-    ]
+    said = JustSaid(request.question_text, unread)
+    return [memory for memory in candidates.values() if said.contradicts(memory, scores.get(memory.id, 0.0))]
 
 
 def _answer_lines(

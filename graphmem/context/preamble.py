@@ -117,6 +117,8 @@ class _PreamblePacker:
     capacity: int
     used: int = 0
     chosen: list[tuple[PreambleSection, float, PreambleLine]] = field(default_factory=list)
+    counted: dict[str, int] = field(default_factory=dict)
+    """The tokens of texts that were counted: a line is tried for several shares."""
 
     def add(self, section: PreambleSection, place: float, line: PreambleLine, share: float = 1.0) -> bool:
         """Add a line when it fits into `share` of the capacity; `place` orders it within its section."""
@@ -153,8 +155,13 @@ class _PreamblePacker:
 
     def cost(self, section: PreambleSection, line: PreambleLine) -> int:
         """Return the tokens that a line adds, with the heading where it is the first of its section."""
-        heading_cost = 0 if self._has(section) else count_tokens(section.value) + 2
-        return count_tokens(line.text) + 1 + heading_cost
+        heading_cost = 0 if self._has(section) else self._count(section.value) + 2
+        return self._count(line.text) + 1 + heading_cost
+
+    def _count(self, text: str) -> int:
+        if text not in self.counted:
+            self.counted[text] = count_tokens(text)
+        return self.counted[text]
 
     def _has(self, section: PreambleSection) -> bool:
         return any(chosen_section is section for chosen_section, _, _ in self.chosen)

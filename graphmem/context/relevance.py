@@ -87,23 +87,31 @@ def is_in_scope(memory: Memory, domains: set[str], session_id: str | None, *, re
     return True
 
 
-def is_contradicted(memory: Memory, semantic_score: float, question: str, recent_statements: Sequence[str]) -> bool:
-    """Return whether the user has just contradicted a memory, as far as words can show.
+class JustSaid:
+    """What the user says in a question and in recent statements, as far as words show that it contradicts memories."""
 
-    Either the question or a recent statement abandons what the memory is about ("no longer X", "from X to Y", "Y
-    instead of X"). Or the question asks for an alternative ("Y this time"), and the memory is a preference or
-    single-valued, is about the same topic, and names something that the question does not.
-    """
-    content = set(content_words(memory.content))
-    if memory.object:
-        content |= set(content_words(memory.object.name))
-    if any(abandoned <= content for text in (question, *recent_statements) for abandoned in _extract_abandoned(text)):
-        return True
-    is_changeable = memory.type is MemoryType.PREFERENCE or memory.single_valued
-    if not is_changeable or semantic_score < SAME_TOPIC_SCORE or not cues.CHANGE.search(question):
-        return False
-    subject = set(content_words(memory.subject.name))
-    return not content - subject <= set(content_words(question))
+    def __init__(self, question: str, recent_statements: Sequence[str] = ()) -> None:
+        self._question_words = set(content_words(question))
+        self._wants_change = cues.CHANGE.search(question) is not None
+        self._abandoned = [words for text in (question, *recent_statements) for words in _extract_abandoned(text)]
+
+    def contradicts(self, memory: Memory, semantic_score: float) -> bool:
+        """Return whether the user has just contradicted a memory; the score is that of the memory for the question.
+
+        Either the question or a statement abandons what the memory is about ("no longer X", "from X to Y", "Y instead
+        of X"). Or the question asks for an alternative ("Y this time"), and the memory is a preference or
+        single-valued, is about the same topic, and names something that the question does not.
+        """
+        is_changeable = memory.type is MemoryType.PREFERENCE or memory.single_valued
+        may_change = self._wants_change and is_changeable and semantic_score >= SAME_TOPIC_SCORE
+        if not self._abandoned and not may_change:
+            return False
+        content = set(content_words(memory.content))
+        if memory.object:
+            content |= set(content_words(memory.object.name))
+        if any(abandoned <= content for abandoned in self._abandoned):
+            return True
+        return may_change and not content - set(content_words(memory.subject.name)) <= self._question_words
 
 
 def _find_content_words(text: str) -> list[str]:

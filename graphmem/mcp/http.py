@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from urllib.parse import unquote_to_bytes
 
-from mcp.server.mcpserver import Context as ToolCall
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -18,16 +16,14 @@ from graphmem.bootstrap import Services
 from graphmem.domain.bearer_token import parse_bearer_token
 from graphmem.domain.problems import PROBLEM_MEDIA_TYPE, problem_document, problem_headers
 from graphmem.errors import GraphmemError, InvalidInput
-from graphmem.mcp.connection import Connection, resolve_connection
-from graphmem.mcp.server import make_server
+from graphmem.mcp.connection import resolve_connection
+from graphmem.mcp.http_sessions import CONNECTION_KEY, HttpSessions
 from graphmem.settings import Settings
 from graphmem.store.availability import limit_database_time
 
 MCP_PATH = "/mcp"
 DATABASE_SECONDS = 30.0
 """Seconds that the database may work for one request."""
-
-_CONNECTION_KEY = "graphmem.connection"
 
 
 @asynccontextmanager
@@ -37,22 +33,9 @@ async def mount(app: Starlette, services: Services, settings: Settings) -> Async
     Requests share no state, so that any process can answer any of them. The
     application must handle GraphmemError, as the HTTP API does.
     """
-
-    async def get_services() -> Services:
-        return services
-
-    server = make_server(get_services, _request_connection)
-    # Web pages cannot send a key, which every request needs: the protection against DNS rebinding is not needed.
-    security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    server.streamable_http_app(
-        stateless_http=True,
-        json_response=True,
-        max_request_body_size=settings.max_body_bytes,
-        transport_security=security,
-    )
-    authenticated = McpAuthMiddleware(services, server.session_manager.handle_request)
-    routes = [Route(path, authenticated, methods=["POST"]) for path in (MCP_PATH, MCP_PATH + "/{user_id:path}")]
-    async with server.session_manager.run():
+    async with HttpSessions.open(services, settings.max_body_bytes) as sessions:
+        authenticated = McpAuthMiddleware(services, sessions.handle)
+        routes = [Route(path, authenticated, methods=["POST"]) for path in (MCP_PATH, MCP_PATH + "/{user_id:path}")]
         app.router.routes.extend(routes)
         try:
             yield
@@ -83,16 +66,9 @@ class McpAuthMiddleware:
         token = parse_bearer_token(request.headers.get("authorization"))
         key = await self._services.keys.authenticate(token, request.client.host if request.client else "")
         scope.setdefault("state", {})["caller"] = key
-        scope[_CONNECTION_KEY] = resolve_connection(key, _user_id_in_path(scope))
+        scope[CONNECTION_KEY] = resolve_connection(key, _user_id_in_path(scope))
         with limit_database_time(DATABASE_SECONDS):
             await self._inner(scope, receive, send)
-
-
-def _request_connection(call: ToolCall) -> Connection:
-    request = call.request_context.request
-    assert request is not None
-    connection: Connection = request.scope[_CONNECTION_KEY]
-    return connection
 
 
 def _user_id_in_path(scope: Scope) -> str | None:

@@ -181,10 +181,11 @@ class HybridSearch:
         )
         if query.reinforce:
             self._reinforcement.record(owner, memories)
+        explanations = explain(best, facts) if query.explain else [None] * len(best)
         return SearchResponse(
             results=[
-                SearchHit(memory=memory, score=scored.fit, explain=explain(scored, facts) if query.explain else None)
-                for scored, memory in zip(best, memories, strict=True)
+                SearchHit(memory=memory, score=scored.fit, explain=explanation)
+                for scored, memory, explanation in zip(best, memories, explanations, strict=True)
             ],
             messages=message_hits,
             evidence=evidence[: EVIDENCE_PER_RESULT * query.limit],

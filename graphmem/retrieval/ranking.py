@@ -134,21 +134,23 @@ def apply_rerank_scores(facts: Sequence[ScoredFact], scores: Sequence[float]) ->
     return sorted(rescored, key=_by_score, reverse=True)
 
 
-def explain(scored: ScoredFact, facts: FactsByChannel) -> Explanation:
-    """Return the rank of a fact in each channel and the factors of its score."""
-    ranks = {
-        channel: ChannelRank(rank=rank, score=fact.score)
-        for channel, found in facts.items()
-        for rank, fact in enumerate(found, start=1)
-        if fact.uuid == scored.fact.uuid
-    }
-    return Explanation(
-        **ranks,
-        **scored.features._asdict(),
-        rrf=scored.rrf,
-        persona=scored.factors.persona,
-        decay=scored.factors.decay,
-        importance=scored.factors.importance,
-        time=scored.factors.time,
-        rerank=scored.rerank,
-    )
+def explain(ranked: Sequence[ScoredFact], facts: FactsByChannel) -> list[Explanation]:
+    """Return for each fact its rank in each channel and the factors of its score."""
+    ranks: dict[str, dict[str, ChannelRank]] = {scored.fact.uuid: {} for scored in ranked}
+    for channel, found in facts.items():
+        for rank, fact in enumerate(found, start=1):
+            if fact.uuid in ranks:
+                ranks[fact.uuid][channel] = ChannelRank(rank=rank, score=fact.score)
+    return [
+        Explanation(
+            **ranks[scored.fact.uuid],
+            **scored.features._asdict(),
+            rrf=scored.rrf,
+            persona=scored.factors.persona,
+            decay=scored.factors.decay,
+            importance=scored.factors.importance,
+            time=scored.factors.time,
+            rerank=scored.rerank,
+        )
+        for scored in ranked
+    ]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from graphmem.context.relevance import (
+    JustSaid,
     content_words,
     find_ticket_ids,
-    is_contradicted,
     is_in_scope,
     match_domains,
     refers_to_past_session,
@@ -120,27 +120,27 @@ def test_a_memory_is_in_scope_by_profile_domain_or_session() -> None:
     ],
 )
 def test_a_memory_the_user_explicitly_abandons_is_contradicted(question: str, content: str, stale: bool) -> None:
-    assert is_contradicted(memory(content), 0.0, question, []) is stale
-    assert is_contradicted(memory(content), 0.0, "And now?", [question]) is stale
+    assert JustSaid(question).contradicts(memory(content), 0.0) is stale
+    assert JustSaid("And now?", [question]).contradicts(memory(content), 0.0) is stale
 
 
 @pytest.mark.req("QUINN-40")
 def test_a_preference_is_contradicted_by_a_wish_for_an_alternative() -> None:
     python = memory("User's preferred programming language is Python", type="preference")
     question = "I want to try Java this time."
-    assert is_contradicted(python, 0.6, question, [])
-    assert not is_contradicted(python, 0.59, question, []), "of another kind"
-    assert not is_contradicted(python, 0.66, "How do I write a loop?", []), "nothing new is wanted"
+    assert JustSaid(question).contradicts(python, 0.6)
+    assert not JustSaid(question).contradicts(python, 0.59), "of another kind"
+    assert not JustSaid("How do I write a loop?").contradicts(python, 0.66), "nothing new is wanted"
     fact = memory("User works with Python", type="fact")
-    assert not is_contradicted(fact, 0.66, question, []), "a fact does not end by a wish"
-    assert is_contradicted(memory("User works with Python", single_valued=True), 0.66, question, [])
+    assert not JustSaid(question).contradicts(fact, 0.66), "a fact does not end by a wish"
+    assert JustSaid(question).contradicts(memory("User works with Python", single_valued=True), 0.66)
 
 
 @pytest.mark.req("QUINN-40")
 def test_a_preference_the_question_names_is_not_contradicted() -> None:
     seat = memory("User prefers window seats", type="preference")
-    assert not is_contradicted(seat, 0.8, "Book a flight, with a window seat this time", [])
-    assert is_contradicted(seat, 0.7, "Book a flight, with an aisle seat this time", [])
+    assert not JustSaid("Book a flight, with a window seat this time").contradicts(seat, 0.8)
+    assert JustSaid("Book a flight, with an aisle seat this time").contradicts(seat, 0.7)
 
 
 def test_content_words_skip_stop_words_and_plurals() -> None:
