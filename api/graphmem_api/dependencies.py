@@ -18,11 +18,12 @@ def set_idempotent_request(request: Request, idempotent: IdempotentRequest) -> N
     request.state.idempotent_request = idempotent
 
 
-def _get_idempotent_request(request: Request) -> IdempotentRequest | None:
+# FastAPI calls what is not a coroutine in a thread, which costs more than these do.
+async def _get_idempotent_request(request: Request) -> IdempotentRequest | None:
     return getattr(request.state, "idempotent_request", None)
 
 
-def _get_services(request: Request) -> Services:
+async def _get_services(request: Request) -> Services:
     services: Services = request.app.state.services
     return services
 

@@ -121,6 +121,9 @@ class RunRollback:
 
         async def work(transaction: Transaction) -> RollbackResult:
             now = await self._facts.lock_user(transaction, owner)
+            # Another rollback may have ended since the run was looked at.
+            run = await self._runs.get(owner.tenant, run_id, with_changes=False, transaction=transaction)
+            self._ensure_can_roll_back(run)
             plan = await load_plan(transaction, owner, run_id)
             if not force:
                 _raise_conflicts(plan.conflicts)

@@ -151,22 +151,24 @@ class RunStore:
         rows = await self._graph.fetch("runs.find_ids", tenant=tenant, prefix=prefix, limit=MAX_MATCHES)
         return [row["id"] for row in rows]
 
-    async def get(self, tenant: str, run_id: str, *, with_changes: bool = True) -> ConsolidationRun:
+    async def get(
+        self, tenant: str, run_id: str, *, with_changes: bool = True, transaction: Transaction | None = None
+    ) -> ConsolidationRun:
         """Return a run with its proposals and up to `MAX_RETURNED_CHANGES` changes; raise NotFound.
 
-        A run over all users sums up its parts.
+        A run over all users sums up its parts. It is read within a transaction of the caller if one is given.
         """
 
-        async def work(transaction: Transaction) -> ConsolidationRun:
-            row = await _fetch_run_row(transaction, tenant, run_id)
+        async def work(inside: Transaction) -> ConsolidationRun:
+            row = await _fetch_run_row(inside, tenant, run_id)
             changes: list[ElementChange] = []
             for part in [row["run"], *row["parts"]] if with_changes else []:
                 changes += _CHANGE_LIST.validate_json(part.get("preview") or "[]")
                 limit = max(0, MAX_RETURNED_CHANGES - len(changes))
-                changes += await snapshots.list_changes(transaction, part["id"], limit)
+                changes += await snapshots.list_changes(inside, part["id"], limit)
             return _run_with_parts(row).model_copy(update={"changes": changes})
 
-        return await self._graph.read(work)
+        return await (work(transaction) if transaction else self._graph.read(work))
 
     async def list_user_runs(self, tenant: str, run_id: str) -> list[tuple[str, Owner]]:
         """Return the one-user runs that a run consists of, each with its user; raise NotFound."""

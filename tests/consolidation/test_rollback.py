@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Unpack
 
 import pytest
 
-from graphmem.domain.consolidation_models import ConsolidationRun, RunStatus
+from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult, RunStatus
 from graphmem.domain.decay import RetrievalCount
 from graphmem.domain.entity import EntityIn
 from graphmem.domain.fact import FactAmendments
@@ -59,6 +60,18 @@ async def test_a_run_is_rolled_back_once(harness: ConsolidationHarness) -> None:
     await harness.roll_back(run.id)
     with pytest.raises(Conflict):
         await harness.roll_back(run.id)
+
+
+@pytest.mark.parametrize("force", [False, True])
+async def test_of_several_rollbacks_at_once_one_takes_place(harness: ConsolidationHarness, force: bool) -> None:
+    memories = await harness.save("User is vegetarian", "User eats no dairy")
+    before = await harness.graph_state()
+    run = await harness.execute(merge(memories, DIET))
+    outcomes = await asyncio.gather(*(harness.roll_back(run.id, force=force) for _ in range(4)), return_exceptions=True)
+    assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 3, outcomes
+    [done] = [outcome for outcome in outcomes if isinstance(outcome, RollbackResult)]
+    assert (await harness.runs.get(harness.owner.tenant, run.id)).undone_by == done.rollback_id
+    assert await harness.graph_state() == before
 
 
 @pytest.mark.req("UMB-13")
