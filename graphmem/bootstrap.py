@@ -65,6 +65,7 @@ from graphmem.service.retrieval import RetrievalService
 from graphmem.service.storage import StorageMeter
 from graphmem.service.sweep import Sweep, attempt
 from graphmem.service.users import UserService
+from graphmem.service.warm_up import WarmUp
 from graphmem.service.webhooks import WATCH_SECONDS, WebhookService
 from graphmem.settings import Settings
 from graphmem.store.changes import ChangeStore
@@ -223,7 +224,9 @@ class Services:
         self.keys = KeyService(
             KeyStore(graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
         )
-        self.users = UserService(UserStore(graph), clock)
+        users = UserStore(graph)
+        self.users = UserService(users, clock)
+        self.warm_up = WarmUp(users, retrieval.search)
         self.instructions = InstructionService(InstructionStore(graph), policy, clock)
         self.readiness = ReadinessCheck(graph, jobs, settings)
 

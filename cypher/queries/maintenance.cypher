@@ -1,11 +1,5 @@
 // Maintenance: decay, expiry and archiving.
 
-// name: list_users(tenant, after, limit)
-// List users in the order of their group ids: of one tenant, or of all when it is null. Those being forgotten are left out.
-MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> '' AND u.group_id > $after
-  AND NOT EXISTS { MATCH (:Erasure {group_id: u.group_id}) }
-RETURN u.tenant AS tenant, u.user_id AS user_id, u.group_id AS group_id ORDER BY u.group_id LIMIT $limit
-
 // name: list_decaying_facts(group_id, now, before, core_importance)
 // List the current memories that nobody has read since a time, except those of the core profile.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()

@@ -42,6 +42,12 @@ SET u.persona = $persona
 // Return the write version of users; caches include it in their keys.
 {{write_version}}
 
+// name: list_owners(tenant, after, limit)
+// List users in the order of their group ids: of one tenant, or of all when it is null. Those being forgotten are left out.
+MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> '' AND u.group_id > $after
+  AND NOT EXISTS { MATCH (:Erasure {group_id: u.group_id}) }
+RETURN u.tenant AS tenant, u.user_id AS user_id, u.group_id AS group_id ORDER BY u.group_id LIMIT $limit
+
 // name: list_page(tenant, text, user_ids, after, now, limit)
 // List the users of a tenant by id whose id contains a text, with the numbers of their current memories and sessions.
 MATCH (u:User {tenant: $tenant})

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,6 +41,7 @@ async def serve(
     from graphmem_api.app import create_app
 
     from graphmem.mcp.http import mount
+    from graphmem.service.sweep import attempt
 
     settings = read_settings(host=host, port=port)
     with _listen_socket(settings.host, settings.port, "--port or GRAPHMEM_PORT") as listener:
@@ -53,7 +55,8 @@ async def serve(
             served = create_app(services, settings, secret)
             async with mount(served, services, settings):
                 with _recorded(settings, listener, secret):
-                    await _serve(served, listener)
+                    async with _in_background(attempt(services.warm_up.run)):
+                        await _serve(served, listener)
 
 
 @command(app, "open")
@@ -107,6 +110,17 @@ async def run_worker(
                 listener.listen()
                 output.note(f"graphmem serves {_base_url(listener)}/readyz")
                 await _serve(create_worker_app(services, settings), listener)
+
+
+@asynccontextmanager
+async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Let some work run while the context lasts."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 def _recorded(settings: Settings, listener: socket.socket, secret: str) -> AbstractContextManager[None]:

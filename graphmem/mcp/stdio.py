@@ -11,14 +11,11 @@ from mcp.server.mcpserver import MCPServer
 
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
-from graphmem.domain.search_models import SearchQuery
 from graphmem.errors import GraphmemError
 from graphmem.mcp.connection import Connection
 from graphmem.mcp.server import SERVER_NAME, make_server
+from graphmem.service.warm_up import QUERY
 from graphmem.settings import Settings
-
-WARM_UP_QUERY = SearchQuery(query="Who is the user?", reinforce=False)
-"""A search that loads the embedding model, the user's names and the plans of the queries before the first tool call."""
 
 
 async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENANT) -> None:
@@ -92,7 +89,7 @@ class _Opening:
             async with Services.open(self._settings, worker=False) as services:
                 self._services.set_result(services)
                 with suppress(GraphmemError):
-                    await services.retrieval.search(self._owner, WARM_UP_QUERY)
+                    await services.retrieval.search(self._owner, QUERY)
                 await self._closing.wait()
         except Exception as error:
             if self._services.done():

@@ -20,9 +20,9 @@ async def attempt(task: Callable[[], Awaitable[int]]) -> None:
     try:
         await task()
     except Unavailable as error:
-        log.warning("the sweep is not complete: %s", error.detail)
+        log.warning("a task is not complete: %s", error.detail)
     except Exception:
-        log.exception("the sweep is not complete")
+        log.exception("a task is not complete")
 
 
 class Sweep:

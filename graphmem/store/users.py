@@ -1,19 +1,25 @@
-"""The users of a tenant in the graph."""
+"""The users in the graph."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 
+from graphmem.domain.identity import Owner
 from graphmem.domain.user import UserSummary
 from graphmem.store.driver import Graph
 
 
 class UserStore:
-    """Reads the users of a tenant."""
+    """Lists users."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+
+    async def list_owners(self, tenant: str | None = None, *, after: str = "", limit: int = 1000) -> list[Owner]:
+        """Return users of a tenant, or of all tenants, in the order of their group ids, starting behind `after`."""
+        rows = await self._graph.fetch("users.list_owners", tenant=tenant, after=after, limit=limit)
+        return [Owner(row["tenant"], row["user_id"]) for row in rows]
 
     async def list_page(
         self, tenant: str, *, text: str | None, user_ids: Sequence[str] | None, after: str, now: datetime, limit: int

@@ -1,0 +1,20 @@
+"""What a server does right after its start."""
+
+from __future__ import annotations
+
+from graphmem.bootstrap import Services
+from graphmem.domain.identity import Owner
+from graphmem.domain.listing import ListFilters
+from graphmem.domain.memory import MemoryIn
+from graphmem.service.warm_up import USERS
+from graphmem.store.driver import Graph
+from graphmem.store.users import UserStore
+
+
+async def test_the_searches_after_a_start_change_no_memory(services: Services, graph: Graph, owner: Owner) -> None:
+    await services.memories.save(owner, [MemoryIn(content="Ada is the user"), MemoryIn(content="Ada lives in Turin")])
+    owners = await UserStore(graph).list_owners(limit=USERS)
+    before = [await services.memories.page(found, ListFilters()) for found in owners]
+    assert await services.warm_up.run() == len(owners) > 0
+    await services.retrieval.flush()
+    assert [await services.memories.page(found, ListFilters()) for found in owners] == before
