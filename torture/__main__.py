@@ -49,7 +49,7 @@ from torture.fuzz_requests import STEPS, RequestFuzzer
 from torture.honest_model import serving_honest_model
 from torture.isolation import probe_isolation
 from torture.load import run_load
-from torture.model import EveryVerb, describe_failure, run_model
+from torture.model import EveryVerb, run_model
 
 KEY = "torture-" + uuid.uuid4().hex
 
@@ -152,10 +152,8 @@ async def model(sizes: Sizes, findings: Findings) -> list[Figure]:
     """Compare random writes by concurrent writers with a naive model."""
     async with local_server() as server:
         loop = asyncio.get_running_loop()
-        try:
-            await asyncio.to_thread(run_model, server.services, loop, sizes.runs)
-        except AssertionError as error:
-            findings.add("difference", describe_failure(error))
+        for difference in await asyncio.to_thread(run_model, server.services, loop, sizes.runs):
+            findings.add("difference", difference)
         differences = findings.total
         broken = await count_violations(server.services, findings)
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import permutations, product
 
 DEFAULT_IMPORTANCE = 0.5
 """The importance of a statement whose caller gives none; a repetition raises a lower importance to it."""
@@ -51,8 +51,12 @@ class NaiveUser:
         return next((key for key, one in self.memories.items() if one.is_current and one.slot == slot), None)
 
 
-Change = Callable[[NaiveUser], bool]
-"""Apply a write with the result that it had; return False when that result is impossible in this state."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A write with the result that it had; `apply` returns False when that result is impossible in a state."""
+
+    text: str
+    apply: Callable[[NaiveUser], bool]
 
 
 def saved(content: str, slot: str | None, action: str, memory_id: str, superseded: Sequence[str]) -> Change:
@@ -72,7 +76,7 @@ def saved(content: str, slot: str | None, action: str, memory_id: str, supersede
         user.memories[memory_id] = NaiveMemory(content, DEFAULT_IMPORTANCE, slot)
         return True
 
-    return apply
+    return Change(f"save {content}: {action} {memory_id}, superseded {list(superseded)}", apply)
 
 
 def patched(memory_id: str, content: str | None, importance: float | None) -> Change:
@@ -89,7 +93,7 @@ def patched(memory_id: str, content: str | None, importance: float | None) -> Ch
         )
         return True
 
-    return apply
+    return Change(f"patch {memory_id}: {content} {importance}", apply)
 
 
 def deleted(memory_id: str) -> Change:
@@ -101,7 +105,7 @@ def deleted(memory_id: str) -> Change:
         user.memories[memory_id] = replace(user.memories[memory_id], is_current=False, replaced_by=None)
         return True
 
-    return apply
+    return Change(f"delete {memory_id}", apply)
 
 
 def erased(memory_id: str) -> Change:
@@ -113,7 +117,7 @@ def erased(memory_id: str) -> Change:
         }
         return user.memories.pop(memory_id, None) is not None
 
-    return apply
+    return Change(f"erase {memory_id}", apply)
 
 
 def reverted(memory_id: str) -> Change:
@@ -129,7 +133,7 @@ def reverted(memory_id: str) -> Change:
         user.memories[memory_id] = replace(memory, is_current=True, replaced_by=None)
         return True
 
-    return apply
+    return Change(f"revert {memory_id}", apply)
 
 
 def merged(run_id: str, source_ids: Sequence[str], result_id: str, content: str) -> Change:
@@ -146,7 +150,7 @@ def merged(run_id: str, source_ids: Sequence[str], result_id: str, content: str)
         user.runs[run_id] = NaiveRun(result_id, sources)
         return True
 
-    return apply
+    return Change(f"merge {list(source_ids)} into {result_id} by {run_id}", apply)
 
 
 def rolled_back(run_id: str) -> Change:
@@ -160,7 +164,7 @@ def rolled_back(run_id: str) -> Change:
         user.memories.update(run.sources)
         return True
 
-    return apply
+    return Change(f"roll back {run_id}", apply)
 
 
 def forgotten() -> Change:
@@ -170,13 +174,19 @@ def forgotten() -> Change:
         user.memories, user.runs = {}, {}
         return True
 
-    return apply
+    return Change("forget", apply)
 
 
-def explain(user: NaiveUser, changes: Sequence[Change], current: dict[str, tuple[str, float]]) -> NaiveUser | None:
-    """Return the user after the changes in some order in which each is possible and that ends with what is current."""
-    for order in permutations(changes):
+def explain(
+    users: Sequence[NaiveUser], changes: Sequence[Change], current: dict[str, tuple[str, float]]
+) -> list[NaiveUser]:
+    """Return the users that the changes, in some order in which each is possible, turn into with what is current.
+
+    Several orders may show the same and differ in what is past, so that only later writes tell which it was.
+    """
+    found: list[NaiveUser] = []
+    for user, order in product(users, permutations(changes)):
         attempt = copy.deepcopy(user)
-        if all(change(attempt) for change in order) and attempt.current == current:
-            return attempt
-    return None
+        if all(change.apply(attempt) for change in order) and attempt.current == current and attempt not in found:
+            found.append(attempt)
+    return found
