@@ -129,8 +129,8 @@ CALL (e) {
 e {.*, name_embedding: null, next_vector: null}
 
 // fragment: memory_count
-// How many facts at the edges of the entity `e` are believed now.
-COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL }
+// How many facts at the edges of the entity `e` are believed and valid now.
+COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL AND r.valid_from <= datetime() AND r.valid_to > datetime() }
 
 // fragment: entity_columns
 // An entity `e`, its times and its memory count.

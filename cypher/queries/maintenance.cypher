@@ -17,9 +17,9 @@ MATCH ()-[r:RELATES_TO {uuid: row.uuid}]->() WHERE r.group_id = $group_id
 SET r.importance = row.importance, r.decayed_at = row.decayed_at
 
 // name: list_expired_memories(group_id, now)
-// List the believed temporary memories whose time is over.
+// List the believed memories whose time is over.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
-WHERE r.expired_at IS NULL AND NOT r.immutable AND NOT r.retired AND r.expires_at <= $now AND 'temporary' IN r.tags
+WHERE r.expired_at IS NULL AND NOT r.immutable AND NOT r.retired AND r.expires_at <= $now
 RETURN r.memory_id AS memory_id
 
 // name: requeue_feedback(group_id, now, before)

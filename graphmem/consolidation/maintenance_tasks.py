@@ -86,7 +86,7 @@ class MaintenanceTasks:
         return len(decayed)
 
     async def expire(self, owner: Owner) -> dict[str, int]:
-        """Archive temporary memories whose time is over, and offer old feedback to the next consolidation."""
+        """Archive memories whose time is over, and offer old feedback to the next consolidation."""
         now = self._clock()
         rows = await self._graph.fetch("maintenance.list_expired_memories", group_id=owner.group_id, now=now)
         expired = sum([await self._expire_memory(owner, row["memory_id"]) for row in rows])

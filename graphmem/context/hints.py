@@ -27,6 +27,7 @@ from graphmem.domain.learned_preferences import PreferenceType
 from graphmem.domain.memory import Memory, MemoryType
 from graphmem.domain.search_models import SearchHit
 from graphmem.text.normalising import normalise
+from graphmem.text.tokenising import split_words
 
 MAX_PHRASES = 3
 """Phrases of a kind at most."""
@@ -183,9 +184,18 @@ def _user_name(request: ContextRequest, snapshot: ContextSnapshot) -> str | None
             continue
         if memory.predicate in NAME_PREDICATES and memory.object:
             return memory.object.name
-        if match := cues.NAME_STATEMENT.search(memory.content):
-            return match[1]
+        if name := _stated_name(memory.content, memory.subject.name):
+            return name
     return snapshot.speaker
+
+
+def _stated_name(statement: str, subject: str) -> str | None:
+    """Return the name that a statement gives its subject; None where it is that of somebody or something else."""
+    match = cues.NAME_STATEMENT.search(statement)
+    if match is None:
+        return None
+    before = split_words(normalise(statement[: match.start()]))
+    return match[1] if {*before} <= cues.NAME_SUBJECTS | {*split_words(normalise(subject))} else None
 
 
 def _greeting(name: str | None, topic: str | None) -> str:

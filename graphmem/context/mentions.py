@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from price_parser import Price
@@ -91,7 +91,7 @@ def _time_mentions(message: Message, now: datetime) -> list[Mention]:
     at = min(message.timestamp, now)
     if at + TIME_TTL <= now or message.entities.keys() & {"time", "date", "period"}:
         return []
-    local = at.astimezone(UTC) + timedelta(minutes=message.utc_offset_minutes)
+    local = at.astimezone(timezone(timedelta(minutes=message.utc_offset_minutes)))
     return [
         Mention(message.id, message.session_id, "time_reference", time.type, time, TIME_RELEVANCE, at + TIME_TTL)
         for time in extract_times(message.content[:MAX_CHARACTERS_READ], local)
@@ -169,7 +169,8 @@ def extract_times(text: str, local: datetime) -> list[TimeMention]:
     masked = _PERCENTAGE.sub(" ; ", _AMOUNT.sub(" ; ", text))
     found: dict[str, TimeMention] = {}
     for expression in find_time_expressions(masked, local.replace(tzinfo=None), WESTERN_LANGUAGES):
-        mention = TimeMention(type=expression.precision, text=expression.text, at=expression.at.isoformat())
+        moment = expression.at.replace(tzinfo=local.tzinfo)
+        mention = TimeMention(type=expression.precision, text=expression.text, at=moment.isoformat())
         found.setdefault(expression.text.casefold(), mention)
     return list(found.values())
 

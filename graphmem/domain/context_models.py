@@ -116,7 +116,7 @@ class ContextItem(BaseModel):
 
 
 class TimeMention(BaseModel):
-    """A time in a message: how exact it is, its words, and the moment on the speaker's clock."""
+    """A time in a message: how exact it is, its words, and the moment, with the offset of the speaker."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -155,8 +155,12 @@ class FactFilters:
 
     @property
     def is_fully_indexable(self) -> bool:
-        """Whether the vector index can apply every filter: it filters times and the domain only."""
-        return all(value is None or value == [] for name, value in self.attribute_params.items() if name != "domain")
+        """Whether the vector index can apply every filter: it filters times and the domain only.
+
+        Entities that nobody has are a filter, which nothing passes; other empty lists filter nothing.
+        """
+        params = {name: value for name, value in self.attribute_params.items() if name != "domain"}
+        return self.entity_ids is None and all(value is None or value == [] for value in params.values())
 
 
 def _metadata_texts(key: str, value: object) -> tuple[str, ...]:

@@ -32,3 +32,8 @@ class BatchFingerprint:
     def message_ids(self, place: str) -> list[str]:
         """Return the ids of its messages at a place: a position in its session, or the session that it opens."""
         return [str(uuid.uuid5(self._value, f"{place} {index}")) for index in range(self._size)]
+
+    def complete_ids(self, given: Sequence[str | None]) -> list[str]:
+        """Return the ids given to some of its messages, and for the others ids that go with these."""
+        made = self.message_ids(json.dumps(given))
+        return [message_id or made[index] for index, message_id in enumerate(given)]

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from graphmem.domain.consolidation_models import MAX_PROPOSALS, Proposal
+from graphmem.domain.entity import EntityType
 from graphmem.domain.formats.document import ImportFormat
 from graphmem.domain.listing import QueryStringFilters
 from graphmem.domain.maintenance import MaintenanceTask
@@ -122,7 +123,7 @@ class EntityListQuery(PageQuery):
     """Which entities to list."""
 
     query: str | None = Field(None, max_length=300, description="Part of a name or alias.")
-    type: str | None = Field(None, max_length=64)
+    type: EntityType | None = Field(None, max_length=64, description="Kind of the entities.")
 
 
 class LookupQuery(QueryStringFilters):

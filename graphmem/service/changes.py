@@ -23,7 +23,8 @@ class ChangeService:
         A change that is known twice, as the end of one memory and the start of another, is two changes. Raises
         InvalidInput when `until` is before `since` and for a cursor of another list.
         """
-        since, until = query.since or MIN_TIME, query.until or self._clock()
+        since = query.since or MIN_TIME
+        until = query.until or max(since, self._clock())  # the clock of a caller may be ahead
         if until < since:
             raise InvalidInput("until is before since.", errors=[{"loc": ["until"], "msg": "must not be before since"}])
         after_key = None

@@ -58,21 +58,28 @@ class EpisodeStore:
         """Store the new messages of a batch, which may have a domain, in order, at the end of their session.
 
         A message whose id is known stays unchanged. Within the repeat window, so does a batch without ids that repeats
-        the latest turns of its session, or that opened a session and comes again without one. With `job_id`, the
+        the latest turns of its session, or that opened a session and comes again without one. In a batch with some ids,
+        the same messages are known by the ids beside them. With `job_id`, the
         messages that no job has read or will read are assigned to that job. `timezone` becomes the user's time zone.
         With `request`, they are stored once for it.
         """
         # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
-        ids = [prepared.message.id or str(uuid.uuid4()) for prepared in messages]
-        is_anonymous = request is None and not any(prepared.message.id for prepared in messages)
+        given = [prepared.message.id for prepared in messages]
+        ids = [message_id or str(uuid.uuid4()) for message_id in given]
+        may_be_repeated = request is None and self._repeat_window and not all(given)
 
         async def append(transaction: Transaction) -> AppendResult:
             now = await lock_or_create_user(transaction, owner, self._clock())
             if timezone:
                 await transaction.run("episodes.set_timezone", group_id=owner.group_id, timezone=timezone)
             target, message_ids = session_id, ids
-            if is_anonymous and self._repeat_window:
-                target, message_ids = await self._recognise(transaction, owner, session_id, messages, ids, now)
+            if may_be_repeated:
+                (row,) = await transaction.run("users.get_life", group_id=owner.group_id)
+                fingerprint = BatchFingerprint(row["life"], session_id, [prepared.message for prepared in messages])
+                if any(given):
+                    message_ids = fingerprint.complete_ids(given)
+                else:
+                    target, message_ids = await self._recognise(transaction, owner, session_id, fingerprint, ids, now)
             batch = list(zip(message_ids, messages, strict=True))
             return await self._append_messages(transaction, owner, target, batch, job_id, domain, now)
 
@@ -94,7 +101,10 @@ class EpisodeStore:
         ids = [message_id for message_id, _ in messages]
         rows = await transaction.run("episodes.find_stored", group_id=owner.group_id, message_ids=ids)
         stored = {row["message_id"]: row for row in rows}
-        new_messages = {message_id: prepared for message_id, prepared in messages if message_id not in stored}
+        new_messages: dict[str, PreparedMessage] = {}
+        for message_id, prepared in messages:
+            if message_id not in stored:
+                new_messages.setdefault(message_id, prepared)  # of several with one id, the first is stored
         target_session_id = session_id or (stored[ids[0]]["session_id"] if not new_messages else str(uuid.uuid4()))
         if new_messages:
             await self._create_episodes(transaction, owner, target_session_id, new_messages, domain, now)
@@ -116,23 +126,21 @@ class EpisodeStore:
         transaction: Transaction,
         owner: Owner,
         session_id: str | None,
-        messages: Sequence[PreparedMessage],
+        fingerprint: BatchFingerprint,
         ids: list[str],
         now: datetime,
     ) -> tuple[str, list[str]]:
         """Return the session and the ids of a batch without ids: those that it has, if it repeats an earlier one."""
-        (row,) = await transaction.run("users.get_life", group_id=owner.group_id)
-        fingerprint = BatchFingerprint(row["life"], session_id, [prepared.message for prepared in messages])
         oldest = now - self._repeat_window
         if session_id is not None:
             return session_id, await self._recognise_in_session(
-                transaction, owner, session_id, fingerprint, len(messages), oldest
+                transaction, owner, session_id, fingerprint, len(ids), oldest
             )
         period = int(now.timestamp() // self._repeat_window.total_seconds())
         candidates = [fingerprint.session_id(period), fingerprint.session_id(period - 1)]
         rows = await transaction.run("episodes.find_sessions", group_id=owner.group_id, session_ids=candidates)
         for row in rows:
-            if row["created_at"] >= oldest and row["message_count"] == len(messages):
+            if row["created_at"] >= oldest and row["message_count"] == len(ids):
                 return row["session_id"], fingerprint.message_ids(row["session_id"])
         if any(row["session_id"] == candidates[0] for row in rows):
             return str(uuid.uuid4()), ids

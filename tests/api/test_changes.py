@@ -131,3 +131,12 @@ async def test_a_memory_whose_time_is_over_is_archived_and_stays_readable(
 @pytest.mark.parametrize("user", ["nobody"])
 async def test_an_unknown_user_has_no_changes(agent: httpx.AsyncClient, user: str) -> None:
     assert (await agent.get(f"/v1/users/{user}/changes")).json() == {"items": [], "next_cursor": None}
+
+
+async def test_nothing_has_changed_since_a_time_to_come(agent: httpx.AsyncClient) -> None:
+    await save(agent, "Mara plays the oboe")
+    assert await list_changes(agent, since="2999-01-01T00:00:00Z") == []
+    bounded = await agent.get(
+        f"{USER}/changes", params={"since": "2999-01-01T00:00:00Z", "until": "2998-01-01T00:00:00Z"}
+    )
+    assert bounded.status_code == 422

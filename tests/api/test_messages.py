@@ -79,6 +79,25 @@ async def test_messages_with_a_known_id_are_not_stored_twice(agent: httpx.AsyncC
 
 
 @pytest.mark.req("QUINN-41")
+@pytest.mark.parametrize("session", [{"session_id": "mixed"}, {}])
+async def test_a_repeated_batch_in_which_some_messages_have_an_id_is_not_stored_twice(
+    agent: httpx.AsyncClient, session: dict[str, str]
+) -> None:
+    turns = [{"id": "first", "role": "user", "content": "alpha"}, {"role": "user", "content": "beta"}]
+    body = {**session, "extract": False, "messages": turns}
+    first, again = [(await agent.post(MESSAGES, json=body)).json() for _ in range(2)]
+    assert (again["session_id"], again["message_ids"]) == (first["session_id"], first["message_ids"])
+    listed = (await agent.get(f"{SESSIONS}/{first['session_id']}/messages")).json()["items"]
+    assert [message["content"] for message in listed] == ["alpha", "beta"]
+
+
+async def test_of_two_messages_with_one_id_in_a_batch_the_first_is_stored(agent: httpx.AsyncClient) -> None:
+    turns = [{"id": "twice", "role": "user", "content": text} for text in ("the first text", "another text")]
+    await agent.post(MESSAGES, json={"session_id": "twice", "extract": False, "messages": turns})
+    listed = (await agent.get(f"{SESSIONS}/twice/messages")).json()["items"]
+    assert [message["content"] for message in listed] == ["the first text"]
+
+
 async def test_inaccessible_job_gets_the_same_404_as_an_unknown_job(agent: httpx.AsyncClient, caller: Caller) -> None:
     job_id = (await agent.post(MESSAGES, json={"messages": TURNS})).json()["job_id"]
     mine = await caller("analyst", users=["mara"])

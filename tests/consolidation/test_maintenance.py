@@ -112,12 +112,13 @@ async def test_expired_memories_are_archived_by_maintenance(
     (note,) = await harness.save("User is in Rome this week", tags=["temporary"], expires_at=soon)
     await harness.save("User is in Oslo", tags=["temporary"])
     (fixed,) = await harness.save("User rents a car", tags=["temporary"], expires_at=soon, immutable=True)
+    (offer,) = await harness.save("User may book at half the price", expires_at=soon)
     assert (await maintenance_tasks.expire(harness.owner))["expired"] == 0
     harness.clock.advance(2 * DAY)
-    assert (await maintenance_tasks.expire(harness.owner))["expired"] == 1
+    assert (await maintenance_tasks.expire(harness.owner))["expired"] == 2
     assert (await maintenance_tasks.expire(harness.owner))["expired"] == 0
-    ended = await harness.facts.get(harness.owner, note.id)
-    assert ended.status is MemoryStatus.ARCHIVED
+    for ended in (note, offer):
+        assert (await harness.facts.get(harness.owner, ended.id)).status is MemoryStatus.ARCHIVED
     assert [row.ended_reason for row in await harness.facts.get_history(harness.owner, note.id)] == ["expired"]
     assert (await harness.facts.get(harness.owner, fixed.id)).status is MemoryStatus.ACTIVE
 

@@ -276,6 +276,23 @@ async def test_the_callers_profile_pack_is_used(harness: ContextHarness) -> None
     assert "The user's goals: buy a flat." in context.preamble
 
 
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("User's name is Ann", "Ann"),
+        ("The user prefers to be called Lindy", "Lindy"),
+        ("User's first name is Ann", "Ann"),
+        ("User's dog is called Rex", None),
+        ("Ann's boat is named Otter", None),
+    ],
+)
+async def test_only_a_statement_about_the_user_gives_the_users_name(
+    harness: ContextHarness, statement: str, name: str | None
+) -> None:
+    await harness.save_memories(statement)
+    assert (await harness.build_context("Hi")).personalization_hints.name == name
+
+
 @pytest.mark.req("TRUE-20", "TRUE-21")
 async def test_a_reply_is_enhanced_from_stored_context(finance_harness: ContextHarness) -> None:
     await ask_about_spending(finance_harness)

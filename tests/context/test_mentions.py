@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -17,11 +17,11 @@ GENERAL, FINANCE = load_profile("general"), load_profile("finance")
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("How much did I spend last month?", [("month", "last month", "2026-05-01T12:00:00")]),
-        ("My lease ends next Friday.", [("day", "next Friday", "2026-06-05T00:00:00")]),
-        ("I moved on 3 May 2024", [("day", "3 May 2024", "2024-05-03T00:00:00")]),
-        ("Was habe ich gestern gekauft?", [("day", "gestern", "2026-05-31T12:00:00")]),
-        ("mañana voy al banco", [("day", "mañana", "2026-06-02T12:00:00")]),
+        ("How much did I spend last month?", [("month", "last month", "2026-05-01T12:00:00+00:00")]),
+        ("My lease ends next Friday.", [("day", "next Friday", "2026-06-05T00:00:00+00:00")]),
+        ("I moved on 3 May 2024", [("day", "3 May 2024", "2024-05-03T00:00:00+00:00")]),
+        ("Was habe ich gestern gekauft?", [("day", "gestern", "2026-05-31T12:00:00+00:00")]),
+        ("mañana voy al banco", [("day", "mañana", "2026-06-02T12:00:00+00:00")]),
         ("I bought 3 apples and may go on", []),
         ("The sun is out and we are 12 people", []),
         ("I pay $1,200 a month, about 40% of it", []),
@@ -30,6 +30,11 @@ GENERAL, FINANCE = load_profile("general"), load_profile("finance")
 @pytest.mark.req("TRUE-08")
 def test_times_are_resolved_relative_to_the_message_time(text: str, found: list[tuple[str, str, str]]) -> None:
     assert [(time.type, time.text, time.at) for time in extract_times(text, NOON)] == found
+
+
+def test_a_time_has_the_offset_of_the_speaker() -> None:
+    evening = NOON.astimezone(timezone(timedelta(hours=9)))
+    assert [time.at for time in extract_times("Wake me at 7am", evening)] == ["2026-06-01T07:00:00+09:00"]
 
 
 @pytest.mark.parametrize(

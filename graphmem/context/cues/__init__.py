@@ -33,6 +33,7 @@ class CueWords(BaseModel):
     change: list[str]
     answer_verbs: list[str]
     name: list[str]
+    name_subjects: list[str]
     solution: list[str]
     failed: list[str]
     worked: list[str]
@@ -148,6 +149,9 @@ ISSUES = {issue: compile_words(cues) for issue, cues in _WORDS.issues.items()}
 
 NAME_STATEMENT = re.compile(rf"\b(?:{'|'.join(_WORDS.name)}) ([^\W\d_][\w'’-]*)")
 """Finds a name in a statement about somebody's name; names are case-sensitive."""
+
+NAME_SUBJECTS = frozenset(_WORDS.name_subjects)
+"""Words that may stand before it where the name is that of the statement's subject."""
 
 SOLUTION = compile_words(_WORDS.solution)
 """Finds a mention of a solution."""
