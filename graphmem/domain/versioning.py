@@ -305,7 +305,8 @@ class Ledger(VersionLog):
         """Undo one supersession: restore the memory and retire its replacement.
 
         Raises Conflict when the memory is not superseded, when a consolidation run merged it, when its replacement was
-        replaced itself, and when another value of a single-valued predicate that started earlier has not ended.
+        replaced itself, when another memory states the same by now, and when another value of a single-valued predicate
+        that started earlier has not ended.
         """
         fact = self._get_latest(memory_id)
         if fact.status is not MemoryStatus.SUPERSEDED:
@@ -326,6 +327,7 @@ class Ledger(VersionLog):
             retired=False,
             superseded_by=None,
         )
+        self.ensure_unique(reopened.with_active_hash(self._now), self._latest.values())
         reopened, _ = self._close_before_successor(reopened, self._find_competing_facts(reopened, self._now))
         refuse_rivals(reopened, self._latest.values(), fact)
         return self._add_next_version(fact, reopened, REVERTED_REASON, fact.superseded_by)

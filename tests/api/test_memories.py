@@ -226,6 +226,18 @@ async def test_immutable_memory_can_only_be_hard_deleted(agent: httpx.AsyncClien
     assert (await admin.delete(one, params={"hard": "true"})).status_code == 200
 
 
+async def test_a_revert_to_what_another_memory_states_is_refused(agent: httpx.AsyncClient) -> None:
+    home = {"predicate": "LIVES_IN", "single_valued": True}
+    (rome,) = await save(agent, {"content": "lives in Rome", **home})
+    await save(agent, {"content": "lives in Oslo", **home})
+    (tea,) = await save(agent, {"content": "likes tea"})
+    one = f"{MEMORIES}/{rome['memory']['id']}"
+    await agent.patch(one, json={"content": "likes tea"})
+    refused = await agent.post(f"{one}/revert")
+    assert (refused.status_code, tea["memory"]["id"] in refused.json()["detail"]) == (409, True)
+    assert await current_contents(agent) == {"lives in Oslo", "likes tea"}
+
+
 async def test_a_revert_undoes_one_supersession(agent: httpx.AsyncClient) -> None:
     job = {"predicate": "WORKS_AT", "single_valued": True}
     (old,) = await save(agent, {"content": "works at Acme", **job})
