@@ -156,6 +156,7 @@ async def ask_question(services: Services, owner: Owner, question: SampleQuestio
         limit=_SEARCH_LIMIT,
         valid_as_of=question.valid_as_of,
         known_as_of=known_as_of,
+        cut=question.cut,
         reinforce=False,
     )
     hits = (await services.retrieval.search(owner, query)).results

@@ -25,7 +25,8 @@ class SampleQuestion:
     """A question about the sample, by entity (lookup) or by meaning (search).
 
     `valid_as_of` asks for what was true at that time. `known_after` asks for what was known between the extraction of
-    this session and that of the next. The memories found contain every text of `expects` and none of `absent`.
+    this session and that of the next. `cut` is that of the search. The memories found contain every text of `expects`
+    and none of `absent`; there are none where `expects_nothing`.
     """
 
     id: str
@@ -36,6 +37,8 @@ class SampleQuestion:
     known_after: str | None = None
     expects: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    cut: Literal["auto"] | None = None
+    expects_nothing: bool = False
 
 
 def load_messages() -> list[dict[str, str]]:
