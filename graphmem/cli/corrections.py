@@ -42,7 +42,7 @@ async def update(
     confidence: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
     importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
     domain: Annotated[str | None, typer.Option(help="The domain it belongs to; none: the profile.")] = None,
-    scope: Annotated[str | None, typer.Option(help="profile, domain, episodic or global.")] = None,
+    scope: Annotated[str | None, typer.Option(help="profile, domain or episodic.")] = None,
     if_version: Annotated[int | None, typer.Option(help="Change it only if this is its latest version.", min=1)] = None,
 ) -> None:
     """Correct a memory in a new version; the version before stays in its history."""

@@ -40,7 +40,7 @@ async def add(
     text: Annotated[str, typer.Argument(help="The statement, as one sentence.")],
     user: User,
     tenant: Tenant = "default",
-    type: Annotated[str, typer.Option(help="preference, fact, plan, feeling, …")] = "fact",
+    type: Annotated[str | None, typer.Option(help="preference, fact, plan, feeling, …; absent: fact.")] = None,
     subject: Annotated[str | None, typer.Option(help="Who or what it is about; absent: the user.")] = None,
     predicate: Annotated[str | None, typer.Option(help="The relation, in UPPER_SNAKE_CASE.")] = None,
     object: Annotated[str | None, typer.Option(help="What the subject is related to.")] = None,
@@ -64,7 +64,6 @@ async def add(
 
     statement: dict[str, Any] = {
         "content": text,
-        "type": type,
         "subject": subject,
         "predicate": predicate,
         "object": object,
@@ -78,6 +77,8 @@ async def add(
         "domain": domain,
         "immutable": immutable,
     }
+    if type is not None:
+        statement["type"] = type
     async with open_operations(output, tenant) as operations:
         if supersedes:
             ids = [await complete_memory_id(operations, user, memory_id) for memory_id in supersedes]

@@ -9,7 +9,15 @@ from itertools import chain
 from typing import Any, TypedDict, cast
 
 from graphmem.domain.decay import decayed_strength
-from graphmem.domain.memory import MAX_SOURCE_MESSAGES, MemoryPatch, MemoryStatus, MemoryType, Scope
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import (
+    MAX_SOURCE_MESSAGES,
+    SCOPES_WITHOUT_DOMAIN,
+    MemoryPatch,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+)
 from graphmem.domain.text import content_hash
 from graphmem.domain.times import MAX_TIME, MIN_TIME, interval_contains
 from graphmem.domain.types import deduplicate
@@ -77,6 +85,11 @@ class Fact:
     ended_by: str | None = None
     ended_actor: str | None = None
     actor: str | None = None
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the tenant owns the memory, and not a user."""
+        return not Owner.from_group_id(self.group_id).user_id
 
     @property
     def valid_from(self) -> datetime:
@@ -195,6 +208,6 @@ def amendments_from_patch(patch: MemoryPatch) -> FactAmendments:
         changes["content_data"] = patch.content_data
     if patch.scope is None and "domain" in patch.model_fields_set:
         changes["scope"] = Scope.DOMAIN if patch.domain else Scope.PROFILE
-    elif patch.scope in (Scope.PROFILE, Scope.GLOBAL):
+    elif patch.scope in SCOPES_WITHOUT_DOMAIN:
         changes["domain"] = None
     return changes

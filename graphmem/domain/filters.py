@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
@@ -14,7 +16,7 @@ from graphmem.domain.memory import MemoryTypeWord, Scope
 from graphmem.domain.tags import Tags
 from graphmem.domain.text import StorableText
 from graphmem.domain.times import AS_OF_NOW, MAX_TIME, MICROSECOND, MIN_TIME, Instant, to_epoch_pair
-from graphmem.domain.types import Domain, EntityName, UnitInterval
+from graphmem.domain.types import Domain, EntityName, UnitInterval, deduplicate
 
 MetadataFilter = Annotated[
     dict[Annotated[StorableText, Field(min_length=1, max_length=200)], bool | int | FiniteFloat | StorableText | None],
@@ -22,7 +24,8 @@ MetadataFilter = Annotated[
 ]
 """Keys and values that the metadata of a memory must contain, at any depth.
 
-A text also matches the number or the truth value that it spells, because a query string contains only text.
+A number matches the numbers that it is equal to: 3 matches 3.0. A text also matches the number or the truth value that
+it spells, because a query string contains only text.
 """
 
 
@@ -168,18 +171,31 @@ def _metadata_texts(key: str, value: object) -> tuple[str, ...]:
 
     Quotes inside a stored text are escaped, so that no text looks like a pair.
     """
-    spelled = [json.dumps(value, ensure_ascii=False)]
-    if isinstance(value, str) and _is_number_or_truth_value(value):
-        spelled.append(value)
-    return tuple(f"{json.dumps(key, ensure_ascii=False)}:{text}{end}" for text in spelled for end in ",}")
+    values = [value]
+    if isinstance(value, str) and (meant := _parse_number_or_truth_value(value)) is not None:
+        values.append(meant)
+    texts = [text for one in values for text in _stored_texts(one)]
+    return tuple(f"{json.dumps(key, ensure_ascii=False)}:{text}{end}" for text in texts for end in ",}")
 
 
-def _is_number_or_truth_value(text: str) -> bool:
+def _stored_texts(value: object) -> list[str]:
+    """Return the texts as which a value may be stored: 3 and 3.0 are equal, and stored as they were given."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return [json.dumps(value, ensure_ascii=False)]
+    equal: list[int | float] = [value]
+    with suppress(OverflowError):  # no float is as large as the largest integers
+        equal += [number for number in (int(value), float(value)) if number == value]
+    if value == 0:
+        equal += [0.0, -0.0]
+    return deduplicate(json.dumps(number) for number in equal)
+
+
+def _parse_number_or_truth_value(text: str) -> bool | int | float | None:
     try:
         value = json.loads(text)
     except ValueError:
-        return False
-    return isinstance(value, bool | int | float)
+        return None
+    return value if isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)) else None
 
 
 def known_at_or_now(known_as_of: datetime | None) -> datetime:

@@ -80,6 +80,18 @@ class Scope(StrEnum):
     GLOBAL = "global"
 
 
+SCOPES_WITHOUT_DOMAIN = frozenset({Scope.PROFILE, Scope.GLOBAL})
+"""The scopes of memories that are recalled whatever the domain of a question is."""
+
+
+def check_scope_and_domain(scope: Scope, domain: str | None) -> None:
+    """Raise ValueError unless a memory of this scope may have this domain; an episodic one may have any or none."""
+    if scope is Scope.DOMAIN and domain is None:
+        raise ValueError("scope domain needs the domain: send both")
+    if scope in SCOPES_WITHOUT_DOMAIN and domain is not None:
+        raise ValueError(f"scope {scope.value} has no domain: leave one of the two out")
+
+
 class MemoryStatus(StrEnum):
     """Whether a memory is in force, and if not, why; `archived` if maintenance ended it because its time was over."""
 
@@ -239,10 +251,11 @@ class MemoryIn(_GivenMemory):
         if self.single_valued and self.predicate is None:
             raise ValueError("single_valued needs a predicate: it says which relation has one value at a time")
         tagged_domain = next((tag.removeprefix("domain:") for tag in self.tags if tag.startswith("domain:")), None)
-        if tagged_domain and self.domain is None:
+        if tagged_domain and self.domain is None and self.scope not in SCOPES_WITHOUT_DOMAIN:
             self.domain = tagged_domain
         if self.scope is None:
             self.scope = Scope.DOMAIN if self.domain else Scope.PROFILE
+        check_scope_and_domain(self.scope, self.domain)
         if self.predicate is None:
             self.predicate = DEFAULT_PREDICATES[self.type]
         return self
@@ -262,7 +275,7 @@ class MemoryPatch(_GivenMemory):
     metadata: Metadata | None = None
     associations: list[Id] | None = Field(None, max_length=MAX_ASSOCIATIONS)
     domain: Domain | None = Field(None, description="Moves the memory to this domain; null: to the profile.")
-    scope: Scope | None = None
+    scope: Scope | None = Field(None, description="A global memory stays global, and no other one becomes global.")
 
     @model_validator(mode="after")
     def _require_change(self) -> Self:
@@ -271,10 +284,8 @@ class MemoryPatch(_GivenMemory):
         for field in ("content", "type", "tags", "importance", "confidence", "metadata", "associations", "scope"):
             if field in self.model_fields_set and getattr(self, field) is None:
                 raise ValueError(f"{field} must not be null")
-        if self.scope is Scope.DOMAIN and self.domain is None:
-            raise ValueError("scope domain needs the domain: send both")
-        if self.scope in (Scope.PROFILE, Scope.GLOBAL) and self.domain is not None:
-            raise ValueError(f"scope {self.scope.value} has no domain: leave one of the two out")
+        if self.scope is not None:
+            check_scope_and_domain(self.scope, self.domain)
         return check_request_size(self)
 
 
@@ -317,6 +328,11 @@ class Memory(BaseModel):
     metadata: dict[str, Any]
     content_hash: str
     schema_version: Literal["1.0"] = SCHEMA_VERSION
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the tenant owns it: all users of the tenant read it, and only admins change it."""
+        return self.user_id is None
 
 
 class MemoryVersion(Memory):

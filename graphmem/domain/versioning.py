@@ -14,7 +14,7 @@ from typing import Unpack
 
 from graphmem.domain.decay import MAX_CONFIDENCE, apply_reinforcement
 from graphmem.domain.fact import MAX_SEARCH_TEXT, Fact, FactAmendments, FactAnnotations, join_sources
-from graphmem.domain.memory import MemoryStatus, SaveAction
+from graphmem.domain.memory import MemoryStatus, SaveAction, Scope
 from graphmem.domain.provenance import ImportProvenance
 from graphmem.domain.rivals import refuse_rivals
 from graphmem.domain.times import MICROSECOND, MIN_TIME
@@ -226,13 +226,16 @@ class Ledger(VersionLog):
         """Create a version with `changes`; a superseded memory that gets another end is no longer superseded.
 
         Raises VersionConflict when `if_version` is not the latest version, InvalidInput when the memory would end
-        before it starts, and Conflict when it would be valid together with another value of a single-valued predicate.
+        before it starts or would need another owner, and Conflict when it would be valid together with another value
+        of a single-valued predicate.
         """
         fact = self._get_mutable(memory_id)
         if if_version is not None and fact.version != if_version:
             raise VersionConflict(
                 f"Version {if_version} was given, but the latest is {fact.version}: read the memory again."
             )
+        if "scope" in changes:
+            _refuse_other_owner(fact, changes["scope"])
         amended = replace(_without_end(fact), **changes)
         if "invalid_at" in changes:
             amended = replace(amended, claimed_invalid_at=amended.invalid_at)
@@ -358,6 +361,20 @@ class Ledger(VersionLog):
 
 def _without_end(fact: Fact) -> Fact:
     return replace(fact, ended_reason=None, ended_by=None)
+
+
+def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
+    """Raise InvalidInput for a scope that only a memory of another owner can have: a save decides who owns a memory."""
+    if (scope is Scope.GLOBAL) == fact.is_global:
+        return
+    if fact.is_global:
+        raise InvalidInput(
+            "A global memory keeps its scope: save the statement anew for the user it concerns, and delete this one."
+        )
+    raise InvalidInput(
+        "A user's memory cannot become global: have an admin save the statement anew with scope global, then delete "
+        "this one."
+    )
 
 
 def _is_ended_by_start(fact: Fact, start: datetime) -> bool:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from graphmem.domain.filters import MemoryFilters
 from graphmem.domain.inputs import without_none
-from graphmem.domain.memory import MemoryIn, MemoryPatch, MemoryType, Scope
+from graphmem.domain.memory import MemoryIn, MemoryPatch, MemoryType
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.validation import validate_input
 from graphmem.errors import Forbidden, InvalidInput
@@ -233,7 +233,7 @@ class MemoryTools(ConnectedTools):
         """Return the services and the connection for changing a memory; raise Forbidden for a global memory."""
         connection = self._get_connection(call)
         services = await self._get_services()
-        if (await services.memories.get(connection.writable_owner, memory_id)).scope is Scope.GLOBAL:
+        if (await services.memories.get(connection.writable_owner, memory_id)).is_global:
             raise Forbidden("All users read this memory: only an administrator can change it.")
         return services, connection
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 
 from graphmem.bootstrap import Services
+from graphmem.domain.fact import FactAnnotations
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import Scope
 
 MEMORIES = "/v1/users/mara/memories"
 TYPES = [
@@ -125,6 +128,7 @@ async def test_lists_are_filtered_by_every_attribute_without_an_embedding(
     assert await current_contents(agent, type="preference", min_confidence=0.7) == {"likes basil"}
     assert await current_contents(agent, **{"metadata.file": "a.md", "metadata.page": "7"}) == {"plans a garden"}
     assert await current_contents(agent, **{"metadata.page": "70"}) == set()
+    assert await current_contents(agent, **{"metadata.page": "7.0"}) == {"plans a garden"}
     assert await current_contents(agent, created_before="2020-01-01T00:00:00Z") == set()
     assert len(await current_contents(agent, created_after="2020-01-01T00:00:00Z")) == 4
 
@@ -277,6 +281,81 @@ async def test_global_memories_are_written_by_admins_and_readable_by_all(
     assert (await agent.delete(one)).status_code == 403
 
 
+@pytest.mark.req("QUINN-05")
+@pytest.mark.parametrize("change", [{"scope": "profile"}, {"scope": "episodic"}, {"domain": "food"}, {"domain": None}])
+async def test_a_correction_cannot_take_a_global_memory_from_the_tenant(
+    agent: httpx.AsyncClient, admin: httpx.AsyncClient, change: dict[str, Any]
+) -> None:
+    (rule,) = await save(admin, {"content": "The office closes at six", "scope": "global"})
+    one = f"/v1/users/otto/memories/{rule['memory']['id']}"
+    assert (await agent.patch(one, json=change)).status_code == 403
+    refused = await admin.patch(one, json=change)
+    assert refused.status_code == 422
+    assert "save the statement anew" in refused.json()["detail"]
+    read = (await agent.get(one)).json()
+    assert (read["scope"], read["domain"], read["version"], read["user_id"]) == ("global", None, 1, None)
+    for attempt in (agent.patch(one, json={"content": "x y"}), agent.delete(one), agent.post(f"{one}/revert")):
+        assert (await attempt).status_code == 403
+    kept = await admin.patch(one, json={"scope": "global", "content": "The office closes at seven"})
+    assert (kept.status_code, kept.json()["scope"]) == (200, "global")
+
+
+async def test_what_the_tenant_owns_is_protected_whatever_its_scope(
+    agent: httpx.AsyncClient, admin: httpx.AsyncClient, services: Services, tenant: str
+) -> None:
+    (rule,) = await save(admin, {"content": "The office closes at six", "scope": "global"})
+    memory_id = rule["memory"]["id"]
+    facts, stray = services.components.facts, cast(FactAnnotations, {"scope": Scope.PROFILE})
+    await facts.update_memory(Owner(tenant, "mara"), memory_id, lambda ledger: ledger.annotate(memory_id, **stray))
+    one = f"{MEMORIES}/{memory_id}"
+    assert (await agent.get(one)).json()["scope"] == "profile"
+    for attempt in (agent.patch(one, json={"content": "x y"}), agent.delete(one), agent.post(f"{one}/revert")):
+        assert (await attempt).status_code == 403
+    assert (await admin.patch(one, json={"scope": "global"})).json()["scope"] == "global"
+
+
+@pytest.mark.req("QUINN-05", "QUINN-41")
+async def test_a_correction_cannot_make_a_users_memory_global(
+    agent: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    (tea,) = await save(agent, {"content": "likes tea"})
+    one = f"{MEMORIES}/{tea['memory']['id']}"
+    for caller in (agent, admin):
+        refused = await caller.patch(one, json={"scope": "global"})
+        assert refused.status_code == 422
+        assert "have an admin save the statement anew with scope global" in refused.json()["detail"]
+    assert (await agent.get(one)).json()["scope"] == "profile"
+    exported = await agent.get("/v1/users/mara/export", params={"view": "records"})
+    again = await agent.post("/v1/users/otto/import", json=exported.json(), params={"format": "records"})
+    assert (again.status_code, again.json()["refused"]) == (200, [])
+
+
+async def test_the_domain_of_a_tag_is_set_unless_the_scope_has_none(agent: httpx.AsyncClient) -> None:
+    by_tag = {"content": "uses tabs", "tags": ["domain:coding"]}
+    for number, (scope, stored) in enumerate(
+        [(None, ("domain", "coding")), ("domain", ("domain", "coding")), ("episodic", ("episodic", "coding")),
+         ("profile", ("profile", None))]
+    ):  # fmt: skip
+        (saved,) = await save(agent, {**by_tag, "content": f"uses {number} tabs", "scope": scope})
+        assert (saved["memory"]["scope"], saved["memory"]["domain"]) == stored
+
+
+@pytest.mark.req("QUINN-22")
+@pytest.mark.parametrize(
+    ("stored", "equal", "other"),
+    [(3, 3.0, 3.5), (3.0, 3, 4), (0, -0.0, 1), (-0.0, 0.0, 0.5), (0.0, 0, False), (10**16, 1e16, 1e15), (1, 1.0, True)],
+)
+async def test_equal_numbers_of_metadata_match_however_they_are_written(
+    agent: httpx.AsyncClient, stored: float, equal: float, other: float
+) -> None:
+    await save(agent, {"content": "keeps bees", "metadata": {"n": stored}})
+    for number, found in ((stored, 1), (equal, 1), (other, 0)):
+        answer = await agent.post("/v1/users/mara/search", json={"query": "bees", "metadata": {"n": number}})
+        assert (answer.status_code, len(answer.json()["results"])) == (200, found), number
+        listed = await current_contents(agent, **{"metadata.n": str(number).lower()})
+        assert len(listed) == found, number
+
+
 @pytest.mark.parametrize(
     "memory",
     [
@@ -289,6 +368,9 @@ async def test_global_memories_are_written_by_admins_and_readable_by_all(
         {"content": "x", "single_valued": True},
         {"content": "x", "tags": ["<script>"]},
         {"content": "x", "surprise": 1},
+        {"content": "x", "scope": "domain"},
+        {"content": "x", "scope": "profile", "domain": "cooking"},
+        {"content": "x", "scope": "global", "domain": "cooking"},
     ],
 )
 async def test_invalid_input_is_422_with_location_and_saves_nothing(

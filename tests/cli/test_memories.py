@@ -40,6 +40,15 @@ async def test_add_supersede_and_search_as_of_a_past_date(cli_with_models: Cli, 
     assert "Copenhagen" in (await cli_with_models("entity", "--user", user, "What about Copenhagen?")).out
 
 
+async def test_add_returns_the_type_that_was_given_and_no_other(cli_with_models: Cli, user: str) -> None:
+    for number, (given, subtype) in enumerate(
+        {(): None, ("--type", "fact"): "fact", ("--type", "persona"): "persona"}.items()
+    ):
+        done = await cli_with_models("add", "--user", user, f"Mara has {number} boats.", *given, "--json")
+        saved = done.json["results"][0]["memory"]
+        assert (saved["type"], saved["subtype"]) == ("fact", subtype)
+
+
 async def test_unknown_memory_id_fails_with_1(cli_with_models: Cli, user: str) -> None:
     done = await cli_with_models("history", "--user", user, "no-such-id")
     assert (done.code, done.out, done.err) == (1, "", "graphmem: There is no such memory.\n")

@@ -113,8 +113,8 @@ async def revert(
 
 async def _require_admin_if_global(services: Services, owner: Owner, caller: ApiKey, memory_id: str) -> None:
     """Raise Forbidden when a caller other than an admin would change a memory that all users of the tenant read."""
-    if not caller.is_admin and (await services.memories.get(owner, memory_id)).scope is Scope.GLOBAL:
-        require_admin(caller, "Changing what all users of the tenant read (scope global)")
+    if not caller.is_admin and (await services.memories.get(owner, memory_id)).is_global:
+        require_admin(caller, "Changing what all users of the tenant read")
 
 
 def _parse_if_match(header: str | None) -> int | None:
