@@ -17,6 +17,7 @@ from graphmem.domain.memory import (
     MemoryStatus,
     MemoryType,
     Scope,
+    tagged_domain,
 )
 from graphmem.domain.text import content_hash
 from graphmem.domain.times import MAX_TIME, MIN_TIME, interval_contains
@@ -206,8 +207,11 @@ def amendments_from_patch(patch: MemoryPatch) -> FactAmendments:
     if patch.content is not None:
         changes["content_hash"] = content_hash(patch.content)
         changes["content_data"] = patch.content_data
-    if patch.scope is None and "domain" in patch.model_fields_set:
-        changes["scope"] = Scope.DOMAIN if patch.domain else Scope.PROFILE
+    tagged = None if patch.scope in SCOPES_WITHOUT_DOMAIN else tagged_domain(patch.tags or [])
+    if tagged and "domain" not in patch.model_fields_set:
+        changes["domain"] = tagged
+    if patch.scope is None and "domain" in changes:
+        changes["scope"] = Scope.DOMAIN if changes["domain"] else Scope.PROFILE
     elif patch.scope in SCOPES_WITHOUT_DOMAIN:
         changes["domain"] = None
     return changes

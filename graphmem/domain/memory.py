@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
@@ -84,12 +84,9 @@ SCOPES_WITHOUT_DOMAIN = frozenset({Scope.PROFILE, Scope.GLOBAL})
 """The scopes of memories that are recalled whatever the domain of a question is."""
 
 
-def check_scope_and_domain(scope: Scope, domain: str | None) -> None:
-    """Raise ValueError unless a memory of this scope may have this domain; an episodic one may have any or none."""
-    if scope is Scope.DOMAIN and domain is None:
-        raise ValueError("scope domain needs the domain: send both")
-    if scope in SCOPES_WITHOUT_DOMAIN and domain is not None:
-        raise ValueError(f"scope {scope.value} has no domain: leave one of the two out")
+def tagged_domain(tags: Sequence[str]) -> str | None:
+    """Return the domain that the first tag `domain:X` names."""
+    return next((tag.removeprefix("domain:") for tag in tags if tag.startswith("domain:")), None)
 
 
 class MemoryStatus(StrEnum):
@@ -250,12 +247,10 @@ class MemoryIn(_GivenMemory):
             raise ValueError("invalid_at is before valid_at")
         if self.single_valued and self.predicate is None:
             raise ValueError("single_valued needs a predicate: it says which relation has one value at a time")
-        tagged_domain = next((tag.removeprefix("domain:") for tag in self.tags if tag.startswith("domain:")), None)
-        if tagged_domain and self.domain is None and self.scope not in SCOPES_WITHOUT_DOMAIN:
-            self.domain = tagged_domain
+        if self.domain is None:
+            self.domain = tagged_domain(self.tags)
         if self.scope is None:
             self.scope = Scope.DOMAIN if self.domain else Scope.PROFILE
-        check_scope_and_domain(self.scope, self.domain)
         if self.predicate is None:
             self.predicate = DEFAULT_PREDICATES[self.type]
         return self
@@ -284,8 +279,10 @@ class MemoryPatch(_GivenMemory):
         for field in ("content", "type", "tags", "importance", "confidence", "metadata", "associations", "scope"):
             if field in self.model_fields_set and getattr(self, field) is None:
                 raise ValueError(f"{field} must not be null")
-        if self.scope is not None:
-            check_scope_and_domain(self.scope, self.domain)
+        if self.scope is Scope.DOMAIN and self.domain is None and not tagged_domain(self.tags or []):
+            raise ValueError("scope domain needs the domain: send both")
+        if self.scope in SCOPES_WITHOUT_DOMAIN and self.domain is not None:
+            raise ValueError(f"scope {self.scope.value} has no domain: leave one of the two out")
         return check_request_size(self)
 
 

@@ -147,7 +147,7 @@ def make_remainder(
     `named` are the entities of the fact; those that the content does not name are left out.
     """
     kept = {ref.id: EntityIn(name=ref.name) for ref in named if name_key(ref.name) in name_key(content)}
-    remainder = MemoryIn(
+    return MemoryIn(
         content=content,
         type=fact.type,
         subject=subject,
@@ -159,9 +159,9 @@ def make_remainder(
         confidence=fact.confidence,
         importance=fact.importance,
         tags=list(fact.tags),
+        scope=fact.scope,
+        domain=fact.domain,
         source=candidate.memory.source,
         expires_at=fact.expires_at,
         metadata=fact.metadata,
     )
-    # As they are stored: an import may hold a pair of them that a save refuses.
-    return remainder.model_copy(update={"scope": fact.scope, "domain": fact.domain})

@@ -330,14 +330,18 @@ async def test_a_correction_cannot_make_a_users_memory_global(
     assert (again.status_code, again.json()["refused"]) == (200, [])
 
 
-async def test_the_domain_of_a_tag_is_set_unless_the_scope_has_none(agent: httpx.AsyncClient) -> None:
-    by_tag = {"content": "uses tabs", "tags": ["domain:coding"]}
-    for number, (scope, stored) in enumerate(
-        [(None, ("domain", "coding")), ("domain", ("domain", "coding")), ("episodic", ("episodic", "coding")),
-         ("profile", ("profile", None))]
-    ):  # fmt: skip
-        (saved,) = await save(agent, {**by_tag, "content": f"uses {number} tabs", "scope": scope})
-        assert (saved["memory"]["scope"], saved["memory"]["domain"]) == stored
+async def test_a_tag_sets_the_domain_in_a_save_and_in_a_correction(agent: httpx.AsyncClient) -> None:
+    (saved,) = await save(agent, {"content": "uses tabs", "tags": ["domain:coding"]})
+    assert (saved["memory"]["scope"], saved["memory"]["domain"]) == ("domain", "coding")
+    one = f"{MEMORIES}/{saved['memory']['id']}"
+    for change, stored in (
+        ({"tags": ["domain:work"]}, ("domain", "work")),
+        ({"tags": ["domain:work"], "scope": "profile"}, ("profile", None)),
+        ({"tags": ["domain:work"], "domain": "music"}, ("domain", "music")),
+        ({"tags": ["calm"]}, ("domain", "music")),
+    ):
+        changed = (await agent.patch(one, json=change)).json()
+        assert (changed["scope"], changed["domain"]) == stored, change
 
 
 @pytest.mark.req("QUINN-22")
@@ -368,9 +372,6 @@ async def test_equal_numbers_of_metadata_match_however_they_are_written(
         {"content": "x", "single_valued": True},
         {"content": "x", "tags": ["<script>"]},
         {"content": "x", "surprise": 1},
-        {"content": "x", "scope": "domain"},
-        {"content": "x", "scope": "profile", "domain": "cooking"},
-        {"content": "x", "scope": "global", "domain": "cooking"},
     ],
 )
 async def test_invalid_input_is_422_with_location_and_saves_nothing(
