@@ -1,9 +1,10 @@
 // Writing an export into the graph of one user.
 
 // name: list_entity_names(group_id)
-// Return the name key and the id of every entity, and whether it stands for the user.
+// Return the id of every entity, the keys of its name and aliases, and whether it stands for the user.
 MATCH (e:Entity {group_id: $group_id})
-RETURN e.name_key AS name_key, e.uuid AS uuid, elementId(e) AS element_id, coalesce(e.is_user, false) AS is_user
+RETURN e.name_key AS name_key, coalesce(e.alias_keys, []) AS alias_keys, e.uuid AS uuid, elementId(e) AS element_id,
+       coalesce(e.is_user, false) AS is_user
 
 // name: list_records(group_id)
 // Return every record with the properties that identify it.
@@ -13,9 +14,10 @@ RETURN labels(n)[0] AS label, elementId(n) AS element_id,
           .intent, .key, .position} AS properties
 
 // name: list_memories(group_id)
-// Return the id of every memory, and the statement of each that is current.
-MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.version = 1 OR r.active_hash IS NOT NULL
-RETURN r.memory_id AS memory_id, r.active_hash AS active_hash
+// Return the first version of every memory, and the version that is current.
+MATCH (s)-[r:RELATES_TO {group_id: $group_id}]->(o) WHERE r.version = 1 OR r.active_hash IS NOT NULL
+RETURN r.memory_id AS memory_id, r.version AS version, r.active_hash AS active_hash, r.content_hash AS content_hash,
+       r.created_at AS created_at, s.uuid AS subject_id, o.uuid AS object_id
 
 // name: find_taken_ids(ids, memory_ids, shared_group)
 // Return which ids of entities, messages and versions are in use, and which memory ids the tenant's global group uses.

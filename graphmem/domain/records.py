@@ -19,6 +19,7 @@ from pydantic import (
 
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.fact import Fact
+from graphmem.domain.identity import Owner
 from graphmem.domain.memory import DEFAULT_PREDICATES, MAX_ASSOCIATIONS, MAX_CONTENT_LENGTH, MemoryIn, Scope
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.times import Instant
@@ -234,7 +235,7 @@ def record_from_fact(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: 
         scope=None if fact.scope is default_scope else fact.scope,
         subject=None if fact.subject_id in own_entity_ids else _to_record_entity(refs[fact.subject_id]),
         predicate=None if fact.predicate == DEFAULT_PREDICATES[fact.type] else fact.predicate,
-        object=_to_record_entity(refs[fact.object_id]) if fact.object_id else None,
+        object=_object_of(fact, refs, own_entity_ids),
         entities=[_to_record_entity(ref) for ref in others if ref.id not in own_entity_ids],
         single_valued=fact.single_valued,
         immutable=fact.immutable,
@@ -245,6 +246,16 @@ def record_from_fact(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: 
         version=fact.version,
     )
     return record.model_dump(mode="json", exclude_defaults=True)
+
+
+def _object_of(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: Sequence[str]) -> RecordEntity | None:
+    """Return the object of a fact; the user's own entity under their id, by which an import recognises it."""
+    if fact.object_id is None:
+        return None
+    ref = _to_record_entity(refs[fact.object_id])
+    if fact.object_id not in own_entity_ids:
+        return ref
+    return RecordEntity.model_construct(name=Owner.from_group_id(fact.group_id).entity_name, type=ref.type)
 
 
 def _to_record_entity(ref: EntityRef) -> RecordEntity:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from graphmem.domain.fact import Fact
 from graphmem.domain.formats.provenance import ImportedStatement, RejectedEntry
@@ -56,42 +57,60 @@ class RecordImporter:
         actor: str | None,
         counter: ProgressCounter,
     ) -> None:
-        """Give memories that the user has already what their records say, each in a version of its own."""
-        result.imported["versions"] = 0
+        """Give memories that the user has already what their records say, each in a version of its own.
+
+        One whose record is no longer active is deleted.
+        """
+        imported = Counter({"versions": 0})
         for statement in statements:
             fact, record = existing[statement.id], parsed.records[statement.id]
             result.ids[statement.id] = fact.memory_id
             try:
-                is_changed = await self._update_one(owner, statement.memory, record, fact, actor)
+                written = await self._update_one(owner, statement.memory, record, fact, actor)
             except (Conflict, InvalidInput, NotFound) as error:
                 result.refused.append(_rejected(statement, error.detail))
             else:
-                (result.imported if is_changed else result.unchanged)["versions" if is_changed else "memories"] += 1
+                if written is None:
+                    result.unchanged["memories"] += 1
+                else:
+                    imported[written] += 1
             counter.add(1)
+        result.imported |= imported
 
-    async def _update_one(self, owner: Owner, memory: MemoryIn, record: Record, fact: Fact, actor: str | None) -> bool:
+    async def _update_one(
+        self, owner: Owner, memory: MemoryIn, record: Record, fact: Fact, actor: str | None
+    ) -> Literal["versions", "deletions"] | None:
+        """Bring one memory to what its record says; return what was written, if anything."""
         if fact.expired_at is not None:
             if record.active and record.metadata.superseded_by is None:
                 raise Conflict(f"The memory was {fact.end_status}: give the record another id to save it again.")
-            return False
+            return None
+        is_replaced = record.metadata.superseded_by is not None
+        if is_replaced and fact.superseded_by is None:
+            raise Conflict("An import replaces no memory: save the one that replaces it with `supersedes`.")
+        is_deleted = not record.active and not is_replaced
         changes = find_changes(record, memory, fact)
-        if not changes:
-            return False
+        if not changes and not is_deleted:
+            return None
         if record.version is not None and record.version != fact.version:
             raise Conflict(f"It has changed since the export, to version {fact.version}: export it again.")
+        if is_deleted:
+            await self._memories.delete(owner, fact.memory_id, actor=actor)
+            return "deletions"
         patch = validate_input(MemoryPatch, changes)
         await self._memories.patch(owner, fact.memory_id, patch, if_version=fact.version, actor=actor)
-        return True
+        return "versions"
 
     async def relate(
         self, owner: Owner, statements: Sequence[ImportedStatement], parsed: ParsedRecords, result: ImportResult
     ) -> None:
-        """Associate the saved memories of records with those that they name as related."""
+        """Associate the saved memories of active records with those that they name as related."""
+        deleted = {key for key, record in parsed.records.items() if not record.active}
         related: dict[str, list[str]] = {}
         for statement in statements:
             memory_id = result.ids.get(statement.id)
-            relations = parsed.records[statement.id].metadata.relations
-            if relations and memory_id is not None:
+            relations = [key for key in parsed.records[statement.id].metadata.relations or () if key not in deleted]
+            if relations and memory_id is not None and statement.id not in deleted:
                 related[memory_id] = [result.ids.get(key, key) for key in relations]
         unknown = await self._facts.associate(owner, related)
         by_memory = {result.ids.get(statement.id): statement for statement in statements}

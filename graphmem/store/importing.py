@@ -19,20 +19,17 @@ from graphmem.domain.export.entries import (
     ExportedVersion,
 )
 from graphmem.domain.export.import_plan import (
-    ExistingData,
-    ExistingNode,
     ImportPlan,
     find_future_times,
     find_misfits,
     plan_import,
 )
-from graphmem.domain.export.properties import record_identity
 from graphmem.domain.export.self_entity import find_self_entity
 from graphmem.domain.fact import Fact
 from graphmem.domain.formats.graphiti import NodeDetails
 from graphmem.domain.identity import Owner
 from graphmem.domain.import_result import ImportResult
-from graphmem.domain.labels import LinkType, RecordLabel
+from graphmem.domain.labels import LinkType
 from graphmem.domain.progress import ProgressCounter
 from graphmem.domain.rivals import describe_rival, find_rival
 from graphmem.domain.text import name_key
@@ -40,6 +37,7 @@ from graphmem.domain.types import deduplicate
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.entities import EntityStore
+from graphmem.store.existing_data import load_existing
 from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
 from graphmem.store.fact_write import FactLoader
 from graphmem.store.facts import FactStore
@@ -75,9 +73,9 @@ class ImportStore:
         async def work(transaction: Transaction) -> ImportResult:
             now = await self._facts.lock_or_create_user(transaction, owner)
             refuse_problems("The import has known times in the future.", find_future_times(export, now))
-            existing = await self._load_existing(transaction, owner, export)
+            existing = await load_existing(transaction, owner, export)
             refuse_problems("The import does not fit what the user has.", find_misfits(export, existing))
-            plan = plan_import(export, existing)
+            plan = plan_import(owner, export, existing)
             await self._refuse_contradictions(transaction, owner, export, plan, now)
             known = [node for node in (*export.entities, *export.records) if not plan.is_new_node(node)]
             progress.add(len(known) + sum(not plan.is_new_version(version) for version in export.memories))
@@ -120,40 +118,6 @@ class ImportStore:
 
         if rows:
             await self._graph.write(work)
-
-    async def _load_existing(self, transaction: Transaction, owner: Owner, export: UserExport) -> ExistingData:
-        group = {"group_id": owner.group_id}
-        entities = await transaction.run("import.list_entity_names", **group)
-        records = await transaction.run("import.list_records", **group)
-        memories = await transaction.run("import.list_memories", **group)
-        facts = [version.properties for version in export.memories]
-        ids = [getattr(node.properties, "uuid", None) for node in (*export.entities, *export.records)]
-        taken = await transaction.run(
-            "import.find_taken_ids",
-            ids=[key for key in ids if key] + [fact.uuid for fact in facts],
-            memory_ids=list({fact.memory_id for fact in facts}),
-            shared_group=owner.tenant_global.group_id,
-        )
-        return ExistingData(
-            entities={row["name_key"]: ExistingNode(row["element_id"], row["uuid"]) for row in entities},
-            self_entity=next(
-                (ExistingNode(row["element_id"], row["uuid"]) for row in entities if row["is_user"]), None
-            ),
-            records={
-                record_identity(RecordLabel(row["label"]), row["properties"]): ExistingNode(
-                    row["element_id"], row["properties"]["uuid"]
-                )
-                for row in records
-            },
-            messages={
-                (row["properties"]["session_id"], row["properties"]["position"]): row["properties"]["message_id"]
-                for row in records
-                if row["properties"]["position"] is not None
-            },
-            memory_ids={row["memory_id"] for row in memories},
-            current_statements={row["active_hash"]: row["memory_id"] for row in memories if row["active_hash"]},
-            taken_ids={row["id"] for row in taken},
-        )
 
     async def _refuse_contradictions(
         self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, now: datetime

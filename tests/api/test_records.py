@@ -172,6 +172,70 @@ async def test_an_edited_export_becomes_new_versions(agent: httpx.AsyncClient) -
     assert [(entry["id"], "export it again" in entry["reason"]) for entry in stale["refused"]] == [("mem-001234", True)]
 
 
+@pytest.mark.req("QUINN-12")
+async def test_a_record_that_is_no_longer_active_deletes_its_memory(agent: httpx.AsyncClient) -> None:
+    fixed = {"id": "mem-8", "content": "Mara is allergic to nuts", "immutable": True}
+    await load(agent, {"records": [yaml.safe_load(WRITTEN_YAML), json.loads(WRITTEN_JSON), FULL, fixed]})
+    document = await export_records(agent)
+    records = {record["id"]: record for record in document["records"]}
+    records["mem-001234"]["active"] = False
+    records["mem-001235"] |= {"active": False, "content": "Mara is terse"}
+    records["mem-8"]["active"] = False
+    records["mem-9"]["metadata"]["superseded_by"] = "mem-001234"
+    done = await load(agent, document)
+    assert done["imported"] == {"memories": 0, "versions": 0, "deletions": 2}
+    assert {entry["id"]: entry["reason"].split(":")[0] for entry in done["refused"]} == {
+        "mem-8": "mem-8 is immutable",
+        "mem-9": "An import replaces no memory",
+    }
+    assert {memory["id"] for memory in (await agent.get(MEMORIES)).json()["items"]} == {"mem-8", "mem-9"}
+    for memory_id in ("mem-001234", "mem-001235"):
+        assert (await agent.get(f"{MEMORIES}/{memory_id}")).json()["status"] == "deleted"
+    again = await load(agent, document)
+    assert (again["imported"], again["unchanged"]) == ({"memories": 0, "versions": 0}, {"memories": 2})
+
+
+async def test_a_deletion_of_a_memory_that_has_changed_since_the_export_is_refused(agent: httpx.AsyncClient) -> None:
+    await load(agent, WRITTEN_YAML)
+    document = await export_records(agent)
+    document["records"][0]["active"] = False
+    await agent.patch(f"{MEMORIES}/mem-001234", json={"content": "Preferred OS: Plan 9"})
+    done = await load(agent, document)
+    assert [(entry["id"], "export it again" in entry["reason"]) for entry in done["refused"]] == [("mem-001234", True)]
+    assert (await agent.get(f"{MEMORIES}/mem-001234")).json()["status"] == "active"
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_records_of_another_user_that_name_them_are_about_the_user_of_the_import(
+    agent: httpx.AsyncClient, is_named: bool
+) -> None:
+    bob = {"content": "Bob knows Mara", "subject": {"name": "Bob"}, "predicate": "KNOWS"}
+    memories = [
+        {**bob, "object": {"name": "USER-123"}},
+        {"content": "Mara is kind", "subject": {"name": "user-123"}},
+        {"content": "Bob met Ida and Mara", "subject": {"name": "Bob"}, "entities": [{"name": "Ida"}]},
+    ]
+    await agent.post(MEMORIES, json={"memories": memories})
+    if is_named:
+        export = (await agent.get("/v1/users/user-123/export")).json()
+        own = next(node["properties"] for node in export["entities"] if node["properties"]["is_user"])
+        own |= {"name": "Mara", "name_key": "mara"}
+        own |= {"aliases": ["user-123"], "alias_keys": ["user-123"], "alias_text": "user-123"}
+        await load(agent, export, "/v1/users/user-456/import")
+    user = "user-456" if is_named else "user-123"
+    document = await export_records(agent, path=f"/v1/users/{user}/export")
+    document["records"][-1]["entities"].append({"name": user.upper()})
+    for one_by_one in (False, True):
+        path = f"/v1/users/omar-{one_by_one}".lower()
+        records = [{**record, "user_id": user} for record in document["records"]]
+        done = await load(agent, records if one_by_one else document, f"{path}/import")
+        assert (done["imported"]["memories"], done["refused"]) == (3, [])
+        entities = (await agent.get(f"{path}/entities")).json()["items"]
+        assert {(entity["name"], entity["is_user"]) for entity in entities} == {
+            (path.removeprefix("/v1/users/"), True), ("Bob", False), ("Ida", False),
+        }  # fmt: skip
+
+
 async def test_records_that_cannot_be_saved_are_refused_one_by_one(agent: httpx.AsyncClient) -> None:
     records: list[dict[str, Any]] = [
         {"id": "r1", "content": "Mara likes tea"},

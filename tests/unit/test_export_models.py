@@ -14,10 +14,12 @@ from graphmem.domain.export.import_plan import ExistingData, ExistingNode, find_
 from graphmem.domain.export.properties import FactProperties
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.fact_fields import FACT_FIELDS, FieldKind
+from graphmem.domain.identity import Owner
 from graphmem.domain.labels import LinkType, RecordLabel
 from graphmem.errors import InvalidInput
 from graphmem.store.queries import load_queries
 
+OWNER = Owner("default", "mara")
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 NOTHING = ExistingData(entities={}, records={}, memory_ids=set(), current_statements={}, taken_ids=set())
 TIME = {"$time": "2026-05-01T12:00:00+00:00"}
@@ -89,7 +91,7 @@ def test_an_id_in_use_is_replaced_in_every_reference() -> None:
         memories=[make_version(supersedes=["m1"], associations=["m1"])],
     )
     existing = ExistingData(entities={}, records={}, memory_ids=set(), current_statements={}, taken_ids={"e1", "m1-v1"})
-    ids = plan_import(export, existing).ids
+    ids = plan_import(OWNER, export, existing).ids
     assert set(ids) == {"e1", "m1", "m1-v1"}
     fact = export.memories[0].properties.with_ids(ids)
     assert (fact.memory_id, fact.uuid, fact.entity_ids) == (ids["m1"], ids["m1-v1"], [ids["e1"]])
@@ -149,7 +151,7 @@ def test_an_entity_and_a_statement_that_the_user_has_are_not_written_again() -> 
         taken_ids=set(),
     )
     export = make_export(memories=[make_version()])
-    plan = plan_import(export, existing)
+    plan = plan_import(OWNER, export, existing)
     assert plan.ids == {"e1": "own", "m1": "known"}
     assert not plan.is_new_node(export.entities[0])
     assert not plan.is_new_version(export.memories[0])

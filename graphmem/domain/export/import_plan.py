@@ -11,9 +11,13 @@ from graphmem.domain.export.consistency import ExportedMessage, Problem, find_lo
 from graphmem.domain.export.document import UserExport
 from graphmem.domain.export.entries import ExportedEntity, ExportedRecord, ExportedVersion
 from graphmem.domain.export.properties import Identity
+from graphmem.domain.identity import Owner
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far known times may lie ahead of this machine's clock. Every later write of the user gets a later time."""
+
+_REPLACED_ID_NAMESPACE = uuid.UUID("b0c1de57-3c0f-4f0e-8a55-2f6f1c7f9d84")
+"""Namespace of the ids that replace those in use."""
 
 _KNOWN_TIMES = ("created_at", "first_created_at", "updated_at", "expired_at", "last_accessed_at")
 
@@ -27,11 +31,24 @@ class ExistingNode:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstVersion:
+    """What the first version of a memory says, since when: two memories of one user with the same are one memory.
+
+    Later versions, ends and deletions leave it as it is, so that a copy is recognised whatever happened to it.
+    """
+
+    content_hash: str
+    subject_id: str
+    object_id: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ExistingData:
     """What the user has before the import."""
 
     entities: Mapping[str, ExistingNode]
-    """By name key."""
+    """By name key, and by the key of an alias that is of one entity alone, other than the user's own."""
 
     records: Mapping[Identity, ExistingNode]
     memory_ids: Set[str]
@@ -39,10 +56,17 @@ class ExistingData:
     """Memory ids by `active_hash`."""
 
     taken_ids: Set[str]
-    """Ids of the import that an entity, message, version or global memory has already, of whichever user."""
+    """Ids of the import that an entity, message, version or global memory has already, of whichever user.
+
+    Of those, also the ids that would replace them and that are in use themselves.
+    """
 
     self_entity: ExistingNode | None = None
     """The entity that stands for the user."""
+
+    entities_by_id: Mapping[str, ExistingNode] = field(default_factory=dict)
+    first_versions: Mapping[FirstVersion, str] = field(default_factory=dict)
+    """Memory ids by the first version."""
 
     messages: Mapping[tuple[str, int], str] = field(default_factory=dict)
     """Message ids by session and position."""
@@ -67,21 +91,28 @@ class ImportPlan:
         return version.properties.memory_id not in self.known_memory_ids
 
 
-def plan_import(export: UserExport, existing: ExistingData) -> ImportPlan:
+def replacement_id(owner: Owner, id: str) -> str:
+    """Return the id that takes the place of one in use: the same each time for one user, as imports are repeated."""
+    return str(uuid.uuid5(_REPLACED_ID_NAMESPACE, f"{owner.group_id} {id}"))
+
+
+def plan_import(owner: Owner, export: UserExport, existing: ExistingData) -> ImportPlan:
     """Return what to write: ids stay when they are free; ids in use are replaced, or lead to the user's own entry."""
     plan = ImportPlan(known_memory_ids=set(existing.memory_ids))
     for entity in export.entities:
-        own = existing.self_entity if entity.properties.is_user else None
-        _plan_node(plan, existing, entity, own or existing.entities.get(entity.properties.name_key))
+        _plan_node(plan, owner, existing, entity, _find_known_entity(owner, existing, entity))
     for record in export.records:
-        _plan_node(plan, existing, record, existing.records.get(record.identity))
+        _plan_node(plan, owner, existing, record, existing.records.get(record.identity))
     for version in export.memories:
-        _plan_known_memory(plan, existing, version)
+        memory_id = version.properties.memory_id
+        if plan.is_new_version(version) and (known_id := _find_known_memory(plan, owner, existing, version)):
+            plan.known_memory_ids.add(memory_id)
+            plan.ids[memory_id] = known_id
     for version in export.memories:
         fact = version.properties
         if plan.is_new_version(version) and {fact.uuid, fact.memory_id} & existing.taken_ids:
-            plan.ids.setdefault(fact.memory_id, str(uuid.uuid4()))
-            plan.ids[fact.uuid] = str(uuid.uuid4())
+            plan.ids.setdefault(fact.memory_id, _choose_id(owner, existing, fact.memory_id))
+            plan.ids[fact.uuid] = _choose_id(owner, existing, fact.uuid)
     return plan
 
 
@@ -94,8 +125,25 @@ def find_future_times(export: UserExport, now: datetime) -> Iterator[Problem]:
                 yield ("memories", index, "properties", name), "is in the future"
 
 
+def _find_known_entity(owner: Owner, existing: ExistingData, entity: ExportedEntity) -> ExistingNode | None:
+    """Return the user's entity that an exported one is: by its id, by that of an earlier import, or by its name."""
+    properties = entity.properties
+    if properties.is_user and existing.self_entity is not None:
+        return existing.self_entity
+    by_id = existing.entities_by_id
+    return (
+        by_id.get(properties.uuid)
+        or by_id.get(replacement_id(owner, properties.uuid))
+        or existing.entities.get(properties.name_key)
+    )
+
+
 def _plan_node(
-    plan: ImportPlan, existing: ExistingData, node: ExportedEntity | ExportedRecord, known: ExistingNode | None
+    plan: ImportPlan,
+    owner: Owner,
+    existing: ExistingData,
+    node: ExportedEntity | ExportedRecord,
+    known: ExistingNode | None,
 ) -> None:
     own_id: str | None = getattr(node.properties, "uuid", None)
     if known is not None:
@@ -103,19 +151,31 @@ def _plan_node(
         if own_id and known.uuid and own_id != known.uuid:
             plan.ids[own_id] = known.uuid
     elif own_id and own_id in existing.taken_ids:
-        plan.ids[own_id] = str(uuid.uuid4())
+        plan.ids[own_id] = _choose_id(owner, existing, own_id)
 
 
-def _plan_known_memory(plan: ImportPlan, existing: ExistingData, version: ExportedVersion) -> None:
-    """Let a memory be known when its statement is current already."""
+def _find_known_memory(plan: ImportPlan, owner: Owner, existing: ExistingData, version: ExportedVersion) -> str | None:
+    """Return the id of the user's memory that a version is of, if it has another id than in the export.
+
+    That is the memory which an earlier import made, the one that this memory was copied from, or the one whose
+    statement is current already.
+    """
     fact = version.properties
-    if fact.active_hash is None or fact.memory_id in existing.memory_ids:
-        return
-    subject_id = plan.ids.get(version.subject_id, version.subject_id)
-    known_id = existing.current_statements.get(f"{fact.content_hash}:{subject_id}")
-    if known_id:
-        plan.known_memory_ids.add(fact.memory_id)
-        plan.ids[fact.memory_id] = known_id
+    replaced = replacement_id(owner, fact.memory_id)
+    if replaced in existing.memory_ids:
+        return replaced
+    subject_id, object_id = (plan.ids.get(key, key) for key in (version.subject_id, version.object_id))
+    if fact.version == 1:
+        first = FirstVersion(fact.content_hash, subject_id, object_id, fact.created_at)
+        if first in existing.first_versions:
+            return existing.first_versions[first]
+    return existing.current_statements.get(f"{fact.content_hash}:{subject_id}") if fact.active_hash else None
+
+
+def _choose_id(owner: Owner, existing: ExistingData, id: str) -> str:
+    """Return an id in place of one in use; a random one where that of an earlier import has moved to another user."""
+    replaced = replacement_id(owner, id)
+    return str(uuid.uuid4()) if replaced in existing.taken_ids else replaced
 
 
 def find_misfits(export: UserExport, existing: ExistingData) -> Iterator[Problem]:

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from graphmem.domain.formats.document import ImportFormat, to_invalid_input
 from graphmem.domain.formats.provenance import ParsedStatements
 from graphmem.domain.provenance import ImportProvenance
-from graphmem.domain.records import Record, RecordDocument
+from graphmem.domain.records import Record, RecordDocument, RecordEntity
+from graphmem.domain.text import name_key
 
 DocumentPath = tuple[str | int, ...]
 
@@ -30,9 +31,11 @@ def parse_records(document: Any, user_id: str) -> ParsedRecords:
     """Return the records of a document for one user; raise InvalidInput for another format.
 
     If the document has records of several users, those of the others are rejected. A record without an id gets one
-    from its content, so that a second import finds it.
+    from its content, so that a second import finds it. An entity with the name of the user whom the document is of is
+    the user of the import.
     """
     parsed = ParsedRecords()
+    exported_id = document.get("user_id") if isinstance(document, Mapping) and "records" in document else None
     records = list(_validate_records(document))
     users = {record.user_id for _, record in records if record.user_id is not None}
     for path, record in records:
@@ -40,6 +43,7 @@ def parse_records(document: Any, user_id: str) -> ParsedRecords:
         if len(users) > 1 and record.user_id not in (None, user_id):
             parsed.statements.reject(path, record_id, "it belongs to another user")
             continue
+        record = _with_self_entity(record, record.user_id or exported_id, user_id)
         parsed.records.setdefault(record_id, record)
         parsed.statements.add(path, record_id, _provenance_of(record, record_id), record.to_memory_fields())
     return parsed
@@ -60,6 +64,21 @@ def _validate_records(document: Any) -> Iterator[tuple[DocumentPath, Record]]:
             yield path, Record.model_validate(item)
         except ValidationError as error:
             raise to_invalid_input(error, path, "a record") from None
+
+
+def _with_self_entity(record: Record, exported_id: str | None, user_id: str) -> Record:
+    """Return a record in which the entities named `exported_id` have the name of the user it is imported for."""
+    if exported_id is None:
+        return record
+    key = name_key(exported_id)
+
+    def rename(entity: RecordEntity | None) -> RecordEntity | None:
+        return entity.model_copy(update={"name": user_id}) if entity and name_key(entity.name) == key else entity
+
+    entities = [renamed for entity in record.entities if (renamed := rename(entity))]
+    return record.model_copy(
+        update={"subject": rename(record.subject), "object": rename(record.object), "entities": entities}
+    )
 
 
 def _provenance_of(record: Record, record_id: str) -> ImportProvenance:
