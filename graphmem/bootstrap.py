@@ -54,6 +54,7 @@ from graphmem.service.export import ExportService
 from graphmem.service.forget import ERASURE_JOB, ForgetService, UserData
 from graphmem.service.importing import ImportService
 from graphmem.service.instructions import InstructionService
+from graphmem.service.job_waiting import JobWaiting
 from graphmem.service.keys import KeyService
 from graphmem.service.maintenance import MaintenanceService, schedule_maintenance
 from graphmem.service.memories import MemoryService
@@ -184,12 +185,13 @@ class Services:
             PersonaStore(graph, clock),
         )
         self.storage = StorageMeter(graph)
-        self.messages = MessageService(self.inbox, episodes, jobs, settings.extraction)
+        waiting = JobWaiting(graph, jobs)
+        self.messages = MessageService(self.inbox, episodes, jobs, waiting, settings.extraction)
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
         self.consolidations = ConsolidationService(
-            consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, clock
+            consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, waiting, clock
         )
-        self.maintenance = MaintenanceService(jobs)
+        self.maintenance = MaintenanceService(jobs, waiting)
         self.reembedding = ReembeddingService(VectorStore(graph), jobs, settings)
         self.exports = ExportService(ExportStore(graph), components.embedder, clock)
         self.imports = ImportService(
