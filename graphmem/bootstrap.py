@@ -40,7 +40,7 @@ from graphmem.ingestion.job_kinds import (
     SummaryPayload,
 )
 from graphmem.ingestion.session_summary import SummaryJob
-from graphmem.jobs import JobHandler, JobRunner
+from graphmem.jobs import DEMO_QUEUE, JOB_QUEUE, JobHandler, JobRunner
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import load_prompts
 from graphmem.receipt_key import load_receipt_key
@@ -54,6 +54,7 @@ from graphmem.service.export import ExportService
 from graphmem.service.forget import ERASURE_JOB, ForgetService, UserData
 from graphmem.service.importing import ImportService
 from graphmem.service.instructions import InstructionService
+from graphmem.service.job_waiting import JobWaiting
 from graphmem.service.keys import KeyService
 from graphmem.service.maintenance import MaintenanceService, schedule_maintenance
 from graphmem.service.memories import MemoryService
@@ -184,12 +185,13 @@ class Services:
             PersonaStore(graph, clock),
         )
         self.storage = StorageMeter(graph)
-        self.messages = MessageService(self.inbox, episodes, jobs, settings.extraction)
+        waiting = JobWaiting(graph, jobs)
+        self.messages = MessageService(self.inbox, episodes, jobs, waiting, settings.extraction)
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
         self.consolidations = ConsolidationService(
-            consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, clock
+            consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, waiting, clock
         )
-        self.maintenance = MaintenanceService(jobs)
+        self.maintenance = MaintenanceService(jobs, waiting)
         self.reembedding = ReembeddingService(VectorStore(graph), jobs, settings)
         self.exports = ExportService(ExportStore(graph), components.embedder, clock)
         self.imports = ImportService(
@@ -241,17 +243,19 @@ class Services:
         model: LanguageModel | None = None,
         clock: Clock = utc_now,
         progress: DownloadProgress | None = None,
+        demo: bool = False,
     ) -> AsyncIterator[Services]:
         """Open the services for `async with`; with `worker` this process also runs jobs.
 
-        `embedder` and `model` replace those of the settings; whoever passes them closes them.
+        `embedder` and `model` replace those of the settings; whoever passes them closes them. A `demo` queues its jobs
+        where only its own worker takes them, and leaves the jobs and schedules of all others alone.
         """
         settings = settings or Settings()
         async with (
             open_components(
                 settings, embedder=embedder, model=model, load_embedder=worker, clock=clock, progress=progress
             ) as components,
-            await JobRunner.open(settings) as jobs,
+            await JobRunner.open(settings, DEMO_QUEUE if demo else JOB_QUEUE) as jobs,
         ):
             consolidation = ConsolidationComponents.build(components)
             services = cls(components, jobs, consolidation)
@@ -264,8 +268,9 @@ class Services:
             try:
                 if worker:
                     await jobs.start_worker(_build_job_handlers(services, jobs, consolidation))
-                await attempt(services.inbox.requeue_unread)
-                if worker:
+                if not demo:
+                    await attempt(services.inbox.requeue_unread)
+                if worker and not demo:
                     sweep.start()
                     if settings.webhook_delivery:
                         deliveries.start()

@@ -34,6 +34,9 @@ _KEY_PATTERN = re.compile(headers.IDEMPOTENCY_KEY_PATTERN)
 _UNSTORED_STATUSES = frozenset({401, 429})
 """Client errors that are not stored, beside those with `Retry-After`, because the same request may succeed later."""
 
+_HEADERS_OF_BODY = frozenset({"content-length", "content-type"})
+"""Headers, in lower case, that are not stored, because they follow from the body and its media type."""
+
 
 def read_idempotency_key(request: Request) -> str | None:
     """Return the idempotency key of a request; raise InvalidInput for a malformed one."""
@@ -124,7 +127,8 @@ class IdempotentResponder:
     def _to_stored_response(self, response: Response) -> StoredResponse:
         body = bytes(response.body)
         text = self._cipher.encrypt(body).decode() if self._cipher else body.decode()
-        return StoredResponse(response.status_code, text, response.media_type, encrypted=self._cipher is not None)
+        own_headers = {name: value for name, value in response.headers.items() if name not in _HEADERS_OF_BODY}
+        return StoredResponse(response.status_code, text, response.media_type, self._cipher is not None, own_headers)
 
     def _replay(self, stored: StoredResponse) -> Response:
         if stored.body is None:
@@ -139,7 +143,7 @@ class IdempotentResponder:
 
 
 def _replayed_response(stored: StoredResponse, body: bytes) -> Response:
-    response_headers = {headers.IDEMPOTENT_REPLAY: "true"}
+    response_headers = {**stored.headers, headers.IDEMPOTENT_REPLAY: "true"}
     if stored.media_type:
         response_headers["Content-Type"] = stored.media_type
     return Response(body, stored.status, headers=response_headers)

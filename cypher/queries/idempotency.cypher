@@ -10,20 +10,20 @@ WITH i, i.token IS NULL OR i.created_at < $oldest
      CASE WHEN i.created_at >= $oldest THEN i.result END AS result
 FOREACH (_ IN CASE WHEN free THEN [1] ELSE [] END |
   SET i.token = $token, i.owner_group = $owner_group, i.contains_user_text = $contains_user_text,
-      i.fingerprint = $fingerprint, i.created_at = $now, i.lease_until = $lease_until, i.status = null, i.media_type = null, i.body = null, i.encrypted = null,
+      i.fingerprint = $fingerprint, i.created_at = $now, i.lease_until = $lease_until, i.status = null, i.media_type = null, i.body = null, i.encrypted = null, i.headers = null,
       i.result = result)
-RETURN free AS is_acquired, i {.fingerprint, .status, .media_type, .body, .encrypted} AS request
+RETURN free AS is_acquired, i {.fingerprint, .status, .media_type, .body, .encrypted, .headers} AS request
 
 // name: renew_lease(tenant, route, key, token, lease_until)
 // Extend the lease of a request that is still being executed.
 MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.token = $token AND i.status IS NULL
 SET i.lease_until = $lease_until
 
-// name: complete(tenant, route, key, token, status, media_type, body, encrypted)
+// name: complete(tenant, route, key, token, status, media_type, body, encrypted, headers)
 // Store the first response.
 MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.token = $token
-SET i.status = $status, i.media_type = $media_type, i.body = $body, i.encrypted = $encrypted, i.lease_until = null,
-    i.result = null
+SET i.status = $status, i.media_type = $media_type, i.body = $body, i.encrypted = $encrypted, i.headers = $headers,
+    i.lease_until = null, i.result = null
 
 // name: release(tenant, route, key, token)
 // Let the repetition of a request that failed be executed: end its lease if it has written something, else delete it.
@@ -51,5 +51,5 @@ DELETE i RETURN count(*) AS erased
 // name: clear_responses(tenant, owner_groups, needle)
 // Remove the responses that contain an id; the requests stay, so that they are not executed again.
 MATCH (i:IdempotentRequest {tenant: $tenant}) WHERE i.owner_group IN $owner_groups AND (i.body CONTAINS $needle OR i.result CONTAINS $needle)
-SET i.status = 410, i.media_type = null, i.body = null, i.result = null
+SET i.status = 410, i.media_type = null, i.body = null, i.headers = null, i.result = null
 RETURN count(*) AS cleared

@@ -121,6 +121,7 @@ async def maintain(
 ) -> None:
     """Run maintenance now: decay, compress, prune, expire."""
     from graphmem.cli import render_admin
+    from graphmem.domain.responses import MaintenanceOut
 
     unknown = [task for task in tasks or () if task not in [*MaintenanceTask]]
     if unknown:
@@ -129,7 +130,7 @@ async def maintain(
     async with open_operations(output, tenant, worker=True) as operations:
         results = await operations.maintain(*chosen)
     shown = {task.value: _format_counts(counts) for task, counts in results.items()}
-    output.show({"tasks": results}, render_admin.name_value_pairs(shown))
+    output.show(MaintenanceOut(tasks=results), render_admin.name_value_pairs(shown))
 
 
 def _format_counts(counts: dict[str, int | str]) -> str:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+REMAINING_JOBS_SECONDS = 10.0
+"""Seconds that the quickstart waits at its end for jobs whose results it does not show."""
+
 
 @dataclass(frozen=True)
 class QuickstartOutput:
@@ -50,11 +53,12 @@ async def quickstart(output: Output, tenant: Tenant = "default") -> None:
     batches = read_batches((SAMPLE_FOLDER / "conversation.jsonl").read_text("utf-8"), "sample")
     with completion_source(read_settings()) as (settings, completions):
         output.note(f"{completions}\nStarting Neo4j and loading the embedding model …")
-        async with open_services(output, worker=True, settings=settings) as services:
+        async with open_services(output, worker=True, settings=settings, demo=True) as services:
             with progress_bar(output, "Extracting", "messages") as on_progress:
                 await ingest_batches(GraphMemory(services, tenant), owner.user_id, batches, on_progress)
             await _raise_for_failed_jobs(services, owner)
             report = await collect_report(services, owner)
+            await _wait_for_remaining_jobs(services, owner)
             info = None if settings.neo4j_uri else await start_detached(output, settings)
     access = browser_login(settings, info, read_query(DEFAULT_QUERY, owner.group_id))
     next_steps = quickstart_render.next_steps(access, owner, is_embedded=info is not None)
@@ -84,6 +88,16 @@ def completion_source(settings: Settings) -> Iterator[tuple[Settings, str]]:
             "recorded completions of a large language model for exactly this conversation.\n"
             "Neo4j, the embeddings and the search are real.",
         )
+
+
+async def _wait_for_remaining_jobs(services: Services, owner: Owner) -> None:
+    """Wait for a while for the jobs that follow an extraction: no other process does those of the demo."""
+    from graphmem.cli.quickstart_demo import MAX_JOBS
+
+    deadline = time.monotonic() + REMAINING_JOBS_SECONDS
+    for job in await services.jobs.list(owner.group_id, limit=MAX_JOBS):
+        if not job.is_at_rest:
+            await services.jobs.wait(job.id, max(0.0, deadline - time.monotonic()))
 
 
 async def _raise_for_failed_jobs(services: Services, owner: Owner) -> None:

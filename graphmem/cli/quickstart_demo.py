@@ -22,7 +22,9 @@ from graphmem.sample import SampleQuestion
 
 _SEARCH_LIMIT = 3
 _LOOKUP_LIMIT = 6
-_MAX_JOBS = 200
+MAX_JOBS = 200
+"""Most jobs of the sample that are read."""
+
 _PAGE_SIZE = 200
 
 
@@ -87,7 +89,7 @@ async def collect_report(services: Services, owner: Owner) -> QuickstartReport:
 
 async def extraction_jobs(services: Services, owner: Owner) -> list[Job]:
     """Return the jobs that extracted from the user's messages, the newest first."""
-    return await services.jobs.list(owner.group_id, EXTRACTION_JOB, limit=_MAX_JOBS)
+    return await services.jobs.list(owner.group_id, EXTRACTION_JOB, limit=MAX_JOBS)
 
 
 async def _list_all(services: Services, owner: Owner, *, current: bool = False) -> list[Memory]:

@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_services(
-    output: Output, *, worker: bool = False, settings: Settings | None = None
+    output: Output, *, worker: bool = False, settings: Settings | None = None, demo: bool = False
 ) -> AsyncIterator[Services]:
-    """Open the services as configured; with `worker` this process also runs jobs."""
+    """Open the services as configured; with `worker` this process also runs jobs, for a `demo` no jobs of others."""
     from graphmem.bootstrap import Services
 
     with download_progress(output) as on_download:
-        async with Services.open(settings or read_settings(), worker=worker, progress=on_download) as services:
+        async with Services.open(
+            settings or read_settings(), worker=worker, progress=on_download, demo=demo
+        ) as services:
             yield services
 
 

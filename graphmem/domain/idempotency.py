@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from graphmem.domain.identity import Owner
 
@@ -33,12 +34,16 @@ class IdempotentRequest:
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A response as it was sent; an encrypted body is encrypted for its caller, and an erased one is None."""
+    """A response as it was sent; an encrypted body is encrypted for its caller, and an erased one is None.
+
+    `headers` are those of the answer itself, such as `ETag`, without what follows from the body.
+    """
 
     status: int
     body: str | None
     media_type: str | None = None
     encrypted: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,11 @@
 from graphmem.jobs.kinds import SYSTEM_PARTITION, JobHandler, JobKind, JobPayload, ScheduledPayload, UserJobPayload
 from graphmem.jobs.runner import JobRunner
 from graphmem.jobs.steps import JobWaits, Steps
+from graphmem.jobs.store import DEMO_QUEUE, JOB_QUEUE
 
 __all__ = [
+    "DEMO_QUEUE",
+    "JOB_QUEUE",
     "SYSTEM_PARTITION",
     "JobHandler",
     "JobKind",

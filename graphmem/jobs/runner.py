@@ -17,7 +17,7 @@ from graphmem.errors import Conflict, InvalidInput, JobStoreUnavailable, NotFoun
 from graphmem.jobs.erasure import JobEraser
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, ScheduledPayload
 from graphmem.jobs.postponement import FIRST_PAUSE_SECONDS
-from graphmem.jobs.store import JobStore
+from graphmem.jobs.store import JOB_QUEUE, JobStore
 from graphmem.jobs.store_calls import StoreCalls
 from graphmem.jobs.worker import Worker
 from graphmem.jobs.worker_registry import WorkerRegistry
@@ -64,9 +64,12 @@ class JobRunner:
         self._closed = False
 
     @classmethod
-    async def open(cls, settings: Settings) -> JobRunner:
-        """Open the job store, creating or migrating its tables; raise JobStoreUnavailable or ConfigurationError."""
-        store = await asyncio.to_thread(JobStore.open, settings)
+    async def open(cls, settings: Settings, queue: str = JOB_QUEUE) -> JobRunner:
+        """Open the job store, creating or migrating its tables; raise JobStoreUnavailable or ConfigurationError.
+
+        The runner puts its jobs into `queue`, and its worker takes jobs from there only.
+        """
+        store = await asyncio.to_thread(JobStore.open, settings, queue)
         try:
             registry = WorkerRegistry(store)
             await asyncio.to_thread(registry.create_tables)

@@ -33,6 +33,9 @@ APPLICATION_VERSION = "1"
 JOB_QUEUE, TICK_QUEUE = "graphmem-jobs", "graphmem-ticks"
 """DBOS queues of jobs and of the ticks of schedules."""
 
+DEMO_QUEUE = "graphmem-demo-jobs"
+"""DBOS queue of jobs that only the process that queues them can do, because it has a model of its own."""
+
 JOB_WORKFLOW, TICK_WORKFLOW = "graphmem.job", "graphmem.tick"
 """DBOS workflows that run a job and that queue the job of a tick."""
 
@@ -52,8 +55,11 @@ PAGE_SIZE = 200
 class JobStore:
     """One process's connection to the job store; every method blocks, and raises JobStoreUnavailable when it fails."""
 
-    def __init__(self, engine: sa.Engine, client: DBOSClient, serializer: DBOSPortableJSONSerializer) -> None:
+    def __init__(
+        self, engine: sa.Engine, client: DBOSClient, serializer: DBOSPortableJSONSerializer, queue: str = JOB_QUEUE
+    ) -> None:
         self.engine = engine
+        self.queue = queue
         self.client = client
         self.serializer = serializer
         self.is_sqlite = engine.dialect.name == "sqlite"
@@ -63,8 +69,11 @@ class JobStore:
         sa.event.listen(engine, "do_connect", self._refuse_when_closed)
 
     @classmethod
-    def open(cls, settings: Settings) -> JobStore:
-        """Connect to `settings.jobs_url`, or SQLite in the data folder, and create or migrate the tables."""
+    def open(cls, settings: Settings, queue: str = JOB_QUEUE) -> JobStore:
+        """Connect to `settings.jobs_url`, or SQLite in the data folder, and create or migrate the tables.
+
+        Jobs are put into `queue`, from which only workers of a store with the same queue take them.
+        """
         _silence_dbos_logger()
         engine = create_engine(database_url(settings))
         serializer = DBOSPortableJSONSerializer()
@@ -83,7 +92,7 @@ class JobStore:
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine, client, serializer)
+        return cls(engine, client, serializer, queue)
 
     def close(self) -> None:
         """Drop the connections; what still runs on them fails."""
@@ -103,12 +112,17 @@ class JobStore:
         """Set how many jobs a worker runs side by side; of one partition never more than one runs anywhere."""
         with self.translate_errors():
             self.client.register_queue(
-                JOB_QUEUE,
+                self.queue,
                 partition_concurrency=1,
                 worker_concurrency=concurrency,
                 polling_interval_sec=POLL_SECONDS,
             )
             self.client.register_queue(TICK_QUEUE, polling_interval_sec=POLL_SECONDS)
+
+    @property
+    def listened_queues(self) -> list[str]:
+        """The queues that a worker takes work from; the ticks of schedules are for those of the main queue."""
+        return [JOB_QUEUE, TICK_QUEUE] if self.queue == JOB_QUEUE else [self.queue]
 
     # Writing
 
@@ -120,7 +134,7 @@ class JobStore:
                     connection,
                     {
                         "workflow_name": JOB_WORKFLOW,
-                        "queue_name": JOB_QUEUE,
+                        "queue_name": self.queue,
                         "workflow_id": job_id,
                         "workflow_id_reuse_policy": "reject",
                         "queue_partition_key": partition,
@@ -130,7 +144,7 @@ class JobStore:
                     kind,
                     payload,
                 )
-                self.tables.move_to_end(connection, job_id, JOB_QUEUE, partition)
+                self.tables.move_to_end(connection, job_id, self.queue, partition)
         except dbos_error.DBOSWorkflowIDInUseError:
             return
 
@@ -141,7 +155,7 @@ class JobStore:
                 self.client.rewind_workflow(
                     job.id,
                     start_step=self._failed_step(job.id),
-                    queue_name=JOB_QUEUE,
+                    queue_name=self.queue,
                     queue_partition_key=job.partition,
                 )
                 self.client.update_workflow_attributes(job.id, {EARLIER_ATTEMPTS: job.attempts})
@@ -252,7 +266,7 @@ class JobStore:
     def count_unfinished(self) -> dict[str, tuple[int, int]]:
         """Return by DBOS's status how many jobs are unfinished, and when the oldest was created, in ms since 1970."""
         with self.translate_errors(), self.engine.connect() as connection:
-            return self.tables.count_unfinished(connection, JOB_QUEUE)
+            return self.tables.count_unfinished(connection, self.queue)
 
     def is_busy(self, partition: str) -> bool:
         """Return whether a job of the partition is queued or running."""

@@ -119,6 +119,7 @@ class Worker:
         def tick(scheduled_at: datetime, context: dict[str, Any]) -> None:
             self._store.enqueue_scheduled(scheduled_at.isoformat(), context)
 
+        DBOS.listen_queues(self._store.listened_queues)
         with self._store.translate_errors():
             DBOS.launch()
 

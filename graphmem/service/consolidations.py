@@ -39,6 +39,7 @@ from graphmem.domain.short_ids import complete_id
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput, JobStoreUnavailable, NotFound, UserBeingForgotten
 from graphmem.jobs import JobRunner
+from graphmem.service.job_waiting import JobWaiting
 from graphmem.settings import Settings
 from graphmem.store.runs import RunStore, RunUpdate
 
@@ -59,6 +60,7 @@ class ConsolidationService:
         executor: RunExecutor,
         rollbacks: RunRollback,
         jobs: JobRunner,
+        waiting: JobWaiting,
         clock: Clock,
     ) -> None:
         self._discovery = discovery
@@ -66,6 +68,7 @@ class ConsolidationService:
         self._executor = executor
         self._rollbacks = rollbacks
         self._jobs = jobs
+        self._waiting = waiting
         self._clock = clock
 
     async def start(
@@ -81,7 +84,8 @@ class ConsolidationService:
         """Queue a run of one user, or of all users with memories to analyse, and return its id.
 
         A run with `proposals`, which a person curated for one user, skips discovery and analysis. With `wait`, return
-        the finished run. Raises InvalidInput for proposals without a user and for invalid proposals.
+        the finished run. Raises InvalidInput for proposals without a user and for invalid proposals, and
+        DatabaseUnavailable as soon as the database is silent.
         """
         if proposals is not None and user_id is None:
             raise InvalidInput("Curated proposals need a user_id.")
@@ -96,7 +100,7 @@ class ConsolidationService:
             return run_id
         deadline = time.monotonic() + WAIT_SECONDS
         for job_id in jobs:
-            await self._jobs.wait(job_id, max(0.0, deadline - time.monotonic()))
+            await self._waiting.wait(job_id, max(0.0, deadline - time.monotonic()))
         return await self._runs.get(tenant, run_id)
 
     async def page(self, tenant: str, query: RunListQuery) -> Page[ConsolidationRun]:

@@ -9,6 +9,7 @@ from graphmem.domain.job import JobStatus
 from graphmem.domain.maintenance import MaintenanceResults, MaintenanceTask
 from graphmem.errors import GraphmemError, JobStoreUnavailable
 from graphmem.jobs import JobRunner
+from graphmem.service.job_waiting import JobWaiting
 from graphmem.settings import Settings
 
 WAIT_SECONDS = 900.0
@@ -18,16 +19,19 @@ WAIT_SECONDS = 900.0
 class MaintenanceService:
     """Has a worker do maintenance tasks."""
 
-    def __init__(self, jobs: JobRunner) -> None:
+    def __init__(self, jobs: JobRunner, waiting: JobWaiting) -> None:
         self._jobs = jobs
+        self._waiting = waiting
 
     async def run(self, tenant: str, tasks: Sequence[MaintenanceTask]) -> MaintenanceResults:
         """Do the tasks for a tenant now and return the counts of each.
 
-        Raises JobStoreUnavailable when no worker has done them in time, and GraphmemError when they fail.
+        Raises DatabaseUnavailable as soon as the database is silent, JobStoreUnavailable when no worker has done the
+        tasks in time, and GraphmemError when they fail.
         """
+        await self._waiting.check_database()
         job_id = await self._jobs.enqueue(MAINTENANCE_JOB, MaintenancePayload(tenant=tenant, tasks=tuple(tasks)))
-        job = await self._jobs.wait(job_id, WAIT_SECONDS)
+        job = await self._waiting.wait(job_id, WAIT_SECONDS)
         if job.status is JobStatus.FAILED:
             raise GraphmemError(f"Maintenance failed: {job.error}")
         if not job.status.is_final:

@@ -21,6 +21,7 @@ from graphmem.domain.session import (
 )
 from graphmem.ingestion.inbox import Inbox
 from graphmem.jobs import JobRunner
+from graphmem.service.job_waiting import JobWaiting
 from graphmem.store.episodes import EpisodeStore
 
 WAIT_SECONDS = 300.0
@@ -41,11 +42,13 @@ class MessageService:
         inbox: Inbox,
         episodes: EpisodeStore,
         jobs: JobRunner,
+        waiting: JobWaiting,
         extraction: Literal["auto", "manual"] = "auto",
     ) -> None:
         self._inbox = inbox
         self._episodes = episodes
         self._jobs = jobs
+        self._waiting = waiting
         self._is_automatic = extraction == "auto"
 
     async def add(
@@ -58,7 +61,7 @@ class MessageService:
         extract = batch.extract and self._is_automatic
         accepted = await self._inbox.add(owner, batch, extract=extract, summarize=self._is_automatic, request=request)
         if batch.wait and accepted.job_id:
-            return await self._jobs.wait(accepted.job_id, WAIT_SECONDS)
+            return await self._waiting.wait(accepted.job_id, WAIT_SECONDS)
         return accepted
 
     async def list_sessions(self, owner: Owner, query: SessionListQuery) -> Page[Session]:
@@ -117,7 +120,7 @@ class MessageService:
         """
         session = await self._episodes.get_session(owner, session_id)
         job_id = await self._inbox.summarize(owner, session, through=session.message_count)
-        return await self._jobs.wait(job_id, WAIT_SECONDS if wait else 0)
+        return await (self._waiting.wait(job_id, WAIT_SECONDS) if wait else self._jobs.get(job_id))
 
     async def trigger_extraction(self, tenant: str, session_id: str, user_id: str | None = None) -> ExtractionTriggered:
         """Queue the extraction of a whole session by tool calls, in a session of its own; for admins.

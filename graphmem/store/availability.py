@@ -88,13 +88,9 @@ class Availability:
         started = loop.time()
         try:
             async with asyncio.timeout(budget.left if budget else None) as timeout:
-                timer = loop.call_later(PATIENCE_SECONDS, self._start_checks, timeout)
-                try:
+                with self._checks_while_waiting(timeout):
                     yield
                     self._succeeded_at = loop.time()
-                finally:
-                    timer.cancel()
-                    self._impatient.discard(timeout)
         except TimeoutError as error:
             if not timeout.expired():
                 raise
@@ -103,10 +99,36 @@ class Availability:
             if budget:
                 budget.left -= loop.time() - started
 
+    @asynccontextmanager
+    async def watch_others(self) -> AsyncIterator[None]:
+        """Wait for work that others do on the database; raise DatabaseUnavailable when the database is silent.
+
+        The wait may be long: it takes nothing of the time of the request.
+        """
+        if self._is_silent:
+            raise _silent_error()
+        try:
+            async with asyncio.timeout(None) as timeout:
+                with self._checks_while_waiting(timeout):
+                    yield
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            raise _silent_error() from error
+
     def close(self) -> None:
         """Stop asking."""
         if self._checks is not None:
             self._checks.cancel()
+
+    @contextmanager
+    def _checks_while_waiting(self, operation: asyncio.Timeout) -> Iterator[None]:
+        timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._start_checks, operation)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._impatient.discard(operation)
 
     def _start_checks(self, operation: asyncio.Timeout) -> None:
         self._impatient.add(operation)

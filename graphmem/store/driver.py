@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -222,6 +222,10 @@ class Graph:
     async def check_answering(self, seconds: float) -> None:
         """Raise DatabaseUnavailable unless the server answers within `seconds` seconds."""
         await self._availability.check(seconds)
+
+    def watch_others(self) -> AbstractAsyncContextManager[None]:
+        """Return a block in which others work on the database; it ends as soon as the server is silent."""
+        return self._availability.watch_others()
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one read transaction; after a transient error it runs again."""

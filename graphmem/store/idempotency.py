@@ -65,6 +65,7 @@ class IdempotencyStore:
             media_type=answer.media_type,
             body=answer.body,
             encrypted=answer.encrypted,
+            headers=json.dumps(dict(answer.headers)),
         )
 
     async def release(self, request: IdempotentRequest, token: str) -> None:
@@ -116,4 +117,10 @@ def _key_parameters(request: IdempotentRequest) -> Row:
 def _response_from_row(stored: Row) -> StoredResponse | None:
     if stored.get("status") is None:
         return None
-    return StoredResponse(stored["status"], stored.get("body"), stored.get("media_type"), bool(stored.get("encrypted")))
+    return StoredResponse(
+        stored["status"],
+        stored.get("body"),
+        stored.get("media_type"),
+        bool(stored.get("encrypted")),
+        json.loads(stored.get("headers") or "{}"),  # requests of earlier versions have none
+    )

@@ -54,6 +54,27 @@ async def test_same_key_and_body_replays_the_first_response(agent: httpx.AsyncCl
 
 
 @pytest.mark.req("GO-02")
+async def test_headers_of_the_first_response_are_replayed_except_of_records_without_them(
+    agent: httpx.AsyncClient, graph: Graph
+) -> None:
+    saved = (await agent.post(MEMORIES, json=SAVE_BODY)).json()["results"][0]["memory"]
+    headers = idempotency_headers()
+    address = f"{MEMORIES}/{saved['id']}"
+    first = await agent.patch(address, json={"importance": 0.9}, headers=headers)
+    again = await agent.patch(address, json={"importance": 0.9}, headers=headers)
+    assert first.headers["etag"] == again.headers["etag"] == '"2"'
+    assert again.headers["idempotent-replay"] == "true"
+    changed = await agent.patch(address, json={"importance": 0.8}, headers={"If-Match": again.headers["etag"]})
+    assert changed.status_code == 200
+
+    of_before = "MATCH (i:IdempotentRequest {key: $key}) REMOVE i.headers"
+    await graph.write(lambda transaction: transaction.run_text(of_before, {"key": headers["Idempotency-Key"]}))
+    older = await agent.patch(address, json={"importance": 0.9}, headers=headers)
+    assert (older.status_code, older.content) == (200, first.content)
+    assert older.headers["idempotent-replay"] == "true"
+
+
+@pytest.mark.req("GO-02")
 async def test_json_bodies_are_compared_by_value(agent: httpx.AsyncClient) -> None:
     headers = {**idempotency_headers(), "content-type": "application/json"}
     first = await agent.post(MEMORIES, content='{"memories": [{"content": "a", "type": "fact"}]}', headers=headers)

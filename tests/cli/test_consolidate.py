@@ -9,6 +9,7 @@ import pytest
 
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import DEFAULT_TENANT, Owner
+from graphmem.domain.job import Receipt
 from graphmem.domain.listing import ListFilters
 from graphmem.graph_memory import GraphMemory
 from tests.cli.conftest import Cli
@@ -65,7 +66,8 @@ async def test_unreadable_proposals_exit_with_2(cli_with_models: Cli, user: str)
 async def test_maintain_reports_each_task_and_rejects_unknown_tasks(cli_with_models: Cli, user: str) -> None:
     tenant = ("--tenant", user)
     assert (await cli_with_models("maintain", "decay", "expire", *tenant, "--json")).json == {
-        "tasks": {"decay": {"faded": 0}, "expire": {}}
+        "tasks": {"decay": {"faded": 0}, "expire": {}},
+        "receipt": Receipt().model_dump(mode="json"),
     }
     refused = await cli_with_models("maintain", "polish", *tenant)
     assert (refused.code, "decay, compress, prune, expire" in refused.err) == (2, True)

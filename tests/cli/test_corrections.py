@@ -7,6 +7,7 @@ import json
 import pytest
 from rich.cells import cell_len
 
+from graphmem.domain.job import Receipt
 from tests.cli.conftest import Cli
 from tests.model_server import ModelServer
 
@@ -114,7 +115,8 @@ async def test_a_running_server_ingests_consolidates_and_forgets(
     assert "Hello there." in (await cli_with_models("messages", "s", "--user", "mara", *own)).out
     run = await cli_with_models("consolidate", "--user", "mara", *own, "--json")
     assert (run.code, run.json["status"]) == (0, "succeeded")
-    assert (await cli_with_models("maintain", "decay", *own, "--json")).json == {"tasks": {"decay": {"faded": 0}}}
+    maintained = (await cli_with_models("maintain", "decay", *own, "--json")).json
+    assert maintained == {"tasks": {"decay": {"faded": 0}}, "receipt": Receipt().model_dump(mode="json")}
     declared = json.dumps({"entity_types": [{"name": "Boat", "description": "A boat."}]})
     assert (await cli_with_models("types", "set", "-", *own, stdin=declared)).out == "entity type Boat: A boat.\n"
     assert "no declared types" in (await cli_with_models("types", "clear", *own)).out

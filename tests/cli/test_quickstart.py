@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
 
+from graphmem.jobs import JobRunner
+from graphmem.settings import Settings
 from tests.cli.conftest import Cli
 
 
@@ -15,9 +18,20 @@ def _texts(answer: dict[str, Any]) -> str:
 
 @pytest.mark.timeout(300)
 @pytest.mark.req("GO-07", "UMB-18", "QUINN-24", "QUINN-27", "CASH-11")
-async def test_quickstart_answers_from_the_sample_and_is_idempotent(cli: Cli, tenant: str) -> None:
+async def test_quickstart_answers_from_the_sample_beside_a_server_without_a_model_and_is_idempotent(
+    cli: Cli, tenant: str
+) -> None:
+    server = await cli.start("serve", "--port", "0")
+    assert server.stderr
+    while b"serves http" not in await server.stderr.readline():
+        assert not server.stderr.at_eof()
     first = await cli("quickstart", "--tenant", tenant, "--json")
+    server.send_signal(signal.SIGTERM)
+    await server.communicate()
     assert first.code == 0, first.err
+    async with await JobRunner.open(Settings(data_dir=cli.folder / "data")) as jobs:
+        queued = await jobs.list(f"{tenant}:mara", limit=200)
+    assert [job.kind for job in queued if not job.status.is_final] == [], "nothing is left for the server to do"
     assert "recorded completions of a large language model" in first.err
     assert "42424242" not in first.out.replace(" ", "")
     report = first.json["report"]

@@ -37,6 +37,7 @@ from graphmem.llm.prompts import load_prompts
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.retries import RetryPolicy
 from graphmem.service.consolidations import ConsolidationService
+from graphmem.service.job_waiting import JobWaiting
 from graphmem.settings import Settings
 from graphmem.store.instructions import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
@@ -91,7 +92,13 @@ async def open_run_client(
         ]
         await jobs.start_worker(handlers, retry_delays=(0.01,), model_pauses=())
         service = ConsolidationService(
-            discovery, harness.runs, harness.executor, harness.rollbacks, jobs, harness.clock
+            discovery,
+            harness.runs,
+            harness.executor,
+            harness.rollbacks,
+            jobs,
+            JobWaiting(harness.graph, jobs),
+            harness.clock,
         )
         yield RunClient(harness, jobs, service)
 
@@ -306,7 +313,13 @@ async def test_a_run_killed_in_any_phase_is_atomic(
     discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
     async with await JobRunner.open(Settings(data_dir=tmp_path)) as jobs:
         service = ConsolidationService(
-            discovery, harness.runs, harness.executor, harness.rollbacks, jobs, harness.clock
+            discovery,
+            harness.runs,
+            harness.executor,
+            harness.rollbacks,
+            jobs,
+            JobWaiting(harness.graph, jobs),
+            harness.clock,
         )
         together = {"action": "ASSOCIATE", "memory_ids": [memory.id for memory in memories[2:]]}
         proposals = [merge(memories[:2], DIET), together]

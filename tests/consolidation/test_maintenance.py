@@ -35,6 +35,7 @@ from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs import JobHandler, JobRunner
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.retries import RetryPolicy
+from graphmem.service.job_waiting import JobWaiting
 from graphmem.service.maintenance import MaintenanceService
 from graphmem.settings import Settings
 from graphmem.store.episodes import EpisodeStore
@@ -277,7 +278,7 @@ async def run_maintenance_jobs(
             JobHandler(SUMMARY_JOB, summaries.run),
         ]
         await jobs.start_worker(handlers, retry_delays=(0.01,), model_pauses=())
-        yield MaintenanceService(jobs)
+        yield MaintenanceService(jobs, JobWaiting(harness.graph, jobs))
         for queued in await jobs.list():
             await jobs.wait(queued.id, PATIENCE)
 

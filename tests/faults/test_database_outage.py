@@ -8,6 +8,8 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -15,9 +17,14 @@ from graphmem_api.app import create_app
 from pydantic import SecretStr
 
 from graphmem.bootstrap import Services
+from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB
+from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB
 from graphmem.domain.identity import Owner
+from graphmem.domain.job import JobStatus
 from graphmem.embedding import Embedder
 from graphmem.errors import DatabaseUnavailable
+from graphmem.ingestion.job_kinds import EXTRACTION_JOB
+from graphmem.jobs import JobKind, JobRunner
 from graphmem.settings import Settings
 from graphmem.store.availability import Availability, limit_database_time
 from graphmem.store.driver import Graph, Transaction
@@ -40,11 +47,11 @@ async def serving(settings: Settings, embedder: Embedder) -> AsyncIterator[httpx
 
 
 @pytest.fixture
-async def proxied(database: Settings) -> AsyncIterator[tuple[Proxy, Settings]]:
-    """A proxy before the database of the run, and settings that use it."""
+async def proxied(database: Settings, tmp_path: Path) -> AsyncIterator[tuple[Proxy, Settings]]:
+    """A proxy before the database of the run, and settings that use it and a job store of their own."""
     assert database.neo4j_uri
     async with proxy_before(database.neo4j_uri) as (proxy, uri):
-        yield proxy, database.model_copy(update={"neo4j_uri": uri})
+        yield proxy, database.model_copy(update={"neo4j_uri": uri, "data_dir": tmp_path / "data"})
 
 
 async def timed(request: asyncio.Future[httpx.Response]) -> tuple[httpx.Response, float]:
@@ -80,6 +87,74 @@ async def test_frozen_database_is_answered_with_503_within_seconds_and_needs_no_
                 await asyncio.sleep(0.1)
         assert (await client.get("/readyz")).status_code == 200
         assert (await client.post(memories, json=save)).status_code == 200
+
+
+MESSAGES = {"session_id": "s1", "messages": [{"role": "user", "content": "I like tea"}], "wait": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "body"),
+    [
+        (MAINTENANCE_JOB, "/v1/admin/maintenance", {"tasks": ["decay"]}),
+        (CONSOLIDATION_JOB, "/v1/admin/consolidations", {"user_id": "mara", "wait": True}),
+        (EXTRACTION_JOB, "/v1/users/mara/messages", MESSAGES),
+    ],
+)
+async def test_request_that_waits_for_a_job_does_not_wait_for_a_silent_database(
+    kind: JobKind[Any],
+    path: str,
+    body: dict[str, object],
+    proxied: tuple[Proxy, Settings],
+    graph: Graph,
+    embedder: Embedder,
+    tenant: str,
+) -> None:
+    proxy, settings = proxied
+    body = {name: tenant if name == "user_id" else value for name, value in body.items()}
+    path = path.replace("mara", tenant)
+    async with serving(settings, embedder) as client:
+        save = {"memories": [{"content": "Mara likes tea"}]}
+        assert (await client.post(f"/v1/users/{tenant}/memories", json=save)).status_code == 200
+        async with await JobRunner.open(settings) as jobs:
+            earlier = {job.id for job in await jobs.list(kind=kind)}
+            waiting = asyncio.ensure_future(client.post(path, json=body))
+            while not (queued := {job.id for job in await jobs.list(kind=kind)} - earlier):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)  # by now the request waits
+        [job_id] = queued
+        proxy.freeze()
+        response, seconds = await timed(waiting)
+        assert (response.status_code, response.json()["title"]) == (503, "Unavailable")
+        assert int(response.headers["Retry-After"]) > 0
+        assert seconds < 5.5
+        assert job_id in response.json()["detail"]
+
+        queued_later = asyncio.ensure_future(client.post(path, json=body))
+        response, seconds = await timed(queued_later)
+        assert response.status_code == 503
+        assert seconds < 0.5, "while the database is known to be silent, nothing is queued"
+        async with await JobRunner.open(settings) as jobs:
+            assert (await jobs.get(job_id)).status is JobStatus.QUEUED
+        proxy.thaw()
+        async with asyncio.timeout(10):
+            while (await client.delete(f"/v1/users/{tenant}")).status_code == 503:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+
+async def test_maintenance_is_not_queued_for_a_database_that_does_not_answer(
+    proxied: tuple[Proxy, Settings], graph: Graph, embedder: Embedder
+) -> None:
+    proxy, settings = proxied
+    async with serving(settings, embedder) as client:
+        proxy.freeze()
+        request = client.post("/v1/admin/maintenance", json={"tasks": ["decay"]})
+        response, seconds = await timed(asyncio.ensure_future(request))
+        assert response.status_code == 503
+        assert int(response.headers["Retry-After"]) > 0
+        assert seconds < 5.5
+        async with await JobRunner.open(settings) as jobs:
+            assert await jobs.list(kind=MAINTENANCE_JOB) == []
+        proxy.thaw()
 
 
 async def test_slow_work_of_a_database_that_answers_is_not_cut_short(graph: Graph, owner: Owner) -> None:

@@ -33,6 +33,7 @@ from graphmem.jobs import JobHandler, JobKind, JobPayload, JobRunner, Steps
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.retries import RetryPolicy
 from graphmem.service.declared_types import DeclaredTypeService
+from graphmem.service.job_waiting import JobWaiting
 from graphmem.service.memories import MemoryService
 from graphmem.service.messages import MessageService
 from graphmem.settings import Settings
@@ -215,7 +216,7 @@ def harness(
         memories=MemoryService(
             memory_writer, DeclaredTypeService(DeclaredTypeStore(graph), policy, clock), facts, entities, clock, 500
         ),
-        conversations=MessageService(inbox, episodes, jobs),
+        conversations=MessageService(inbox, episodes, jobs, JobWaiting(graph, jobs)),
         inbox=inbox,
         job=job,
         job_dispatcher=job_dispatcher,

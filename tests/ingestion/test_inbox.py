@@ -23,6 +23,7 @@ from graphmem.errors import Conflict, InvalidInput, ModelUnavailable, NotFound
 from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.job_kinds import EMBEDDING_JOB
 from graphmem.jobs import JobHandler
+from graphmem.service.job_waiting import JobWaiting
 from graphmem.service.messages import MessageService
 from tests.ingestion.conftest import IngestionHarness, JobDispatcher, candidate, extraction, message_at
 
@@ -195,7 +196,9 @@ async def test_a_retry_after_a_crash_before_queueing_gets_the_first_job(harness:
 
 @pytest.mark.req("CASH-01")
 async def test_with_manual_extraction_messages_alone_extract_nothing(harness: IngestionHarness) -> None:
-    manual = MessageService(harness.inbox, harness.episodes, harness.jobs, "manual")
+    manual = MessageService(
+        harness.inbox, harness.episodes, harness.jobs, JobWaiting(harness.graph, harness.jobs), "manual"
+    )
     batch = MessagesIn.model_validate({"session_id": "s1", "messages": [message_at("2026-05-01", "I have a cat")]})
     answer = await manual.add(harness.owner, batch)
     assert answer.job_id is None  # type: ignore[union-attr]

@@ -13,6 +13,7 @@ from graphmem.domain.session import SessionIn
 from graphmem.embedding import Embedder
 from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.job_kinds import SUMMARY_JOB
+from graphmem.service.job_waiting import JobWaiting
 from graphmem.service.messages import MessageService
 from tests.ingestion.conftest import IngestionHarness, message_at
 
@@ -63,7 +64,9 @@ async def test_with_manual_extraction_a_long_and_closed_session_calls_no_model(
     harness: IngestionHarness, embedder: Embedder
 ) -> None:
     inbox = Inbox(harness.episodes, embedder, SecretPolicy(), harness.jobs, summaries=True)
-    harness.conversations = MessageService(inbox, harness.episodes, harness.jobs, "manual")
+    harness.conversations = MessageService(
+        inbox, harness.episodes, harness.jobs, JobWaiting(harness.graph, harness.jobs), "manual"
+    )
     await harness.send(*(message_at("2026-05-01", f"line {n}") for n in range(51)))
     await harness.conversations.close(harness.owner, "s1")
     (closing,) = await harness.jobs.list(harness.owner.group_id)
@@ -77,7 +80,9 @@ async def test_the_fifty_first_message_triggers_a_summary_of_older_ones(
     harness: IngestionHarness, embedder: Embedder
 ) -> None:
     inbox = Inbox(harness.episodes, embedder, SecretPolicy(), harness.jobs, summaries=True)
-    harness.conversations = MessageService(inbox, harness.episodes, harness.jobs)
+    harness.conversations = MessageService(
+        inbox, harness.episodes, harness.jobs, JobWaiting(harness.graph, harness.jobs)
+    )
     await harness.send(*(message_at("2026-05-01", f"line {n}") for n in range(50)), extract=False)
     assert await harness.jobs.list(harness.owner.group_id, SUMMARY_JOB) == []
     harness.model_answers(summary("Mara counted"))

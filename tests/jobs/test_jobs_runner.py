@@ -22,10 +22,10 @@ from graphmem.errors import (
     NotFound,
     Unavailable,
 )
-from graphmem.jobs import JobRunner, Steps
+from graphmem.jobs import DEMO_QUEUE, JobRunner, Steps
 from graphmem.settings import Settings
 from tests.jobs.conftest import OpenRunner, both_stores, get_job
-from tests.jobs.kinds import JobInput, Report, kind, open_worker
+from tests.jobs.kinds import JobInput, Report, handlers_of, kind, open_worker
 
 TIMEOUT_SECONDS = 20
 
@@ -57,6 +57,32 @@ async def shout_text(payload: JobInput, steps: Steps) -> JobOutcome:
 
     said = await steps.run("shout", shout)
     return JobOutcome(actions=[Report(**said)], receipt=Receipt(llm_calls=1, prompt_tokens=7))
+
+
+@both_stores
+async def test_jobs_of_a_demo_are_left_to_its_own_worker_and_forgotten_with_their_user(
+    open_runner: OpenRunner, settings: Settings
+) -> None:
+    runner = await open_runner({"shout_text": shout_text})
+    async with await JobRunner.open(settings, DEMO_QUEUE) as demo:
+        of_demo = await demo.enqueue(kind("shout_text"), JobInput(queue="mara", text="a demo"))
+        await runner.wait(await runner.enqueue(kind("shout_text"), JobInput(text="hello")), TIMEOUT_SECONDS)
+        assert (await runner.wait(of_demo, 0.5)).status is JobStatus.QUEUED
+    await runner.close()
+
+    async with await JobRunner.open(settings, DEMO_QUEUE) as demo:
+        of_server = await queue_for_servers(settings)
+        await demo.start_worker(handlers_of({"shout_text": shout_text}))
+        assert (await demo.wait(of_demo, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
+        assert (await demo.wait(of_server, 0.5)).status is JobStatus.QUEUED
+    async with await JobRunner.open(settings) as runner:
+        assert await runner.forget("mara") == 1
+
+
+async def queue_for_servers(settings: Settings) -> str:
+    """Queue a job as a server does, and return its id."""
+    async with await JobRunner.open(settings) as runner:
+        return await runner.enqueue(kind("shout_text"), JobInput(text="hello again"))
 
 
 @both_stores
