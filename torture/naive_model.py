@@ -121,7 +121,7 @@ def erased(memory_id: str) -> Change:
 
 
 def reverted(memory_id: str) -> Change:
-    """Return the change of a revert: what replaced the memory is retired, and what replaced that follows it."""
+    """Return the change of a revert: memory and replacement change places, so that the replacement can be reverted."""
 
     def apply(user: NaiveUser) -> bool:
         memory = user.memories.get(memory_id)
@@ -129,7 +129,7 @@ def reverted(memory_id: str) -> Change:
             return False
         replacer = user.memories.get(memory.replaced_by)
         if replacer is not None:
-            user.memories[memory.replaced_by] = replace(replacer, is_current=False, replaced_by=None)
+            user.memories[memory.replaced_by] = replace(replacer, is_current=False, replaced_by=memory_id)
         user.memories[memory_id] = replace(memory, is_current=True, replaced_by=None)
         return True
 

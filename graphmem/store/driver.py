@@ -212,6 +212,7 @@ class Graph:
         self._database = database
         self._hidden: frozenset[str] = frozenset()
         self._hidden_until = 0.0
+        self._refreshes = 0
         self._vectors: VectorState | None = None
 
     async def verify_connectivity(self) -> None:
@@ -278,13 +279,15 @@ class Graph:
 
     async def _find_hidden(self) -> frozenset[str]:
         """Return the group ids of the users who are being forgotten; that there are none holds for a second."""
-        if time.monotonic() < self._hidden_until:
-            return self._hidden
-        async with self._operation(), self._driver.session(database=self._database) as session:
-            rows, states = await session.execute_read(_as_unit_of_work(_read_database_state))
-        self._vectors = VectorState.from_properties(states[0]["state"]) if states else None
-        self._hidden = frozenset(row["group_id"] for row in rows)
-        self._hidden_until = time.monotonic() + (SOME_HIDDEN_SECONDS if rows else NONE_HIDDEN_SECONDS)
+        while time.monotonic() >= self._hidden_until:
+            refreshes = self._refreshes
+            async with self._operation(), self._driver.session(database=self._database) as session:
+                rows, states = await session.execute_read(_as_unit_of_work(_read_database_state))
+            if refreshes != self._refreshes:
+                continue  # what was read may be of before the change
+            self._vectors = VectorState.from_properties(states[0]["state"]) if states else None
+            self._hidden = frozenset(row["group_id"] for row in rows)
+            self._hidden_until = time.monotonic() + (SOME_HIDDEN_SECONDS if rows else NONE_HIDDEN_SECONDS)
         return self._hidden
 
     async def vector_state(self, *, refresh: bool = False) -> VectorState | None:
@@ -297,6 +300,7 @@ class Graph:
     def refresh_hidden(self) -> None:
         """Have the next read find out which users are being forgotten: one more is, or one no longer."""
         self._hidden_until = 0.0
+        self._refreshes += 1
 
     async def execute(self, name: str, **parameters: Any) -> list[Row]:
         """Run one write query in its own transaction and return its rows."""

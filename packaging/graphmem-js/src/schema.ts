@@ -3750,7 +3750,7 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             } | null;
-            /** @description Where it applies: profile, domain, episodic (its session) or global (the tenant). */
+            /** @description A global memory stays global, and no other one becomes global. */
             scope?: components["schemas"]["Scope"] | null;
             /**
              * Subtype
@@ -8666,7 +8666,7 @@ export interface operations {
                  * @example Porto
                  */
                 query?: string | null;
-                /** @description What kind it is. */
+                /** @description Kind of the entities. */
                 type?: string | null;
             };
             header?: {
