@@ -37,7 +37,7 @@ class SampleQuestion:
     known_after: str | None = None
     expects: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
-    cut: Literal["auto"] | None = None
+    cut: Literal["auto", "none"] = "none"
     expects_nothing: bool = False
 
 
