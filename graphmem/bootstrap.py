@@ -374,6 +374,7 @@ def build_maintenance_job(
             rollback_days=settings.rollback_days,
             compress_messages=settings.compress_messages,
         ),
+        UserStore(components.graph),
         jobs,
         queue_summary=queue_summary if components.model and settings.extraction == "auto" else None,
         prune_user=[learner.prune, usage.prune],

@@ -63,7 +63,6 @@ class EveryVerb(RuleBasedStateMachine):
         self.owner = Owner("model", uuid.uuid4().hex)
         self.possible = [NaiveUser()]
         self.steps: list[str] = []
-        self.every_id: list[str] = []
         EveryVerb.runs += 1
 
     @property
@@ -171,7 +170,6 @@ class EveryVerb(RuleBasedStateMachine):
         memory = MemoryIn(content=content, predicate=slot or "LIKES", single_valued=slot is not None)
         (result,) = await self.services.memories.save(self.owner, [memory])
         assert result.memory
-        self.every_id.append(result.memory.id)
         return naive_model.saved(content, slot, result.action.value, result.memory.id, result.superseded)
 
     async def _patch(self, key: str, name: str | None, importance: float) -> Change:

@@ -128,7 +128,9 @@ class IdempotentResponder:
         body = bytes(response.body)
         text = self._cipher.encrypt(body).decode() if self._cipher else body.decode()
         own_headers = {name: value for name, value in response.headers.items() if name not in _HEADERS_OF_BODY}
-        return StoredResponse(response.status_code, text, response.media_type, self._cipher is not None, own_headers)
+        return StoredResponse(
+            response.status_code, text, response.media_type, encrypted=self._cipher is not None, headers=own_headers
+        )
 
     def _replay(self, stored: StoredResponse) -> Response:
         if stored.body is None:

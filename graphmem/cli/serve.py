@@ -139,6 +139,9 @@ def _listen_socket(host: str, port: int, options: str) -> socket.socket:
 
 
 async def _wait_for_interrupt() -> None:
+    from graphmem.process_memory import settle
+
+    settle()
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:

@@ -16,6 +16,7 @@ from graphmem.domain.job import JobAction, JobOutcome
 from graphmem.domain.maintenance import MaintenanceTask
 from graphmem.errors import NotFound, UserBeingForgotten
 from graphmem.jobs import SYSTEM_PARTITION, JobKind, JobRunner, ScheduledPayload, Steps, UserJobPayload
+from graphmem.store.users import UserStore
 
 MAINTENANCE_SCHEDULE = "maintenance"
 """Name of the nightly schedule."""
@@ -78,6 +79,7 @@ class MaintenanceJob:
     def __init__(
         self,
         tasks: MaintenanceTasks,
+        users: UserStore,
         jobs: JobRunner,
         *,
         queue_summary: QueueSummary | None,
@@ -85,6 +87,7 @@ class MaintenanceJob:
         prune_all: Mapping[str, PruneAll] | None = None,
     ) -> None:
         self._tasks = tasks
+        self._users = users
         self._jobs = jobs
         self._queue_summary = queue_summary
         self._prune_user = prune_user
@@ -160,7 +163,7 @@ class MaintenanceJob:
 
     async def _owners(self, tenant: str | None) -> AsyncIterator[Owner]:
         after = ""
-        while owners := await self._tasks.list_owners(tenant, after):
+        while owners := await self._users.list_owners(tenant, after=after):
             for owner in owners:
                 yield owner
             after = owners[-1].group_id

@@ -17,7 +17,6 @@ from graphmem.metrics import COMPRESSION_RATIO
 from graphmem.store.driver import Graph, Row, Transaction
 from graphmem.store.facts import FactStore
 from graphmem.store.runs import RunStore
-from graphmem.store.users import UserStore
 
 FEEDBACK_REVIEW_DAYS = 7
 """Days after which consolidation considers feedback again."""
@@ -52,7 +51,6 @@ class MaintenanceTasks:
         compress_messages: int = MIN_OLD_MESSAGES,
     ) -> None:
         self._graph = graph
-        self._users = UserStore(graph)
         self._facts = facts
         self._runs = runs
         self._clock = clock
@@ -60,10 +58,6 @@ class MaintenanceTasks:
         self._compress_after = timedelta(days=compress_days)
         self._compress_messages = compress_messages
         self._rollback_for = timedelta(days=rollback_days)
-
-    async def list_owners(self, tenant: str | None, after: str = "") -> list[Owner]:
-        """Return the next users of a tenant, or of all tenants, behind a group id."""
-        return await self._users.list_owners(tenant, after=after)
 
     async def decay(self, owner: Owner) -> int:
         """Lower the importance of memories that nobody has read for 30 days; return the number of them."""

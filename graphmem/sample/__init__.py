@@ -25,8 +25,8 @@ class SampleQuestion:
     """A question about the sample, by entity (lookup) or by meaning (search).
 
     `valid_as_of` asks for what was true at that time. `known_after` asks for what was known between the extraction of
-    this session and that of the next. `cut` is that of the search. The memories found contain every text of `expects`
-    and none of `absent`; there are none where `expects_nothing`.
+    this session and that of the next. The memories found contain every text of `expects` and none of `absent`. With
+    `cut` nothing is found that does not fit.
     """
 
     id: str
@@ -38,7 +38,6 @@ class SampleQuestion:
     expects: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     cut: Literal["auto", "none"] = "none"
-    expects_nothing: bool = False
 
 
 def load_messages() -> list[dict[str, str]]:

@@ -13,7 +13,6 @@ from pydantic import TypeAdapter
 from graphmem.domain.conversation import AppendResult, ConversationContext, PendingMessages, PreparedMessage
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
-from graphmem.domain.repeated_batches import BatchFingerprint
 from graphmem.domain.session import Message, Session, SessionArchive, SessionIn, SessionKind
 from graphmem.domain.times import Clock
 from graphmem.domain.types import Vector, deduplicate
@@ -27,6 +26,7 @@ from graphmem.store.episode_mapping import (
     session_from_node,
 )
 from graphmem.store.idempotency import write_once
+from graphmem.store.repeated_batches import recognise_batch
 from graphmem.store.user_lock import lock_or_create_user, lock_user
 
 _APPEND_RESULT = TypeAdapter(AppendResult)
@@ -57,16 +57,14 @@ class EpisodeStore:
     ) -> AppendResult:
         """Store the new messages of a batch, which may have a domain, in order, at the end of their session.
 
-        A message whose id is known stays unchanged. Within the repeat window, so does a batch without ids that repeats
-        the latest turns of its session, or that opened a session and comes again without one. In a batch with some ids,
-        the same messages are known by the ids beside them. With `job_id`, the
-        messages that no job has read or will read are assigned to that job. `timezone` becomes the user's time zone.
-        With `request`, they are stored once for it.
+        A message whose id is known stays unchanged, and so does one of a batch that `recognise_batch` knows. With
+        `job_id`, the messages that no job has read or will read are assigned to that job. `timezone` becomes the user's
+        time zone. With `request`, they are stored once for it.
         """
         # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
-        given = [prepared.message.id for prepared in messages]
-        ids = [message_id or str(uuid.uuid4()) for message_id in given]
-        may_be_repeated = request is None and self._repeat_window and not all(given)
+        received = [prepared.message for prepared in messages]
+        ids = [message.id or str(uuid.uuid4()) for message in received]
+        may_be_repeated = request is None and self._repeat_window and not all(message.id for message in received)
 
         async def append(transaction: Transaction) -> AppendResult:
             now = await lock_or_create_user(transaction, owner, self._clock())
@@ -74,12 +72,9 @@ class EpisodeStore:
                 await transaction.run("episodes.set_timezone", group_id=owner.group_id, timezone=timezone)
             target, message_ids = session_id, ids
             if may_be_repeated:
-                (row,) = await transaction.run("users.get_life", group_id=owner.group_id)
-                fingerprint = BatchFingerprint(row["life"], session_id, [prepared.message for prepared in messages])
-                if any(given):
-                    message_ids = fingerprint.complete_ids(given)
-                else:
-                    target, message_ids = await self._recognise(transaction, owner, session_id, fingerprint, ids, now)
+                target, message_ids = await recognise_batch(
+                    transaction, owner, session_id, received, ids, self._repeat_window, now
+                )
             batch = list(zip(message_ids, messages, strict=True))
             return await self._append_messages(transaction, owner, target, batch, job_id, domain, now)
 
@@ -120,48 +115,6 @@ class EpisodeStore:
             )
         pending_jobs = deduplicate(row["pending_job"] for row in rows if row["pending_job"])
         return AppendResult(target_session_id, ids, list(new_messages), job_id if unextracted else None, pending_jobs)
-
-    async def _recognise(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        session_id: str | None,
-        fingerprint: BatchFingerprint,
-        ids: list[str],
-        now: datetime,
-    ) -> tuple[str, list[str]]:
-        """Return the session and the ids of a batch without ids: those that it has, if it repeats an earlier one."""
-        oldest = now - self._repeat_window
-        if session_id is not None:
-            return session_id, await self._recognise_in_session(
-                transaction, owner, session_id, fingerprint, len(ids), oldest
-            )
-        period = int(now.timestamp() // self._repeat_window.total_seconds())
-        candidates = [fingerprint.session_id(period), fingerprint.session_id(period - 1)]
-        rows = await transaction.run("episodes.find_sessions", group_id=owner.group_id, session_ids=candidates)
-        for row in rows:
-            if row["created_at"] >= oldest and row["message_count"] == len(ids):
-                return row["session_id"], fingerprint.message_ids(row["session_id"])
-        if any(row["session_id"] == candidates[0] for row in rows):
-            return str(uuid.uuid4()), ids
-        return candidates[0], fingerprint.message_ids(candidates[0])
-
-    async def _recognise_in_session(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        session_id: str,
-        fingerprint: BatchFingerprint,
-        size: int,
-        oldest: datetime,
-    ) -> list[str]:
-        rows = await transaction.run("episodes.find_sessions", group_id=owner.group_id, session_ids=[session_id])
-        count = rows[0]["message_count"] if rows else 0
-        earlier = fingerprint.message_ids(str(count - size))
-        stored = await transaction.run("episodes.find_stored", group_id=owner.group_id, message_ids=earlier)
-        if len(stored) == size and all(row["created_at"] >= oldest for row in stored):
-            return earlier
-        return fingerprint.message_ids(str(count))
 
     async def _create_episodes(
         self,

@@ -121,6 +121,6 @@ def _response_from_row(stored: Row) -> StoredResponse | None:
         stored["status"],
         stored.get("body"),
         stored.get("media_type"),
-        bool(stored.get("encrypted")),
-        json.loads(stored.get("headers") or "{}"),  # requests of earlier versions have none
+        encrypted=bool(stored.get("encrypted")),
+        headers=json.loads(stored.get("headers") or "{}"),  # requests of earlier versions have none
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.loss_guard import LossLimits
 from graphmem.consolidation.proposal_applier import ExecutionResult
 from graphmem.consolidation.rollback import RunRollback
@@ -26,6 +27,9 @@ from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.text import name_key
 from graphmem.embedding import Embedder
+from graphmem.jobs import JobRunner
+from graphmem.service.consolidations import ConsolidationService
+from graphmem.service.job_waiting import JobWaiting
 from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.facts import FactStore
@@ -91,6 +95,11 @@ class ConsolidationHarness:
             phase=RunPhase.ANALYSED,
         )
         return run_id, reviewed
+
+    def service(self, discovery: Discovery, jobs: JobRunner) -> ConsolidationService:
+        """Return the service over a job store."""
+        waiting = JobWaiting(self.graph, jobs)
+        return ConsolidationService(discovery, self.runs, self.executor, self.rollbacks, jobs, waiting, self.clock)
 
     async def roll_back(self, run_id: str, *, force: bool = False) -> RollbackResult:
         return await self.rollbacks.roll_back(self.owner.tenant, run_id, force=force, actor="admin")

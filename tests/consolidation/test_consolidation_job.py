@@ -37,7 +37,6 @@ from graphmem.llm.prompts import load_prompts
 from graphmem.llm.provider_model import ProviderModel
 from graphmem.retries import RetryPolicy
 from graphmem.service.consolidations import ConsolidationService
-from graphmem.service.job_waiting import JobWaiting
 from graphmem.settings import Settings
 from graphmem.store.instructions import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
@@ -91,15 +90,7 @@ async def open_run_client(
             JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
         ]
         await jobs.start_worker(handlers, retry_delays=(0.01,), model_pauses=())
-        service = ConsolidationService(
-            discovery,
-            harness.runs,
-            harness.executor,
-            harness.rollbacks,
-            jobs,
-            JobWaiting(harness.graph, jobs),
-            harness.clock,
-        )
+        service = harness.service(discovery, jobs)
         yield RunClient(harness, jobs, service)
 
 
@@ -312,15 +303,7 @@ async def test_a_run_killed_in_any_phase_is_atomic(
     before = await harness.graph_state()
     discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
     async with await JobRunner.open(Settings(data_dir=tmp_path)) as jobs:
-        service = ConsolidationService(
-            discovery,
-            harness.runs,
-            harness.executor,
-            harness.rollbacks,
-            jobs,
-            JobWaiting(harness.graph, jobs),
-            harness.clock,
-        )
+        service = harness.service(discovery, jobs)
         together = {"action": "ASSOCIATE", "memory_ids": [memory.id for memory in memories[2:]]}
         proposals = [merge(memories[:2], DIET), together]
         run_id = await service.start(harness.owner.tenant, user_id=harness.owner.user_id, proposals=proposals)

@@ -40,6 +40,7 @@ from graphmem.service.maintenance import MaintenanceService
 from graphmem.settings import Settings
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.runs import RunStore
+from graphmem.store.users import UserStore
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, merge
@@ -270,7 +271,11 @@ async def run_maintenance_jobs(
             await jobs.enqueue(SUMMARY_JOB, payload, job_id)
 
         job = MaintenanceJob(
-            maintenance_tasks, jobs, queue_summary=queue_summary if model else None, prune_user=[prune_user]
+            maintenance_tasks,
+            UserStore(harness.graph),
+            jobs,
+            queue_summary=queue_summary if model else None,
+            prune_user=[prune_user],
         )
         handlers: list[JobHandler[Any]] = [
             JobHandler(MAINTENANCE_JOB, job.handle),

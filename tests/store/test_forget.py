@@ -31,6 +31,7 @@ from graphmem.store.driver import NONE_HIDDEN_SECONDS, Graph, Row
 from graphmem.store.forget import ForgetStore
 from graphmem.store.queries import load_queries, parse_fragments
 from graphmem.store.runs import RunStore
+from graphmem.store.users import UserStore
 from tests.store.complete_user import fill_user
 
 TEA = MemoryIn(content="Bob likes tea", subject={"name": "Bob"})
@@ -231,7 +232,7 @@ async def test_maintenance_passes_over_a_user_being_forgotten(memory: Services, 
     await ForgetStore(graph, utc_now).begin(owner)
     days = {"archive_days": 90, "compress_days": 30, "rollback_days": 30}
     tasks = MaintenanceTasks(graph, memory.components.facts, RunStore(graph), utc_now, **days)
-    assert await tasks.list_owners(owner.tenant) == []
+    assert await UserStore(graph).list_owners(owner.tenant) == []
     assert await tasks.decay(owner) == 0
 
 
