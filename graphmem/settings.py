@@ -135,8 +135,8 @@ class Settings(BaseSettings):
     max_requests: int = Field(
         64,
         ge=1,
-        description="Requests that one process of the API works on at the same time, without those that wait for a job; "
-        "further ones get 503 at once.",
+        description="Requests that one process of the API works on at the same time; further ones get 503 at once. Those "
+        "that wait for a job do not count.",
     )
     max_unknown_keys: int = Field(
         60,

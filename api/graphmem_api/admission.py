@@ -17,7 +17,7 @@ _LIMITED_PATHS = ("/v1/", "/_admin/")
 
 
 class AdmissionMiddleware:
-    """An ASGI middleware that answers 503 while `limit` requests are worked on; those that wait for a job do not count."""
+    """An ASGI middleware that answers 503 while `limit` requests are worked on, those that wait for a job not counted."""
 
     def __init__(self, app: ASGIApp, limit: int, waiting: JobWaiting) -> None:
         self._app = app
