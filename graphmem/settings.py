@@ -135,8 +135,8 @@ class Settings(BaseSettings):
     max_requests: int = Field(
         64,
         ge=1,
-        description="Requests that one process of the API works on at the same time; further ones get 503 at once. Those "
-        "that wait for a job do not count.",
+        description="Requests that one process of the API works on at the same time, those waiting for a job not counted; "
+        "further ones get 503 at once.",
     )
     max_unknown_keys: int = Field(
         60,

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from graphmem.service.job_waiting import JobWaiting
+from graphmem.bootstrap import Services
 from graphmem_api.problems import make_problem_response
 
 RETRY_SECONDS = 1
@@ -17,12 +17,12 @@ _LIMITED_PATHS = ("/v1/", "/_admin/")
 
 
 class AdmissionMiddleware:
-    """An ASGI middleware that answers 503 while `limit` requests are worked on, those that wait for a job not counted."""
+    """An ASGI middleware that answers 503 while `limit` requests are worked on; waiting for a job does not count."""
 
-    def __init__(self, app: ASGIApp, limit: int, waiting: JobWaiting) -> None:
+    def __init__(self, app: ASGIApp, limit: int, services: Services) -> None:
         self._app = app
         self._limit = limit
-        self._waiting = waiting
+        self._services = services
         self._in_progress = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -30,7 +30,7 @@ class AdmissionMiddleware:
         if scope["type"] != "http" or not scope["path"].startswith(_LIMITED_PATHS):
             await self._app(scope, receive, send)
             return
-        if self._in_progress - self._waiting.count >= self._limit:
+        if self._in_progress - self._services.waiting.count >= self._limit:
             refusal = make_problem_response(
                 scope["path"],
                 HTTPStatus.SERVICE_UNAVAILABLE,

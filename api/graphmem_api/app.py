@@ -88,7 +88,7 @@ def _configure(
     app.state.local_secret = local_secret
     app.state.rate_limiter = RateLimiter(settings.rate_limit, settings.cache_url)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout)
-    app.add_middleware(AdmissionMiddleware, limit=settings.max_requests, waiting=services.waiting)
+    app.add_middleware(AdmissionMiddleware, limit=settings.max_requests, services=services)
     app.add_middleware(RequestMiddleware)
     add_exception_handlers(app)
     for router in routers:
