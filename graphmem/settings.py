@@ -135,8 +135,8 @@ class Settings(BaseSettings):
     max_requests: int = Field(
         64,
         ge=1,
-        description="Requests that one process of the API works on at the same time, without those that wait for a job. "
-        "Further ones get 503 at once.",
+        description="Requests that one process of the API works on at the same time, without those that wait for a "
+        "job. Further ones get 503 at once.",
     )
     max_unknown_keys: int = Field(
         60,
