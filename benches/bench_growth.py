@@ -48,8 +48,11 @@ from graphmem.settings import Settings
 GOAL = 1.5
 """Greatest ratio of a median to that of the smallest graph."""
 
+FIRST_WARM_UP_ROUNDS = 40
+"""Rounds at the first size that are not timed: a new server compiles its own code meanwhile."""
+
 WARM_UP_ROUNDS = 5
-"""Rounds at each size that are not timed, in which the server compiles the queries."""
+"""Rounds at each further size that are not timed, in which the server plans the queries anew."""
 
 PLACES = ["Lund", "Turin", "Porto", "Oslo", "Gdansk", "Leeds", "Graz", "Nantes", "Bergen", "Split"]
 """Places that the statements of a user name."""
@@ -142,12 +145,12 @@ async def consolidate(memory: Services, owner: Owner, watch: Stopwatch) -> None:
     await watch.time("rollback", memory.consolidations.rollback(owner.tenant, run_id))
 
 
-async def measure(memory: Services, rounds: int) -> dict[str, list[float]]:
+async def measure(memory: Services, rounds: int, warm_up_rounds: int) -> dict[str, list[float]]:
     """Return the durations of every operation in milliseconds."""
     watch = Stopwatch()
-    for number in range(WARM_UP_ROUNDS + rounds):
+    for number in range(warm_up_rounds + rounds):
         owner = Owner(f"round{uuid.uuid4().hex[:8]}", "mara")
-        await run_round(memory, owner, watch if number >= WARM_UP_ROUNDS else Stopwatch())
+        await run_round(memory, owner, watch if number >= warm_up_rounds else Stopwatch())
     return watch.durations_ms
 
 
@@ -171,7 +174,7 @@ async def run(sizes: Sequence[int], rounds: int, folder: Path) -> dict[int, dict
                     total += count
                 await memory.components.graph.fetch("schema.await_indexes")
                 print(f"{total:,} facts", flush=True)
-                found[total] = await measure(memory, rounds)
+                found[total] = await measure(memory, rounds, WARM_UP_ROUNDS if found else FIRST_WARM_UP_ROUNDS)
             return found
 
 

@@ -185,13 +185,13 @@ class Services:
             PersonaStore(graph, clock),
         )
         self.storage = StorageMeter(graph)
-        waiting = JobWaiting(graph, jobs)
-        self.messages = MessageService(self.inbox, episodes, jobs, waiting, settings.extraction)
+        self.waiting = JobWaiting(graph, jobs)
+        self.messages = MessageService(self.inbox, episodes, jobs, self.waiting, settings.extraction)
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
         self.consolidations = ConsolidationService(
-            consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, waiting, clock
+            consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, self.waiting, clock
         )
-        self.maintenance = MaintenanceService(jobs, waiting)
+        self.maintenance = MaintenanceService(jobs, self.waiting)
         self.reembedding = ReembeddingService(VectorStore(graph), jobs, settings)
         self.exports = ExportService(ExportStore(graph), components.embedder, clock)
         self.imports = ImportService(

@@ -133,9 +133,10 @@ class Settings(BaseSettings):
         None, description="Requests a key may make in a moving window, such as `600/minute`; absent: no limit."
     )
     max_requests: int = Field(
-        256,
+        64,
         ge=1,
-        description="Requests that one process of the API works on at the same time; further ones get 503 at once.",
+        description="Requests that one process of the API works on at the same time, without those that wait for a "
+        "job. Further ones get 503 at once.",
     )
     max_unknown_keys: int = Field(
         60,

@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from graphmem.bootstrap import Services
 from graphmem_api.problems import make_problem_response
 
 RETRY_SECONDS = 1
@@ -16,11 +17,12 @@ _LIMITED_PATHS = ("/v1/", "/_admin/")
 
 
 class AdmissionMiddleware:
-    """An ASGI middleware that answers 503 while `limit` requests are in progress."""
+    """An ASGI middleware that answers 503 while `limit` requests are worked on; waiting for a job does not count."""
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
+    def __init__(self, app: ASGIApp, limit: int, services: Services) -> None:
         self._app = app
         self._limit = limit
+        self._services = services
         self._in_progress = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -28,7 +30,7 @@ class AdmissionMiddleware:
         if scope["type"] != "http" or not scope["path"].startswith(_LIMITED_PATHS):
             await self._app(scope, receive, send)
             return
-        if self._in_progress >= self._limit:
+        if self._in_progress - self._services.waiting.count >= self._limit:
             refusal = make_problem_response(
                 scope["path"],
                 HTTPStatus.SERVICE_UNAVAILABLE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import uvicorn
@@ -17,7 +18,7 @@ from graphmem_api.openapi_texts import SERVERS, TAGS, make_description, make_ope
 from graphmem_api.problems import add_exception_handlers
 from graphmem_api.rate_limit import RateLimiter
 from graphmem_api.routes import ROUTERS, health
-from graphmem_api.slow_clients import BodyDeadlineMiddleware, ImpatientHttpProtocol
+from graphmem_api.slow_clients import IDLE_SECONDS, BodyDeadlineMiddleware, ImpatientHttpProtocol
 
 API_VERSION = "1.0.0"
 """Version of the HTTP API, independent of the version of the package."""
@@ -27,9 +28,6 @@ NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": Fal
 
 SHUTDOWN_SECONDS = 5
 """Seconds that requests in progress may take after the signal to stop."""
-
-KEEP_ALIVE_SECONDS = 5
-"""Seconds after which a connection without a further request is closed."""
 
 
 def create_app(services: Services, settings: Settings, local_secret: str | None = None) -> FastAPI:
@@ -71,7 +69,7 @@ def make_uvicorn_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
             server_header=False,
             proxy_headers=False,
             http=ImpatientHttpProtocol,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_keep_alive=math.ceil(IDLE_SECONDS),
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             lifespan="off",
         )
@@ -90,7 +88,7 @@ def _configure(
     app.state.local_secret = local_secret
     app.state.rate_limiter = RateLimiter(settings.rate_limit, settings.cache_url)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout)
-    app.add_middleware(AdmissionMiddleware, limit=settings.max_requests)
+    app.add_middleware(AdmissionMiddleware, limit=settings.max_requests, services=services)
     app.add_middleware(RequestMiddleware)
     add_exception_handlers(app)
     for router in routers:

@@ -11,7 +11,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from graphmem.errors import RequestTimeout
 
 HEADER_SECONDS = 15.0
-"""Seconds after which a connection is closed on which no request has begun: neither the first nor the next one."""
+"""Seconds in which the first request of a connection must begin, and the headers of each request must arrive."""
+
+IDLE_SECONDS = 75.0
+"""Seconds after a response in which the next request may begin.
+
+Clients and proxies keep idle connections for up to 60 seconds; a server that closes them earlier breaks the requests
+that they send on them at that moment.
+"""
 
 BYTES_PER_SECOND = 100_000
 """A body gets one more second for each of these many bytes that have arrived, so that large imports may take longer."""
@@ -22,16 +29,16 @@ MAX_HEAD_BYTES = 64 * 1024
 
 
 class ImpatientHttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, closing connections whose headers are too long or do not arrive in time."""
+    """uvicorn's protocol, closing connections that are idle or whose headers are too long or do not arrive in time."""
 
-    _header_timer: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
     _reads_head = True
     _head_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first request."""
         super().connection_made(cast(asyncio.Transport, transport))
-        self._wait_for_request()
+        self._close_in(HEADER_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
@@ -46,31 +53,36 @@ class ImpatientHttpProtocol(HttpToolsProtocol):
             self.send_400_response("The headers of the request are too long.")
 
     def on_message_begin(self) -> None:
-        """Count the bytes of a request's head."""
+        """Wait for the headers of a request, and count their bytes."""
         super().on_message_begin()
+        self._close_in(HEADER_SECONDS)
         self._reads_head, self._head_bytes = True, 0
 
     def on_headers_complete(self) -> None:
-        """Count no longer: a body has limits of its own."""
+        """Wait no longer: a body has limits of its own."""
         super().on_headers_complete()
+        self._stop_waiting()
         self._reads_head = False
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         super().on_response_complete()
-        self._wait_for_request()
+        if not self._reads_head:  # the headers of the next one have their own time
+            self._close_in(IDLE_SECONDS)
 
-    def _wait_for_request(self) -> None:
+    def _close_in(self, seconds: float) -> None:
         self._stop_waiting()
-        self._header_timer = self.loop.call_later(HEADER_SECONDS, self._close_without_request)
+        self._timer = self.loop.call_later(seconds, self._close_unless_busy, seconds)
 
     def _stop_waiting(self) -> None:
-        if self._header_timer is not None:
-            self._header_timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
-    def _close_without_request(self) -> None:
+    def _close_unless_busy(self, seconds: float) -> None:
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
+        else:  # an earlier request is in progress
+            self._close_in(seconds)
 
 
 class BodyDeadlineMiddleware:

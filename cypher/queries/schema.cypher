@@ -31,3 +31,7 @@ RETURN true AS ready
 // List the indexes that do not work, with their states.
 SHOW INDEXES YIELD name, state WHERE state <> 'ONLINE'
 RETURN name, state ORDER BY name
+
+// name: ping()
+// Show that the database answers.
+RETURN true AS answers

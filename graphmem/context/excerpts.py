@@ -32,19 +32,22 @@ class ExcerptWords:
         return len({number for _, number in self._find(text)})
 
     def excerpt(self, text: str, limit: int) -> str:
-        """Return the consecutive sentences of a text that have most of the words, in at most `limit` tokens.
+        """Return the part of a text that has most of the words, on one line and in at most `limit` tokens.
 
-        They are on one line. Of parts with equally many words, the first one is taken.
+        It is consecutive sentences, of parts with equally many words the first. A part from further on follows the
+        first sentence of the text, which says what the text is about.
         """
         flat = " ".join(text.split())
         if len(flat) <= 2 * CHARACTERS_PER_TOKEN * limit and count_tokens(flat) <= limit:
             return flat
         start, end = self._find_best_part(text, CHARACTERS_PER_TOKEN * limit)
-        part = " ".join(text[start:end].split())
-        before, after = (OMISSION if start else ""), (OMISSION if end < len(text) else "")
-        if count_tokens(f"{before}{part}{after}") > limit:
-            part, after = truncate_to_tokens(part, limit - count_tokens(before + OMISSION)).rstrip(), OMISSION
-        return f"{before}{part}{after}"
+        if start:
+            opening = _opening(text, limit // 2)
+            rest = limit - count_tokens(opening) - 1
+            part = self._find_best_part(text, CHARACTERS_PER_TOKEN * rest)
+            if part[0]:
+                return opening + _cut_out(text, *part, rest)
+        return _cut_out(text, start, end, limit)
 
     def _find_best_part(self, text: str, limit: int) -> tuple[int, int]:
         """Return where the best part of a text starts and ends, of at most `limit` characters or one sentence."""
@@ -68,3 +71,19 @@ class ExcerptWords:
         folded = text.casefold()
         for match in self._pattern.finditer(folded if len(folded) == len(text) else text.lower()):
             yield match.start(), match.lastindex or 0
+
+
+def _opening(text: str, limit: int) -> str:
+    """Return the first sentence of a text, in at most `limit` tokens."""
+    end = _SENTENCE_END.search(text)
+    sentence = " ".join(text[: end.start() if end else len(text)].split())
+    return sentence if count_tokens(sentence) <= limit else truncate_to_tokens(sentence, limit).rstrip()
+
+
+def _cut_out(text: str, start: int, end: int, limit: int) -> str:
+    """Return a part of a text on one line, in at most `limit` tokens, with marks of what it leaves out."""
+    part = " ".join(text[start:end].split())
+    before, after = (OMISSION if start else ""), (OMISSION if end < len(text) else "")
+    if count_tokens(f"{before}{part}{after}") > limit:
+        part, after = truncate_to_tokens(part, limit - count_tokens(before + OMISSION)).rstrip(), OMISSION
+    return f"{before}{part}{after}"

@@ -21,6 +21,12 @@ class JobWaiting:
     def __init__(self, graph: Graph, jobs: JobRunner) -> None:
         self._graph = graph
         self._jobs = jobs
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        """Requests that wait at this moment, which costs nothing."""
+        return self._count
 
     async def check_database(self) -> None:
         """Raise DatabaseUnavailable when the database does not answer, before a job is queued in vain."""
@@ -31,6 +37,7 @@ class JobWaiting:
 
         Raises DatabaseUnavailable, which names the job, when the database is silent; NotFound when there is no job.
         """
+        self._count += 1
         try:
             async with self._graph.watch_others():
                 return await self._jobs.wait(job_id, seconds)
@@ -39,3 +46,5 @@ class JobWaiting:
                 f"{error.detail} What was asked for is not lost: the job {job_id} goes on by itself when Neo4j answers "
                 "again."
             ) from error
+        finally:
+            self._count -= 1

@@ -20,7 +20,7 @@ from neo4j import (
     AsyncSession,
     AsyncTransaction,
 )
-from neo4j.exceptions import ClientError, ServiceUnavailable, SessionExpired, TransientError
+from neo4j.exceptions import ClientError, DatabaseError, ServiceUnavailable, SessionExpired, TransientError
 from neo4j.exceptions import ConfigurationError as DriverConfigurationError
 from neo4j.time import DateTime
 from opentelemetry.trace import Span, SpanKind
@@ -28,7 +28,7 @@ from opentelemetry.trace import Span, SpanKind
 from graphmem.domain.embedding_models import VectorState
 from graphmem.errors import ConfigurationError
 from graphmem.store.availability import Availability, remaining_database_time
-from graphmem.store.driver_errors import translate_driver_errors
+from graphmem.store.driver_errors import is_not_ready, translate_driver_errors
 from graphmem.store.queries import load_queries
 from graphmem.tracing import span
 
@@ -337,14 +337,17 @@ class Graph:
 
     async def _probe(self) -> None:
         async with translate_driver_errors():
-            with suppress(ClientError):  # a server that refuses is there
+            try:
                 await self._connect()
+            except (ClientError, DatabaseError) as error:  # it is there, unless it has yet to open the database
+                if is_not_ready(error):
+                    raise
 
     async def _connect(self) -> None:
         # On a connection of its own: it needs no free one among those in use, and the pool never gets a connection back
-        # whose check was cancelled.
-        async with self._open_driver() as driver:
-            await driver.verify_connectivity()
+        # whose check was cancelled. A server that starts accepts connections before it opens its database.
+        async with self._open_driver() as driver, driver.session(database=self._database) as session:
+            await (await session.run(load_queries()["schema.ping"].text)).consume()
 
 
 async def _read_database_state(transaction: Transaction) -> tuple[list[Row], list[Row]]:

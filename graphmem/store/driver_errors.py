@@ -45,6 +45,11 @@ async def translate_driver_errors() -> AsyncIterator[None]:
         raise DatabaseUnavailable("The connection to Neo4j was lost: try again.") from error
 
 
+def is_not_ready(error: Neo4jError) -> bool:
+    """Return whether a server reports that it cannot work yet."""
+    return (error.code or "").startswith(_NOT_READY_CODES)
+
+
 def _translate_server_error(error: Neo4jError) -> GraphmemError | None:
     """Return the error for one that the server reports; None when the query is at fault."""
     code, message = error.code or "", error.message or ""
@@ -60,6 +65,6 @@ def _translate_server_error(error: Neo4jError) -> GraphmemError | None:
         )
     if isinstance(error, TransientError):
         return DatabaseUnavailable("Neo4j is overloaded or not ready: try again.")
-    if code.startswith(_NOT_READY_CODES):
+    if is_not_ready(error):
         return DatabaseUnavailable(f"Neo4j is not ready: {code}.")
     return None

@@ -63,6 +63,25 @@ async def test_requests_beyond_those_in_progress_get_503_and_probes_are_answered
     assert (healthy.status_code, saved.status_code, after.status_code) == (200, 200, 200)
 
 
+async def test_requests_that_wait_for_a_job_leave_room_for_others(
+    settings: Settings, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem.service.messages.WAIT_SECONDS", 3)
+    async with Services.open(settings, worker=False) as idle:
+        key = (await idle.keys.create(tenant, ApiKeyIn(name="agent", role=KeyRole.AGENT))).key
+        app = create_app(idle, settings.model_copy(update={"max_requests": 1}))
+        async with serve_app(app) as address, httpx.AsyncClient(base_url=address, headers=_bearer(key)) as client:
+            body = {"messages": [{"role": "user", "content": "I live in Lund."}], "wait": True}
+            waiting = asyncio.create_task(client.post("/v1/users/mara/messages", json=body, timeout=30))
+            async with asyncio.timeout(20):
+                while not idle.waiting.count:  # noqa: ASYNC110 - no event tells
+                    await asyncio.sleep(0.01)
+            meanwhile = await client.get("/v1/users/mara/memories")
+            assert idle.waiting.count == 1
+            waited = await waiting
+    assert (meanwhile.status_code, waited.status_code) == (200, 200)
+
+
 def test_invalid_rate_limit_setting_is_rejected() -> None:
     with pytest.raises(ValidationError, match="rate limit"):
         Settings(rate_limit="often")

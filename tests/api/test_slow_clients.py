@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -70,3 +71,39 @@ async def test_headers_without_an_end_are_refused(services: Services, settings: 
         answer, seconds = await send_slowly(address, b"GET /healthz HTTP/1.1\r\nX-Long: ", b"a" * 20_000)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert seconds < 2
+
+
+async def test_idle_connection_is_kept_longer_than_headers_may_take(
+    services: Services, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem_api.slow_clients.HEADER_SECONDS", 0.3)
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with serve_app(create_app(services, settings)) as address, connected(address) as (reader, writer):
+        for _ in range(2):
+            writer.write(request)
+            assert b"HTTP/1.1 200 OK" in await reader.readuntil(b"\r\n\r\n")
+            await asyncio.sleep(0.6)
+
+
+async def test_idle_connection_is_closed_in_the_end_also_after_the_body_of_a_refused_request(
+    services: Services, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem_api.slow_clients.IDLE_SECONDS", 0.3)
+    head = b"POST /v1/users/mara/memories HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
+    async with serve_app(create_app(services, settings)) as address, connected(address) as (reader, writer):
+        writer.write(head)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 401 ")
+        writer.write(b"{}")
+        async with asyncio.timeout(5):
+            await reader.read()
+
+
+@asynccontextmanager
+async def connected(address: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Yield a connection to a server."""
+    parts = urlsplit(address)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()

@@ -20,9 +20,18 @@ def test_a_short_text_is_quoted_whole_on_one_line() -> None:
     assert ExcerptWords("Who?").excerpt("One line.\n  And another.", 60) == "One line. And another."
 
 
-def test_the_sentences_with_most_words_of_the_question_are_quoted() -> None:
+def test_the_sentences_with_most_words_of_the_question_are_quoted_after_the_first_sentence() -> None:
     words = ExcerptWords("When does my first sprint end?")
-    assert words.excerpt(LONG, 20) == "…By the way, the sprint ends on March 29. After that we plan the dashboard.…"
+    assert words.excerpt(LONG, 30) == (
+        "Thanks for the quick reply.…By the way, the sprint ends on March 29. After that we plan the dashboard.…"
+    )
+
+
+def test_a_long_first_sentence_leaves_half_of_the_limit() -> None:
+    text = f"I am building {'a very small and ' * 20}simple dashboard. {LONG}"
+    excerpt = ExcerptWords("When does the sprint end?").excerpt(text, 30)
+    assert excerpt.startswith("I am building a very small")
+    assert excerpt.endswith("…By the way, the sprint ends on March 29.…")
 
 
 def test_without_a_word_of_the_question_the_beginning_is_quoted() -> None:

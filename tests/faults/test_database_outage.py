@@ -89,6 +89,19 @@ async def test_frozen_database_is_answered_with_503_within_seconds_and_needs_no_
         assert (await client.post(memories, json=save)).status_code == 200
 
 
+async def test_server_that_has_not_opened_the_database_does_not_answer(database: Settings, graph: Graph) -> None:
+    assert database.neo4j_uri
+    assert database.neo4j_password
+    password = database.neo4j_password.get_secret_value()
+    closed = Graph(database.neo4j_uri, database.neo4j_user, password, database="not-open")
+    try:
+        with pytest.raises(DatabaseUnavailable):
+            await closed.check_answering(3)
+    finally:
+        await closed.close()
+    await graph.check_answering(3)
+
+
 MESSAGES = {"session_id": "s1", "messages": [{"role": "user", "content": "I like tea"}], "wait": True}
 
 
