@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 import uvicorn
@@ -69,7 +68,7 @@ def make_uvicorn_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
             server_header=False,
             proxy_headers=False,
             http=ImpatientHttpProtocol,
-            timeout_keep_alive=math.ceil(IDLE_SECONDS),
+            timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             lifespan="off",
         )

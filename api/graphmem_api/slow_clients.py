@@ -13,11 +13,12 @@ from graphmem.errors import RequestTimeout
 HEADER_SECONDS = 15.0
 """Seconds in which the first request of a connection must begin, and the headers of each request must arrive."""
 
-IDLE_SECONDS = 75.0
+IDLE_SECONDS = 75
 """Seconds after a response in which the next request may begin.
 
-Clients and proxies keep idle connections for up to 60 seconds; a server that closes them earlier breaks the requests
-that they send on them at that moment.
+Clients and proxies close idle connections after up to 60 seconds. A server that closes them first breaks the requests
+that are sent on them at that moment. uvicorn has the same limit, but no longer applies it once the rest of a refused
+body has arrived.
 """
 
 BYTES_PER_SECOND = 100_000

@@ -25,7 +25,7 @@ class JobWaiting:
 
     @property
     def count(self) -> int:
-        """Requests that wait at this moment, which costs nothing."""
+        """Number of requests that wait at this moment and do no work meanwhile."""
         return self._count
 
     async def check_database(self) -> None:

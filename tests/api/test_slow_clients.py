@@ -16,29 +16,38 @@ from graphmem.settings import Settings
 from tests.api.conftest import FIRST_KEY, serve_app
 
 
-async def send_slowly(address: str, start: bytes, drop: bytes) -> tuple[bytes, float]:
-    """Send the start of a request, then bytes one by one; return what came back, and after how many seconds."""
+@asynccontextmanager
+async def connected(address: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Yield a connection to a server."""
     parts = urlsplit(address)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-    started = time.monotonic()
-    writer.write(start)
-
-    async def drip() -> None:
-        while True:
-            writer.write(drop)
-            await asyncio.sleep(0.05)
-
-    answer = b""
-    dripping = asyncio.create_task(drip())
     try:
-        async with asyncio.timeout(5):
-            with suppress(ConnectionError):
-                while part := await reader.read(65_536):
-                    answer += part
+        yield reader, writer
     finally:
-        dripping.cancel()
         writer.close()
-    return answer, time.monotonic() - started
+
+
+async def send_slowly(address: str, start: bytes, drop: bytes) -> tuple[bytes, float]:
+    """Send the start of a request, then bytes one by one; return what came back, and after how many seconds."""
+    async with connected(address) as (reader, writer):
+        started = time.monotonic()
+        writer.write(start)
+
+        async def drip() -> None:
+            while True:
+                writer.write(drop)
+                await asyncio.sleep(0.05)
+
+        answer = b""
+        dripping = asyncio.create_task(drip())
+        try:
+            async with asyncio.timeout(5):
+                with suppress(ConnectionError):
+                    while part := await reader.read(65_536):
+                        answer += part
+        finally:
+            dripping.cancel()
+        return answer, time.monotonic() - started
 
 
 async def test_body_that_does_not_arrive_in_time_gets_408_and_the_connection_ends(
@@ -96,14 +105,3 @@ async def test_idle_connection_is_closed_in_the_end_also_after_the_body_of_a_ref
         writer.write(b"{}")
         async with asyncio.timeout(5):
             await reader.read()
-
-
-@asynccontextmanager
-async def connected(address: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Yield a connection to a server."""
-    parts = urlsplit(address)
-    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
