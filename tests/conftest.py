@@ -70,8 +70,8 @@ def _set_java_options(config: pytest.Config) -> None:
     """Have the servers of a run start in half the time: they do without the optimizing compiler, and share classes.
 
     A run is over before that compiler pays off; on few cores it takes a sixth of the time. The first server that ends
-    writes the archive of classes, where the Java runtime has one of its own to build upon. Java's warnings about classes
-    that it cannot share are turned off.
+    writes the archive of classes, where the Java runtime has one of its own to build upon. Java's warnings about
+    classes that it cannot share are turned off.
     """
     if "JDK_JAVA_OPTIONS" in os.environ:
         return
