@@ -356,7 +356,7 @@ def build_maintenance_job(
     """Return the job that does maintenance for all packages."""
     settings, clock = components.settings, components.clock
 
-    async def prune_jobs() -> int:
+    async def prune_jobs(_: str | None) -> int:
         return await jobs.prune(clock() - timedelta(days=settings.jobs_days))
 
     async def queue_summary(owner: Owner, session_id: str, through: int, job_id: str) -> None:
@@ -378,7 +378,7 @@ def build_maintenance_job(
         jobs,
         queue_summary=queue_summary if components.model and settings.extraction == "auto" else None,
         prune_user=[learner.prune, usage.prune],
-        prune_all={"requests": components.idempotency.delete_expired, "jobs": prune_jobs},
+        prune_tenant={"requests": components.idempotency.delete_expired, "jobs": prune_jobs},
     )
 
 

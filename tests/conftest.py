@@ -51,8 +51,10 @@ def _is_docker_running() -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start a Neo4j container where Docker is running and no database is configured."""
-    # The processes of a run share a database: only the tests of webhooks deliver, each change once.
+    # The processes of a run share a database: only the tests of webhooks deliver, each change once, and no worker
+    # consolidates the users of other tests when the time of a schedule comes.
     os.environ.setdefault("GRAPHMEM_WEBHOOK_DELIVERY", "false")
+    os.environ.setdefault("GRAPHMEM_NIGHTLY", "false")
     _set_java_options(config)
     # The data of a run grows all the time, for which Neo4j would plan every query again every ten seconds.
     home._CONFIG_TEMPLATE += "dbms.cypher.min_replan_interval=1h\n"

@@ -43,9 +43,9 @@ RETURN i.result AS result
 MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key})
 SET i.result = $result
 
-// name: delete_expired(oldest)
-// Erase the requests that are past their retention.
-MATCH (i:IdempotentRequest) WHERE i.created_at < $oldest
+// name: delete_expired(tenant, oldest)
+// Erase the requests of a tenant, or of all tenants, that are past their retention.
+MATCH (i:IdempotentRequest) WHERE i.created_at < $oldest AND ($tenant IS NULL OR i.tenant = $tenant)
 DELETE i RETURN count(*) AS erased
 
 // name: clear_responses(tenant, owner_groups, needle)

@@ -76,9 +76,9 @@ WHERE any(id IN $ids WHERE r.proposals CONTAINS id OR r.contradictions CONTAINS 
   OR r.preview CONTAINS id)
 RETURN r.id AS id, r.proposals AS proposals, r.contradictions AS contradictions, r.batch_ids AS batch_ids
 
-// name: clear_expired_texts(before)
-// Clear the proposals, contradictions, batches and previews of runs that finished before a time.
-MATCH (r:ConsolidationRun)
+// name: clear_expired_texts(group_id, before)
+// Clear the proposals, contradictions, batches and previews of a user's runs that finished before a time.
+MATCH (r:ConsolidationRun {group_id: $group_id})
 WHERE r.finished_at < $before AND (r.proposals <> '[]' OR coalesce(r.contradictions, '[]') <> '[]')
 SET r.proposals = '[]', r.contradictions = null, r.batch_ids = null, r.preview = null
 RETURN count(*) AS blanked

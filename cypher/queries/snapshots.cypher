@@ -181,9 +181,9 @@ WITH row, split(row.id, '>') AS ends
 MATCH (m:Episodic {uuid: ends[0]})-[r:MENTIONS]->(:Entity {uuid: ends[1]}) WHERE m.group_id = $group_id
 SET r += row.properties
 
-// name: delete_expired(before)
-// Delete the changes recorded before a time.
-MATCH (c:Change) WHERE c.created_at < $before DETACH DELETE c
+// name: delete_expired(group_id, before)
+// Delete the changes of a user that were recorded before a time.
+MATCH (c:Change {group_id: $group_id}) WHERE c.created_at < $before DETACH DELETE c
 RETURN count(*) AS erased
 
 // name: find_changes_of_memory(group_id, memory_id)

@@ -30,8 +30,8 @@ QueueSummary = Callable[[Owner, str, int, str], Awaitable[object]]
 PruneUser = Callable[[Owner], Awaitable[Mapping[str, int]]]
 """Deletes what has expired of one user; returns counts by name."""
 
-PruneAll = Callable[[], Awaitable[int]]
-"""Deletes what has expired of all users; returns a count."""
+PruneTenant = Callable[[str | None], Awaitable[int]]
+"""Deletes what has expired of a tenant, or of all tenants; returns a count."""
 
 
 class MaintenancePayload(ScheduledPayload):
@@ -72,7 +72,7 @@ class TaskAction(JobAction):
 class MaintenanceJob:
     """Handles the jobs of maintenance.
 
-    `prune_user` and `prune_all` delete what other packages store. `queue_summary` queues the jobs that summarize old
+    `prune_user` and `prune_tenant` delete what other packages store. `queue_summary` queues the jobs that summarize old
     sessions; it is None without a model.
     """
 
@@ -84,14 +84,14 @@ class MaintenanceJob:
         *,
         queue_summary: QueueSummary | None,
         prune_user: Sequence[PruneUser] = (),
-        prune_all: Mapping[str, PruneAll] | None = None,
+        prune_tenant: Mapping[str, PruneTenant] | None = None,
     ) -> None:
         self._tasks = tasks
         self._users = users
         self._jobs = jobs
         self._queue_summary = queue_summary
         self._prune_user = prune_user
-        self.prune_all = {"images": tasks.prune_before_images, **(prune_all or {})}
+        self.prune_tenant = prune_tenant or {}
 
     async def handle(self, payload: MaintenancePayload, steps: Steps) -> JobOutcome:
         """Handle a job of kind `maintain`."""
@@ -131,8 +131,8 @@ class MaintenanceJob:
                 # The user may have been forgotten since the users were listed.
                 with suppress(NotFound, UserBeingForgotten):
                     total.update(await prune(owner))
-        for name, prune_all in self.prune_all.items():
-            total[name] += await prune_all()
+        for name, prune_tenant in self.prune_tenant.items():
+            total[name] += await prune_tenant(tenant)
         return dict(total)
 
     async def _compress(self, tenant: str | None, at: str) -> dict[str, Any]:

@@ -91,17 +91,13 @@ class MaintenanceTasks:
         return {"expired": expired, "feedback_to_review": int(reviewed[0]["reviewed"])}
 
     async def prune(self, owner: Owner) -> dict[str, int]:
-        """Archive idle sessions; return the number of them."""
+        """Archive idle sessions, and delete the recorded changes of runs that can no longer be rolled back."""
         now = self._clock()
         rows = await self._graph.execute(
             "maintenance.archive_idle_sessions", group_id=owner.group_id, before=now - self._archive_after, now=now
         )
-        return {"sessions_archived": int(rows[0]["archived"])}
-
-    async def prune_before_images(self) -> int:
-        """Delete the recorded changes of runs that can no longer be rolled back; return the number of them."""
-        before = self._clock() - self._rollback_for
-        return await self._graph.write(lambda transaction: self._runs.delete_expired_changes(transaction, before))
+        images = await self._runs.delete_expired_changes(owner, now - self._rollback_for)
+        return {"sessions_archived": int(rows[0]["archived"]), "images": images}
 
     async def list_old_sessions(self, owner: Owner) -> list[OldSession]:
         """Return the sessions that begin with many old messages, all of them extracted."""

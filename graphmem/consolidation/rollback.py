@@ -34,6 +34,12 @@ from graphmem.store.snapshots import ChangeRecorder
 DUPLICATE_REASON = "a rollback restored the same statement"
 """Reason in the history of a memory that a rollback made a duplicate."""
 
+NO_CHANGES_LEFT = (
+    "Nothing of the run is left to roll back: its changes were rolled back, or their records were deleted, by "
+    "maintenance after GRAPHMEM_ROLLBACK_DAYS or with the memories."
+)
+"""Detail of the error for a run whose changes are not stored any more."""
+
 
 class RunRollback:
     """Rolls back runs within their retention of `days` days: the run of one user in one transaction."""
@@ -85,11 +91,15 @@ class RunRollback:
         return merged
 
     async def _list_changed_parts(self, tenant: str, run_id: str) -> list[tuple[str, Owner]]:
-        return [
+        """Return the runs of one user that a run consists of and that can be rolled back; raise Gone if none can."""
+        parts = [
             (part_id, owner)
             for part_id, owner in await self._runs.list_user_runs(tenant, run_id)
-            if part_id == run_id or await self._has_changes(tenant, part_id)
+            if await self._has_changes(tenant, part_id)
         ]
+        if not parts:
+            raise Gone(NO_CHANGES_LEFT)
+        return parts
 
     def _ensure_can_roll_back(self, run: ConsolidationRun) -> None:
         if run.dry_run:
@@ -104,7 +114,7 @@ class RunRollback:
 
     async def _has_changes(self, tenant: str, run_id: str) -> bool:
         part = await self._runs.get(tenant, run_id, with_changes=False)
-        return part.status is RunStatus.SUCCEEDED and part.change_count > 0
+        return part.status is RunStatus.SUCCEEDED and await self._runs.has_changes(run_id)
 
     async def _find_conflicts(self, owner: Owner, run_id: str) -> list[RollbackConflict]:
         return (await self._read_plan(owner, run_id)).conflicts
@@ -193,11 +203,13 @@ def _raise_conflicts(conflicts: Iterable[RollbackConflict]) -> None:
 async def load_plan(transaction: Transaction, owner: Owner, run_id: str) -> RollbackPlan:
     """Return the plan to roll a run back.
 
-    Raises Conflict when a name to be restored belongs to another entity, and when a value to be restored would be valid
-    together with another one of its single-valued predicate.
+    Raises Gone when the changes of the run were deleted, and Conflict when a name to be restored belongs to another
+    entity or when a value to be restored would be valid together with another one of its single-valued predicate.
     """
     group_id = owner.group_id
     changes = await snapshots.list_changes(transaction, run_id)
+    if not changes:
+        raise Gone(NO_CHANGES_LEFT)
     images: dict[ElementKey, ElementImage] = {}
     for kind in ElementKind:
         ids = [change.id for change in changes if change.kind is kind]

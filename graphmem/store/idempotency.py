@@ -72,9 +72,10 @@ class IdempotencyStore:
         """Release a request that failed, so that its repetition is executed; what it wrote is not written again."""
         await self._graph.execute("idempotency.release", **_key_parameters(request), token=token)
 
-    async def delete_expired(self) -> int:
-        """Erase the requests that are past their retention; return how many."""
-        rows = await self._graph.execute("idempotency.delete_expired", oldest=self._clock() - self._retention)
+    async def delete_expired(self, tenant: str | None) -> int:
+        """Erase the requests of a tenant, or of all tenants, that are past their retention; return how many."""
+        oldest = self._clock() - self._retention
+        rows = await self._graph.execute("idempotency.delete_expired", tenant=tenant, oldest=oldest)
         return int(rows[0]["erased"])
 
     async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:

@@ -180,6 +180,10 @@ class RunStore:
 
         return await self._graph.read(work)
 
+    async def has_changes(self, run_id: str) -> bool:
+        """Return whether changes of a run of one user are stored: they are deleted when they expire."""
+        return bool(await self._graph.read(lambda transaction: snapshots.list_changes(transaction, run_id, 1)))
+
     async def list_page(
         self, tenant: str, owner: Owner | None, after: tuple[datetime, str] | None, limit: int
     ) -> list[ConsolidationRun]:
@@ -264,11 +268,15 @@ class RunStore:
             await transaction.run("runs.update", run_id=row["id"], properties=properties)
         return erased
 
-    async def delete_expired_changes(self, transaction: Transaction, before: datetime) -> int:
-        """Delete changes recorded before a time and the texts of their runs; return the number of changes deleted."""
-        deleted = await snapshots.delete_expired(transaction, before)
-        await transaction.run("runs.clear_expired_texts", before=before)
-        return deleted
+    async def delete_expired_changes(self, owner: Owner, before: datetime) -> int:
+        """Delete a user's changes recorded before a time and the texts of their runs; return the number of changes."""
+
+        async def work(transaction: Transaction) -> int:
+            deleted = await snapshots.delete_expired(transaction, owner, before)
+            await transaction.run("runs.clear_expired_texts", group_id=owner.group_id, before=before)
+            return deleted
+
+        return await self._graph.write(work)
 
 
 async def list_rolled_back_proposals(transaction: Transaction, owner: Owner) -> list[Merge | Associate]:

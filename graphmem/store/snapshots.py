@@ -117,9 +117,9 @@ async def erase_memory(transaction: Transaction, owner: Owner, memory_id: str, e
     return len(own_rows)
 
 
-async def delete_expired(transaction: Transaction, before: datetime) -> int:
-    """Delete the changes recorded before a time; return the number deleted."""
-    rows = await transaction.run("snapshots.delete_expired", before=before)
+async def delete_expired(transaction: Transaction, owner: Owner, before: datetime) -> int:
+    """Delete the changes of a user that were recorded before a time; return the number deleted."""
+    rows = await transaction.run("snapshots.delete_expired", group_id=owner.group_id, before=before)
     return int(rows[0]["erased"])
 
 

@@ -31,7 +31,7 @@ from graphmem.domain.consolidation_models import ConsolidationRun, ProposalVerdi
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job, JobStatus
 from graphmem.domain.requests import RunListQuery
-from graphmem.errors import Conflict, InvalidInput, NotFound
+from graphmem.errors import Conflict, Gone, InvalidInput, NotFound
 from graphmem.jobs import JobHandler, JobRunner
 from graphmem.llm.prompts import load_prompts
 from graphmem.llm.provider_model import ProviderModel
@@ -189,6 +189,20 @@ async def test_a_run_of_all_users_is_one_run_with_parts(run_client: RunClient) -
     assert undone.restored == 4
     assert [await user.graph_state() for user in (harness, other)] == before
     assert (await run_client.service.get(harness.owner.tenant, run.id)).status is RunStatus.ROLLED_BACK
+
+
+async def test_a_run_of_all_users_whose_parts_were_rolled_back_one_by_one(run_client: RunClient) -> None:
+    harness = run_client.harness
+    other = replace(harness, owner=Owner(harness.owner.tenant, "noor"))
+    await harness.save("User likes green tea", "User likes green tea a lot")
+    await other.save("User repairs bicycles")
+    run = await run_client.start()
+    assert (len(run.parts), run.change_count) == (2, 2)
+    parts = {owner: part_id for part_id, owner in await harness.runs.list_user_runs(harness.owner.tenant, run.id)}
+    await harness.roll_back(parts[harness.owner])
+    for roll_back in (run_client.service.rollback, run_client.service.preview_rollback):
+        with pytest.raises(Gone, match="Nothing of the run is left"):
+            await roll_back(harness.owner.tenant, run.id)
 
 
 async def test_without_a_model_the_run_says_so(run_client: RunClient) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,6 @@ from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, merge
 from tests.llm.scripted_server import ScriptedServer, replies
-
-LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
-"""A time before the changes of all other tests, which share the database."""
 
 DAY = timedelta(days=1)
 PATIENCE = 60
@@ -172,18 +169,19 @@ async def test_inactive_sessions_are_archived_after_ninety_days(
 ) -> None:
     episodes = await add_messages(harness, 2)
     harness.clock.advance(80 * DAY)
-    assert await maintenance_tasks.prune(harness.owner) == {"sessions_archived": 0}
+    assert (await maintenance_tasks.prune(harness.owner))["sessions_archived"] == 0
     await add_messages(harness, 1, session="young")
     harness.clock.advance(11 * DAY)
-    assert await maintenance_tasks.prune(harness.owner) == {"sessions_archived": 1}
-    assert await maintenance_tasks.prune(harness.owner) == {"sessions_archived": 0}
+    assert (await maintenance_tasks.prune(harness.owner))["sessions_archived"] == 1
+    assert (await maintenance_tasks.prune(harness.owner))["sessions_archived"] == 0
     assert not (await episodes.get_session(harness.owner, "s")).is_active
     assert (await episodes.get_session(harness.owner, "young")).is_active
     assert len(await episodes.list_session_messages(harness.owner, "s", after=0)) == 2, "archived is not erased"
     await add_messages(harness, 1)
     assert (await episodes.get_session(harness.owner, "s")).is_active
     harness.clock.advance(91 * DAY)
-    assert await maintenance_tasks.prune(harness.owner) == {"sessions_archived": 2}, "a reopened one is archived again"
+    archived = (await maintenance_tasks.prune(harness.owner))["sessions_archived"]
+    assert archived == 2, "a reopened one is archived again"
 
 
 @pytest.mark.req("TRUE-24")
@@ -326,13 +324,16 @@ async def test_compression_summarizes_then_archives_messages(
 async def test_before_images_past_their_retention_are_pruned(
     harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks
 ) -> None:
-    harness.clock.now = LONG_AGO
     memories = await harness.save("User is vegetarian", "User eats no dairy")
     run = await harness.execute(merge(memories, DIET))
+    harness.clock.advance(29 * DAY)
+    assert (await maintenance_tasks.prune(harness.owner))["images"] == 0
+    harness.clock.advance(2 * DAY)
+    assert (await maintenance_tasks.prune(Owner(harness.owner.tenant, "noor")))["images"] == 0
     assert (await harness.runs.get(harness.owner.tenant, run.id)).changes
-    harness.clock.advance(31 * DAY)
-    await maintenance_tasks.prune_before_images()
-    assert (await harness.runs.get(harness.owner.tenant, run.id)).changes == []
+    assert (await maintenance_tasks.prune(harness.owner))["images"] == run.change_count
+    left = await harness.runs.get(harness.owner.tenant, run.id)
+    assert (left.changes, left.proposals) == ([], [])
 
 
 async def test_maintenance_prunes_jobs_that_finished_long_ago(memory: Services, clock: FakeClock) -> None:
@@ -347,5 +348,5 @@ async def test_maintenance_prunes_jobs_that_finished_long_ago(memory: Services, 
 
     components = replace(memory.components, clock=clock)
     job = build_maintenance_job(components, Old(), RunStore(components.graph), memory.learner, memory.context_usage)
-    assert await job.prune_all["jobs"]() == 3
+    assert await job.prune_tenant["jobs"](None) == 3
     assert asked == [clock() - 30 * DAY]

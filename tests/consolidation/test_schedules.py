@@ -33,19 +33,19 @@ async def stored_schedules(settings: Settings) -> dict[str, tuple[str, str | Non
 
 @pytest.mark.req("UMB-10", "UMB-11", "UMB-12")
 async def test_nightly_schedules_use_the_configured_time_zone(tmp_path: Path) -> None:
-    assert await stored_schedules(Settings(data_dir=tmp_path)) == {
+    assert await stored_schedules(Settings(data_dir=tmp_path, nightly=True)) == {
         "consolidation-discovery": ("0 2 * * *", "UTC", "discovery"),
         "consolidation-analysis": ("5 2 * * *", "UTC", "analysis"),
         "consolidation-execution": ("30 2 * * *", "UTC", "execution"),
         "maintenance": ("0 3 * * *", "UTC", None),
     }
     moved = await stored_schedules(
-        Settings(data_dir=tmp_path, timezone="Europe/Berlin", consolidation_discovery="15 1 * * *")
+        Settings(data_dir=tmp_path, nightly=True, timezone="Europe/Berlin", consolidation_discovery="15 1 * * *")
     )
     assert {zone for _, zone, _ in moved.values()} == {"Europe/Berlin"}
     assert moved["consolidation-discovery"][0] == "15 1 * * *"
 
 
 async def test_disabled_nightly_schedules_are_removed(tmp_path: Path) -> None:
-    assert len(await stored_schedules(Settings(data_dir=tmp_path))) == 4
+    assert len(await stored_schedules(Settings(data_dir=tmp_path, nightly=True))) == 4
     assert await stored_schedules(Settings(data_dir=tmp_path, nightly=False)) == {}

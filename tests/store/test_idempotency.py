@@ -61,6 +61,18 @@ async def test_idempotency_key_expires_after_thirty_days(
     assert (await store.claim(request)).is_acquired
 
 
+async def test_expired_requests_of_a_tenant_are_deleted(
+    store: IdempotencyStore, owner: Owner, clock: FakeClock, graph: Graph
+) -> None:
+    await store.claim(make_request(owner, "old"))
+    clock.advance(timedelta(days=29))
+    await store.claim(make_request(owner, "new"))
+    clock.advance(timedelta(days=2))
+    assert await store.delete_expired(f"{owner.tenant}2") == 0
+    assert await store.delete_expired(owner.tenant) == 1
+    assert await stored_keys(graph, owner.tenant) == ["new"]
+
+
 @pytest.mark.req("QUINN-25")
 async def test_forget_erases_stored_responses_of_the_user(
     store: IdempotencyStore, owner: Owner, graph: Graph, clock: FakeClock
