@@ -1,5 +1,8 @@
 """How precisely search stops: the share of questions that are answered with exactly the memories that fit.
 
+A second table is of requests that need a memory without asking for it, such as "Order dinner for me" of a user with an
+allergy: the share of the needed memories that search returns.
+
     python -m evaluation.precision [--set fit|report] [--details]
 
 The cases are in `precision_cases.yaml`; no model is called. Each user is stored in the database of the settings and
@@ -11,7 +14,7 @@ from __future__ import annotations
 import argparse
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +46,7 @@ class Answer:
     way: str
     language: str
     question: str
+    is_request: bool
     expected: frozenset[str]
     found: tuple[str, ...]
 
@@ -59,11 +63,13 @@ async def ask_user(memory: GraphMemory, user: dict[str, Any]) -> list[Answer]:
     saved = await memory.add(user_id, list(user["memories"].values()))
     name_by_id = {result.memory.id: name for result, name in zip(saved, names, strict=True) if result.memory}
     answers = []
-    for question in user["questions"]:
+    for question in [*user["questions"], *user["requests"]]:
+        is_request = "needs" in question
+        expected = frozenset(question["needs" if is_request else "finds"])
         for way, options in WAYS.items():
             response = await memory.search(user_id, question["ask"], limit=LIMIT, reinforce=False, **options)
             found = tuple(name_by_id[hit.memory.id] for hit in response.results)
-            answers.append(Answer(way, user["language"], question["ask"], frozenset(question["finds"]), found))
+            answers.append(Answer(way, user["language"], question["ask"], is_request, expected, found))
     await memory.forget(user_id)
     return answers
 
@@ -74,13 +80,10 @@ async def run(users: Sequence[dict[str, Any]], settings: Settings) -> list[Answe
         return [answer for user in users for answer in await ask_user(memory, user)]
 
 
-def table(answers: Sequence[Answer]) -> str:
-    """Return the report in Markdown."""
+def question_table(answers: Sequence[Answer]) -> str:
+    """Return the report on questions in Markdown."""
     lines = ["| | exact | of those without an answer | precision | recall |", "|---|---:|---:|---:|---:|"]
-    by_way: dict[str, list[Answer]] = defaultdict(list)
-    for answer in answers:
-        by_way[answer.way].append(answer)
-    for way, given in by_way.items():
+    for way, given in _by_way(answer for answer in answers if not answer.is_request).items():
         empty = [answer for answer in given if not answer.expected]
         right = sum(len(answer.expected.intersection(answer.found)) for answer in given)
         found, expected = sum(len(answer.found) for answer in given), sum(len(answer.expected) for answer in given)
@@ -90,6 +93,24 @@ def table(answers: Sequence[Answer]) -> str:
             f"| {right / max(1, found):.3f} | {right / max(1, expected):.3f} |"
         )
     return "\n".join(lines)
+
+
+def request_table(answers: Sequence[Answer]) -> str:
+    """Return the report on requests in Markdown."""
+    lines = ["| | needed memories found | memories per request | nothing found |", "|---|---:|---:|---:|"]
+    for way, given in _by_way(answer for answer in answers if answer.is_request).items():
+        right = sum(len(answer.expected.intersection(answer.found)) for answer in given)
+        expected, found = sum(len(answer.expected) for answer in given), sum(len(answer.found) for answer in given)
+        empty = sum(not answer.found for answer in given)
+        lines.append(f"| {way} | {right}/{expected} | {found / len(given):.1f} | {empty}/{len(given)} |")
+    return "\n".join(lines)
+
+
+def _by_way(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
+    by_way: dict[str, list[Answer]] = defaultdict(list)
+    for answer in answers:
+        by_way[answer.way].append(answer)
+    return by_way
 
 
 def main() -> None:
@@ -103,7 +124,7 @@ def main() -> None:
     users = yaml.safe_load(CASES.read_text("utf-8"))["users"]
     for name in (given.set,) if given.set else ("fit", "report"):
         answers = eventloop.run(run([user for user in users if user["set"] == name], Settings()))
-        print(f"## {name}\n\n{table(answers)}\n")
+        print(f"## {name}\n\n{question_table(answers)}\n\n{request_table(answers)}\n")
         for answer in answers:
             if given.details and answer.way == "cut auto" and not answer.is_exact:
                 print(
