@@ -194,6 +194,23 @@ async def test_a_repeated_import_of_another_format_adds_nothing(memory: Services
         await memory.memories.delete(owner, memory_id)
 
 
+async def test_a_memory_whose_id_the_user_chose_for_another_is_imported(
+    memory: Services, owner: Owner, twin: Owner
+) -> None:
+    def records(*contents: str) -> bytes:
+        return json.dumps([{"id": f"m{n}", "content": content} for n, content in enumerate(contents, 1)]).encode()
+
+    await memory.imports.import_(owner, records("Bob rows", "Bob sings"))
+    await memory.imports.import_(twin, records("Bob skis"))
+    export = await memory.exports.export(owner)
+    first = await memory.imports.import_(twin, export)
+    assert (first.imported["versions"], first.unchanged["versions"]) == (2, 0)
+    assert await find(memory, twin, "Bob skis") == "m1"
+    assert await find(memory, twin, "Bob rows") == first.ids["m1"] != "m1"
+    assert (await memory.imports.import_(twin, export)).imported["versions"] == 0
+    assert (await memory.imports.import_(owner, export)).imported["versions"] == 0
+
+
 async def test_an_entity_is_found_by_the_name_that_became_an_alias(memory: Services, owner: Owner, twin: Owner) -> None:
     await save_ended_memories(memory, owner)
     robert = await save(memory, twin, content="Bob sails", subject={"name": "Robert", "aliases": ["Bob"]})

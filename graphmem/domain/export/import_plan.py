@@ -98,7 +98,8 @@ def replacement_id(owner: Owner, id: str) -> str:
 
 def plan_import(owner: Owner, export: UserExport, existing: ExistingData) -> ImportPlan:
     """Return what to write: ids stay when they are free; ids in use are replaced, or lead to the user's own entry."""
-    plan = ImportPlan(known_memory_ids=set(existing.memory_ids))
+    others = _find_other_memories(export, existing)
+    plan = ImportPlan(known_memory_ids=set(existing.memory_ids - others))
     for entity in export.entities:
         _plan_node(plan, owner, existing, entity, _find_known_entity(owner, existing, entity))
     for record in export.records:
@@ -110,7 +111,7 @@ def plan_import(owner: Owner, export: UserExport, existing: ExistingData) -> Imp
             plan.ids[memory_id] = known_id
     for version in export.memories:
         fact = version.properties
-        if plan.is_new_version(version) and {fact.uuid, fact.memory_id} & existing.taken_ids:
+        if plan.is_new_version(version) and {fact.uuid, fact.memory_id} & (existing.taken_ids | others):
             plan.ids.setdefault(fact.memory_id, _choose_id(owner, existing, fact.memory_id))
             plan.ids[fact.uuid] = _choose_id(owner, existing, fact.uuid)
     return plan
@@ -152,6 +153,22 @@ def _plan_node(
             plan.ids[own_id] = known.uuid
     elif own_id and own_id in existing.taken_ids:
         plan.ids[own_id] = _choose_id(owner, existing, own_id)
+
+
+def _find_other_memories(export: UserExport, existing: ExistingData) -> set[str]:
+    """Return the memory ids of the export that are those of other memories of the user, as callers may choose ids.
+
+    The first versions of such two say something else since another time.
+    """
+    first_versions = {memory_id: first for first, memory_id in existing.first_versions.items()}
+    return {
+        fact.memory_id
+        for fact in (version.properties for version in export.memories)
+        if fact.version == 1
+        and (first := first_versions.get(fact.memory_id))
+        and fact.content_hash != first.content_hash
+        and fact.created_at != first.created_at
+    }
 
 
 def _find_known_memory(plan: ImportPlan, owner: Owner, existing: ExistingData, version: ExportedVersion) -> str | None:
