@@ -78,7 +78,9 @@ async def test_maintenance_and_keys_are_those_of_the_tenant(memory: GraphMemory)
 async def test_a_user_is_exported_imported_and_forgotten(memory: GraphMemory) -> None:
     await memory.add("mara", "Mara likes oolong tea")
     document = await memory.export("mara")
-    assert (await memory.import_("copy", document)).imported
+    assert (await memory.import_("copy", document.decode())).imported
+    with pytest.raises(InvalidInput, match=r"not list: json\.dumps"):
+        await memory.import_("copy", [{"content": "Mara likes oolong tea"}])  # type: ignore[call-overload]
     assert (await memory.forget("mara")).residue == 0
     assert [listed.content for listed in (await memory.memories("copy")).items] == ["Mara likes oolong tea"]
 

@@ -13,6 +13,7 @@ from graphmem.domain.operations.request import Request
 from graphmem.domain.requests import ExportFormat, ExportQuery, ExportView, ImportQuery, ImportRequest, UserListQuery
 from graphmem.domain.user import UserSummary
 from graphmem.domain.validation import validate_input
+from graphmem.errors import InvalidInput
 
 
 def export(user_id: str, *, format: ExportFormat = "json", view: ExportView = "full") -> Request[ExportQuery, bytes]:
@@ -32,7 +33,7 @@ def records_schema() -> Request[None, dict[str, Any]]:
 
 def import_(
     user_id: str,
-    document: bytes,
+    document: bytes | str,
     *,
     format: ImportFormat | Literal["auto", "records", "graphmem", "graphiti", "mem0", "chat"] = "auto",
 ) -> Request[ImportRequest, ImportResult]:
@@ -41,6 +42,13 @@ def import_(
     `ids` of the result maps ids of the document to those here.
     """
     query = validate_input(ImportQuery, {"format": format})
+    if isinstance(document, str):
+        document = document.encode("utf-8", "surrogatepass")
+    if not isinstance(document, bytes):
+        message = (
+            f"The document to import must be bytes or text, not {type(document).__name__}: json.dumps writes text."
+        )
+        raise InvalidInput(message)
     return Request(ImportRequest(document, query.format), user_id)
 
 
