@@ -91,11 +91,14 @@ class RunRollback:
         return merged
 
     async def _list_changed_parts(self, tenant: str, run_id: str) -> list[tuple[str, Owner]]:
-        """Return the runs of one user that a run consists of and that can be rolled back; raise Gone if none can."""
+        """Return a run of one user itself, and of a run over all users the parts to roll back; raise Gone without any.
+
+        Whether a run of one user has changes is found out under the user's lock: another rollback may end before.
+        """
         parts = [
             (part_id, owner)
             for part_id, owner in await self._runs.list_user_runs(tenant, run_id)
-            if await self._has_changes(tenant, part_id)
+            if part_id == run_id or await self._has_changes(tenant, part_id)
         ]
         if not parts:
             raise Gone(NO_CHANGES_LEFT)
