@@ -20,6 +20,10 @@ VERIFICATION_CASES = Path(__file__).with_name("verification_cases.yaml")
 """The file of the cases."""
 
 
+MAX_SOURCES = 4
+"""Most statements of a case."""
+
+
 class Expected(StrEnum):
     """Whether a proposal should be executed."""
 
@@ -78,7 +82,7 @@ class MergeCase(_Case):
     """A merge of all sources into `content`."""
 
     kind: Literal["merge"]
-    sources: Annotated[list[Statement], Field(min_length=2, max_length=4)]
+    sources: Annotated[list[Statement], Field(min_length=2, max_length=MAX_SOURCES)]
     content: str
     relation: MergeRelation
 
@@ -98,7 +102,7 @@ class LinkCase(_Case):
     """A link of two names; the sources are its evidence."""
 
     kind: Literal["link"]
-    sources: Annotated[list[Statement], Field(min_length=1, max_length=3)]
+    sources: Annotated[list[Statement], Field(min_length=1, max_length=MAX_SOURCES)]
     names: tuple[str, str]
     type: str = PERSON_TYPE
 
