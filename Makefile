@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
 	typescript site picture constraints bench-retrieval bench-facts bench-scale bench-http bench-size bench-growth bench-context \
-	bench-consolidation eval-extraction eval-consolidation eval-precision eval-answers eval-secrets torture
+	bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision eval-answers eval-secrets torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -124,6 +124,9 @@ eval-extraction: $(VENV)/.installed-dev ## Measure what is extracted from conver
 
 eval-consolidation: $(VENV)/.installed-dev ## Measure what a night merges and links, and what it must not
 	$(BIN)/python -m evaluation.consolidation
+
+eval-verification: $(VENV)/.installed-dev ## Measure which wrong merges and links are executed, and which right ones are refused
+	$(BIN)/python -m evaluation.verification --details
 
 eval-precision: $(VENV)/.installed-dev ## Measure whether search returns what fits a question and nothing else
 	$(BIN)/python -m evaluation.precision --details

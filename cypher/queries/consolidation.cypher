@@ -79,18 +79,29 @@ CALL () {
 MATCH (s)-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now
   AND NOT r.immutable AND r.scope <> 'global' AND r.fact_embedding IS NOT NULL
-RETURN r.memory_id AS memory_id, s.uuid AS subject_id, r.scope AS scope, r.domain AS domain, r.entity_ids AS entity_ids,
+RETURN r.memory_id AS memory_id, r.fact AS content, s.uuid AS subject_id, r.scope AS scope, r.domain AS domain, r.entity_ids AS entity_ids,
        size(r.associations) AS associations, r.first_created_at AS created_at, r.access_count AS access_count,
        r.consolidated_at IS NULL AS is_new, r.compressed_at IS NOT NULL AS considered_for_compression, r.fact_embedding AS vector
 
+// name: fetch_entity_names(group_id)
+// Fetch the names of every entity of a user.
+MATCH (e:Entity {group_id: $group_id})
+RETURN e.uuid AS id, e.name AS name, coalesce(e.aliases, []) AS aliases, e.type AS type,
+       coalesce(e.is_user, false) AS is_user
+
 // name: list_users_due(tenant, now, old_before, access_threshold)
-// List the users with memories that no run has considered, or that became old and rarely read since.
+// List the users with memories that no run has considered and others beside them, or that became old and rarely read since.
 MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> ''
   AND EXISTS {
     MATCH ()-[r:RELATES_TO {group_id: u.group_id}]->()
     WHERE r.expired_at IS NULL AND r.scope <> 'global' AND NOT r.immutable AND r.fact_embedding IS NOT NULL
       AND r.valid_from <= $now AND r.valid_to > $now
-      AND (r.consolidated_at IS NULL
+      AND (r.consolidated_at IS NULL AND EXISTS {
+          MATCH ()-[other:RELATES_TO {group_id: u.group_id}]->()
+          WHERE other.expired_at IS NULL AND other.scope <> 'global' AND NOT other.immutable
+            AND other.fact_embedding IS NOT NULL AND other.valid_from <= $now AND other.valid_to > $now
+            AND other.memory_id <> r.memory_id
+        }
         OR r.compressed_at IS NULL AND r.first_created_at < $old_before AND r.access_count < $access_threshold)
   }
 RETURN u.tenant AS tenant, u.user_id AS user_id ORDER BY tenant, user_id

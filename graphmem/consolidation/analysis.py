@@ -180,12 +180,16 @@ class PromptBatch:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisResult:
-    """What one batch led to: proposals, the number of invalid ones, contradictions, and what the model call cost."""
+    """What one batch led to: proposals, the number of invalid ones, contradictions, and what the model call cost.
+
+    A batch is not read if the memories of it that are left are less than two.
+    """
 
     proposals: list[ReviewedProposal]
     invalid_count: int = 0
     contradictions: list[ReportedContradiction] = field(default_factory=list)
     receipt: Receipt = field(default_factory=Receipt)
+    is_read: bool = True
 
 
 class ProposalAnalyser:
@@ -216,7 +220,7 @@ class ProposalAnalyser:
             return AnalysisResult(await self._associate_similar(owner, batch.memory_ids))
         shown = await self._load_batch(owner, batch.memory_ids)
         if len(shown.facts) < 2:
-            return AnalysisResult([])
+            return AnalysisResult([], is_read=False)
         instructions = await self._instructions.find(owner.tenant)
         prompt = self._render_prompt(shown, batch.old, instructions.text)
         answer = await self._model.complete_structured(prompt, Analysis, use="main")

@@ -1,16 +1,20 @@
-"""Plans which memories a run analyses together: similar ones of one subject, scope and domain. Pure."""
+"""Plans which memories a run analyses together. Pure.
+
+These are similar ones of one subject, scope and domain, and those whose subjects may be one: see `related_memories`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
 
+from graphmem.consolidation.related_memories import EntityNames, RelatedMemories, RelatedText, find_related
 from graphmem.domain.consolidation_models import MemoryBatch
 
 RECENCY_WEIGHT = 0.3
@@ -36,6 +40,9 @@ MAX_NEIGHBOURS = 8
 
 MAX_OLDER_NEIGHBOURS = 2
 """Most memories analysed by earlier runs that join a batch because of one new memory."""
+
+MAX_SIMILAR_UNIT = 4
+"""Most memories that stay in one batch because they are similar; larger units would leave batches half empty."""
 
 SIMILARITY_BLOCK_ROWS = 1024
 """Rows of the similarity matrix that are computed at once, to bound the memory it takes."""
@@ -64,6 +71,7 @@ class ConsolidationCandidate:
     """A current memory that a run may analyse; `is_new` until a run has, and `vector` has length 1."""
 
     memory_id: str
+    content: str
     subject_id: str
     scope: str
     domain: str | None
@@ -103,8 +111,12 @@ def plan_batches(
     batch_size: int,
     max_batches: int,
     cold_policy: ColdMemoryPolicy = DEFAULT_COLD_MEMORY_POLICY,
+    entities: Sequence[EntityNames] = (),
 ) -> DiscoveryResult:
-    """Return up to `max_batches` batches of up to `batch_size` memories each: new memories first, then cold ones."""
+    """Return up to `max_batches` batches of 2 to `batch_size` memories each: new memories first, then cold ones.
+
+    A new memory that is in no batch, because there are too many or no other is left to compare it with, stays new.
+    """
     neighbours = find_neighbours(candidates)
     scores = {
         index: discovery_score(candidates, index, neighbours[index], now)
@@ -113,7 +125,16 @@ def plan_batches(
     }
     chosen = sorted(scores, key=lambda index: -scores[index])[: batch_size * max_batches]
     ordered = _order_with_neighbours(candidates, chosen, neighbours, scores)
-    batches = _split(candidates, ordered, batch_size, max_batches, old=False)
+    units = _Units(ordered, batch_size)
+    related = _find_related(candidates, entities, chosen)
+    for bond in related.of_similar_names:
+        units.join(bond, batch_size // 2)
+    for bond in related.of_one_matter:
+        units.join(bond, MAX_SIMILAR_UNIT)
+    units.join_similar(neighbours)
+    packed = units.pack()
+    _fill_single(packed, candidates, neighbours)
+    batches = [_to_batch(candidates, batch, old=False) for batch in packed if len(batch) > 1][:max_batches]
     taken = {memory_id for batch in batches for memory_id in batch.memory_ids}
     compressible = {
         index
@@ -121,7 +142,10 @@ def plan_batches(
         if candidate.memory_id not in taken and candidate.is_compressible(now, cold_policy)
     }
     to_compress, isolated = _order_compressible(candidates, neighbours, compressible)
-    batches += _split(candidates, to_compress, batch_size, max_batches - len(batches), old=True)
+    units = _Units(to_compress, batch_size)
+    units.join_similar(neighbours)
+    old_batches = [_to_batch(candidates, batch, old=True) for batch in units.pack()]
+    batches += [batch for batch in old_batches if len(batch.memory_ids) > 1][: max_batches - len(batches)]
     return DiscoveryResult(batches, [candidates[index].memory_id for index in isolated])
 
 
@@ -225,19 +249,119 @@ def _order_compressible(
     return list(ordered), isolated
 
 
-def _split(
+class _Units:
+    """Memories in the order of their analysis, joined to units that stay in one batch."""
+
+    def __init__(self, ordered: Sequence[int], batch_size: int) -> None:
+        self._batch_size = batch_size
+        self._position = {index: position for position, index in enumerate(ordered)}
+        self._unit_of = {index: [index] for index in ordered}
+
+    def join(self, indexes: Iterable[int], limit: int) -> None:
+        """Join the units of memories, and memories that are in none, unless that makes more than `limit`."""
+        units = {id(unit): unit for index in indexes for unit in [self._unit_of.get(index, [index])]}
+        joined = [index for unit in units.values() for index in unit]
+        if len(joined) > min(max(limit, 2), self._batch_size):
+            return
+        for index in joined:
+            self._position.setdefault(index, len(self._position))
+            self._unit_of[index] = joined
+
+    def join_similar(self, neighbours: Sequence[Neighbours]) -> None:
+        """Join memories of similar meaning, the most similar first."""
+        edges = [
+            (-cosine, index, other)
+            for index in self._position
+            for other, cosine in neighbours[index]
+            if cosine >= MIN_NEIGHBOUR_SIMILARITY and other in self._position
+        ]
+        for _, index, other in sorted(edges):
+            if self._unit_of[index] is not self._unit_of[other]:
+                self.join((index, other), MAX_SIMILAR_UNIT)
+
+    def pack(self) -> list[list[int]]:
+        """Return batches that keep units together, each in order; only the last may hold a single memory."""
+        units = {id(unit): unit for unit in self._unit_of.values()}
+        position = self._position.__getitem__
+        ordered = sorted(units.values(), key=lambda unit: min(map(position, unit)))
+        return [sorted(batch, key=position) for batch in _pack(ordered, self._batch_size)]
+
+
+def _find_related(
+    candidates: Sequence[ConsolidationCandidate], entities: Sequence[EntityNames], chosen: Sequence[int]
+) -> RelatedMemories:
+    """Return which of the chosen memories and of those analysed before belong together though their subjects differ."""
+    are_chosen = set(chosen)
+    considered = [index for index, candidate in enumerate(candidates) if index in are_chosen or not candidate.is_new]
+    considered.sort(key=lambda index: candidates[index].created_at, reverse=True)
+    considered.sort(key=lambda index: index not in are_chosen)
+    texts = {
+        index: RelatedText(
+            content=candidates[index].content,
+            subject_id=candidates[index].subject_id,
+            entity_ids=candidates[index].entity_ids | {candidates[index].subject_id},
+            is_chosen=index in are_chosen,
+            order=order,
+        )
+        for order, index in enumerate(considered)
+    }
+    return find_related(texts, entities)
+
+
+def _pack(units: Sequence[Sequence[int]], batch_size: int) -> list[list[int]]:
+    """Put units into batches of up to `batch_size` memories, each into the first that has room."""
+    batches: list[list[int]] = []
+    open_batches: list[list[int]] = []
+    for unit in units:
+        target = next((batch for batch in open_batches if len(batch) + len(unit) <= batch_size), None)
+        if target is None:
+            target = []
+            batches.append(target)
+            open_batches.append(target)
+        target += unit
+        open_batches = [batch for batch in open_batches if len(batch) < batch_size]
+    if len(batches) > 1 and len(batches[-1]) == 1:
+        _balance(batches, units)
+    return batches
+
+
+def _balance(batches: list[list[int]], units: Sequence[Sequence[int]]) -> None:
+    """Move units of the second last batch to the last one, which holds a single memory, up to half of it."""
+    *_, full, last = batches
+    half = (len(full) + len(last)) // 2
+    moved: list[int] = []
+    for unit in reversed(units):
+        if unit[0] in full and len(last) + len(moved) + len(unit) <= max(half, 2):
+            moved[:0] = unit
+    if len(full) - len(moved) > 1:
+        full[:] = [index for index in full if index not in moved]
+        last[:0] = moved
+
+
+def _fill_single(
+    batches: Sequence[list[int]],
     candidates: Sequence[ConsolidationCandidate],
-    indexes: Sequence[int],
-    batch_size: int,
-    max_batches: int,
-    *,
-    old: bool,
-) -> list[MemoryBatch]:
-    chunks = [indexes[start : start + batch_size] for start in range(0, len(indexes), batch_size)]
-    return [
-        MemoryBatch(memory_ids=[candidates[index].memory_id for index in chunk], old=old)
-        for chunk in chunks[: max(0, max_batches)]
-    ]
+    neighbours: Sequence[Neighbours],
+) -> None:
+    """Add to a batch of one memory the most similar one that was analysed before and is in no batch."""
+    taken = {index for batch in batches for index in batch}
+    for batch in batches:
+        if len(batch) > 1:
+            continue
+        [index] = batch
+        near = (other for other, _ in neighbours[index] if other not in taken and not candidates[other].is_new)
+        company = next(near, None)
+        if company is None:
+            older = [other for other, found in enumerate(candidates) if other not in taken and not found.is_new]
+            similarity = {other: float(candidates[index].vector @ candidates[other].vector) for other in older}
+            company = max(older, key=similarity.__getitem__, default=None)
+        if company is not None:
+            batch.append(company)
+            taken.add(company)
+
+
+def _to_batch(candidates: Sequence[ConsolidationCandidate], indexes: Sequence[int], *, old: bool) -> MemoryBatch:
+    return MemoryBatch(memory_ids=[candidates[index].memory_id for index in indexes], old=old)
 
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:

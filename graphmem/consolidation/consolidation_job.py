@@ -150,10 +150,12 @@ class ConsolidationJob:
             await steps.run(f"analyse {number}", partial(self._analyse, owner, run_id, batch), AnalysisResult)
             for number, batch in enumerate(batches, 1)
         ]
-        receipt = await steps.run("store proposals", partial(self._store_proposals, owner, run_id, results), Receipt)
+        receipt = await steps.run(
+            "store proposals", partial(self._store_proposals, owner, run_id, batches, results), Receipt
+        )
         if stage is Stage.ANALYSIS:
             return JobOutcome(actions=[BatchesAction(action="analyse", batches=len(batches))], receipt=receipt)
-        done = await steps.run("execute", partial(self._execute, owner, run_id, batches), RunAction)
+        done = await steps.run("execute", partial(self._execute, owner, run_id), RunAction)
         status = JobStatus.SUCCEEDED if done.status is not RunStatus.ABORTED else JobStatus.SKIPPED
         return JobOutcome(status=status, reason=done.reason, actions=[done], receipt=receipt)
 
@@ -185,11 +187,21 @@ class ConsolidationJob:
         await self._runs.update(run_id, RunUpdate(batches_done=run.batches_done + 1))
         return result
 
-    async def _store_proposals(self, owner: Owner, run_id: str, results: list[AnalysisResult]) -> Receipt:
-        """Store the proposals of a run unless they are stored already; return what the analysis cost."""
+    async def _store_proposals(
+        self, owner: Owner, run_id: str, batches: list[MemoryBatch], results: list[AnalysisResult]
+    ) -> Receipt:
+        """Store the proposals of a run, and of its batches those that were read; return what the analysis cost.
+
+        A run whose proposals are stored already stays as it is.
+        """
         run = await self._load_run(owner, run_id)
         if run.phase in (RunPhase.ANALYSED, RunPhase.DONE):
             return run.receipt
+        unread = [batch for batch, result in zip(batches, results, strict=True) if not result.is_read]
+        unread_ids = {memory_id for batch in unread for memory_id in batch.memory_ids}
+        # Those that are stored: the ids of memories that were erased meanwhile are no longer in them.
+        stored = await self._runs.load_batches(run_id, owner.tenant)
+        read = [batch for batch in stored if not unread_ids.issuperset(batch.memory_ids)]
         receipt = sum((result.receipt for result in results), Receipt())
         invalid_count = sum(result.invalid_count for result in results)
         reason = f"the model made {invalid_count} invalid proposals" if invalid_count else None
@@ -198,16 +210,18 @@ class ConsolidationJob:
             proposals=[proposal for result in results for proposal in result.proposals],
             contradictions=[reported for result in results for reported in result.contradictions],
             receipt=receipt,
-            batches_done=len(results),
+            batches=read,
+            batches_done=len(read),
             reason=reason if self._analyser.has_model else RUN_WITHOUT_MODEL_REASON,
         )
         await self._runs.update(run_id, analysed)
         return receipt
 
-    async def _execute(self, owner: Owner, run_id: str, batches: list[MemoryBatch]) -> RunAction:
+    async def _execute(self, owner: Owner, run_id: str) -> RunAction:
         """Execute the proposals of a run unless the run is done; return how it ended."""
         run = await self._load_run(owner, run_id)
         if run.phase is not RunPhase.DONE:
+            batches = await self._runs.load_batches(run_id, owner.tenant)
             result = await self._executor.execute(
                 owner,
                 run_id,

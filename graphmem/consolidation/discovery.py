@@ -13,6 +13,7 @@ from graphmem.consolidation.batch_planning import (
     DiscoveryResult,
     plan_batches,
 )
+from graphmem.consolidation.related_memories import EntityNames
 from graphmem.domain.identity import Owner
 from graphmem.store.driver import Graph, Row
 
@@ -48,7 +49,9 @@ class Discovery:
         """Return the batches of one run: memories that no run has analysed, best first, then cold ones."""
         rows = await self._graph.fetch("consolidation.fetch_discovery_candidates", group_id=owner.group_id, now=now)
         candidates = [_candidate_from_row(row) for row in rows]
-        return plan_batches(candidates, now, self._batch_size, self._max_batches, self._cold_policy)
+        names = await self._graph.fetch("consolidation.fetch_entity_names", group_id=owner.group_id)
+        entities = [_entity_names_from_row(row) for row in names]
+        return plan_batches(candidates, now, self._batch_size, self._max_batches, self._cold_policy, entities)
 
 
 def _candidate_from_row(row: Row) -> ConsolidationCandidate:
@@ -56,6 +59,7 @@ def _candidate_from_row(row: Row) -> ConsolidationCandidate:
     length = float(np.linalg.norm(vector))
     return ConsolidationCandidate(
         memory_id=row["memory_id"],
+        content=row["content"],
         subject_id=row["subject_id"],
         scope=row["scope"],
         domain=row["domain"],
@@ -67,3 +71,7 @@ def _candidate_from_row(row: Row) -> ConsolidationCandidate:
         considered_for_compression=row["considered_for_compression"],
         vector=vector / length if length else vector,
     )
+
+
+def _entity_names_from_row(row: Row) -> EntityNames:
+    return EntityNames(row["id"], (row["name"], *row["aliases"]), row["type"], row["is_user"])

@@ -67,6 +67,12 @@ def may_be_same_first_name(one: str, other: str) -> bool:
     return one in nicknames.nicknames_of(other) or other in nicknames.nicknames_of(one)
 
 
+def first_name_forms(word: str) -> frozenset[str]:
+    """Return the nicknames of a folded first name and the names of which it is a nickname."""
+    nicknames = _nicknames()
+    return frozenset([*nicknames.nicknames_of(word), *nicknames.canonicals_of(word)])
+
+
 def _is_part_of_word(char: str) -> bool:
     return char.isalnum() or unicodedata.category(char)[0] == "M"
 

@@ -195,7 +195,7 @@ async def test_a_run_of_all_users_whose_parts_were_rolled_back_one_by_one(run_cl
     harness = run_client.harness
     other = replace(harness, owner=Owner(harness.owner.tenant, "noor"))
     await harness.save("User likes green tea", "User likes green tea a lot")
-    await other.save("User repairs bicycles")
+    await other.save("User repairs bicycles", "User is afraid of spiders")
     run = await run_client.start()
     assert (len(run.parts), run.change_count) == (2, 2)
     parts = {owner: part_id for part_id, owner in await harness.runs.list_user_runs(harness.owner.tenant, run.id)}
@@ -256,7 +256,8 @@ async def test_a_run_left_unfinished_is_finished_by_the_next_schedule(
         harness.clock.advance(timedelta(days=1))
         await run_client.tick(Stage.DISCOVERY)
         runs = await run_client.runs()
-        assert [run.candidates for run in runs if run.phase is RunPhase.DISCOVERED] == [1], "the memory saved meanwhile"
+        candidates = [run.candidates for run in runs if run.phase is RunPhase.DISCOVERED]
+        assert candidates == [2], "the memory saved meanwhile, and one to compare it with"
 
 
 @pytest.mark.req("UMB-11")

@@ -19,6 +19,7 @@ from graphmem.consolidation.batch_planning import (
     plan_batches,
 )
 from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.related_memories import EntityNames
 from tests.consolidation.conftest import ConsolidationHarness
 
 NOW = datetime(2026, 6, 1, 2, tzinfo=UTC)
@@ -26,6 +27,7 @@ NOW = datetime(2026, 6, 1, 2, tzinfo=UTC)
 
 def candidate(memory_id: str, direction: float = 0.0, **fields: Any) -> ConsolidationCandidate:
     known: dict[str, Any] = {
+        "content": f"a statement called {memory_id}",
         "subject_id": "user",
         "scope": "profile",
         "domain": None,
@@ -45,10 +47,32 @@ def ids(found: DiscoveryResult) -> list[list[str]]:
 
 
 @pytest.mark.req("UMB-11")
-@pytest.mark.parametrize(("size", "sizes"), [(0, []), (25, [25]), (26, [25, 1]), (60, [25, 25, 10])])
-def test_memories_are_analysed_in_batches_of_25(size: int, sizes: list[int]) -> None:
-    found = plan_batches([candidate(f"m{n}", n) for n in range(size)], NOW, 25, 400)
-    assert [len(batch) for batch in ids(found)] == sizes
+@pytest.mark.parametrize(("size", "batches"), [(0, 0), (2, 1), (25, 1), (26, 2), (51, 3), (60, 3)])
+def test_memories_are_analysed_in_batches_of_25(size: int, batches: int) -> None:
+    found = ids(plan_batches([candidate(f"m{n}", n) for n in range(size)], NOW, 25, 400))
+    assert len(found) == batches
+    assert sum(map(len, found)) == size
+    assert all(2 <= len(batch) <= 25 for batch in found)
+
+
+@pytest.mark.req("UMB-11")
+def test_memories_of_different_subjects_are_analysed_in_full_batches() -> None:
+    apart = [candidate(f"m{n}", subject_id=f"s{n}", entity_ids=frozenset()) for n in range(60)]
+    assert [len(batch) for batch in ids(plan_batches(apart, NOW, 25, 400))] == [25, 25, 10]
+    assert [len(batch) for batch in ids(plan_batches(apart[:26], NOW, 25, 400))] == [13, 13]
+
+
+@pytest.mark.req("UMB-11")
+def test_thirteen_pairs_are_analysed_pair_by_pair() -> None:
+    pairs = [
+        candidate(f"{pair}{side}", 0.01 * (side == "b"), subject_id=f"s{pair}", entity_ids=frozenset())
+        for pair in range(13)
+        for side in "ab"
+    ]
+    found = ids(plan_batches(pairs, NOW, 25, 400))
+    batch_of = {key: number for number, batch in enumerate(found) for key in batch}
+    assert len(batch_of) == 26
+    assert all(batch_of[f"{pair}a"] == batch_of[f"{pair}b"] for pair in range(13))
 
 
 @pytest.mark.req("UMB-10")
@@ -95,7 +119,93 @@ def test_a_new_memory_is_batched_with_similar_older_ones() -> None:
     older = [candidate("twin", 0.1, is_new=False), candidate("stranger", 2.0, is_new=False)]
     assert ids(plan_batches([candidate("new"), *older], NOW, 25, 400)) == [["new", "twin"]]
     other_place = candidate("else", 0.0, is_new=False, subject_id="bob")
-    assert ids(plan_batches([candidate("new"), other_place], NOW, 25, 400)) == [["new"]]
+    assert ids(plan_batches([candidate("new"), other_place], NOW, 25, 400)) == [["new", "else"]]
+
+
+def test_a_single_new_memory_is_batched_with_the_most_similar_older_one_or_waits() -> None:
+    bob: dict[str, Any] = {"is_new": False, "subject_id": "bob", "entity_ids": frozenset({"bob"})}
+    older = [candidate(f"old{n}", n, **bob) for n in range(2, 5)]
+    assert ids(plan_batches([candidate("new", 1.6), *older], NOW, 25, 400)) == [["new", "old2"]]
+    assert plan_batches([candidate("new")], NOW, 25, 400) == DiscoveryResult([], [])
+
+
+def told(memory_id: str, content: str, subject: str, *others: str, is_new: bool = True) -> ConsolidationCandidate:
+    """Return a memory that has no meaning in common with others."""
+    direction = sum(map(ord, memory_id)) * 1.7
+    entity_ids = frozenset({subject, *others})
+    return candidate(memory_id, direction, content=content, subject_id=subject, entity_ids=entity_ids, is_new=is_new)
+
+
+def batch_of(memory_id: str, found: DiscoveryResult) -> list[str]:
+    return next((batch for batch in ids(found) if memory_id in batch), [])
+
+
+@pytest.mark.req("UMB-14", "UMB-11")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Fred", "Frederick"),
+        ("Peggy", "Margaret Hale"),
+        ("Katrin Sommer", "Kathrin Sommer"),
+        ("TSL", "Tanzschule Städtischer Lehrer"),
+        ("Дмитрий", "Dmitriy"),
+        ("Joséphine", "Josephine Morel"),
+    ],
+)
+@pytest.mark.parametrize("is_new", [True, False])
+def test_two_similar_names_stand_in_one_batch_whenever_they_were_told(one: str, other: str, is_new: bool) -> None:
+    fillers = [told(f"filler{n}", f"thing {n} is blue", f"thing{n}") for n in range(27)]
+    first = told("first", f"{one} rows", "one", is_new=is_new)
+    second = told("second", f"{other} has a dog", "other")
+    entities = [
+        EntityNames("one", (one,)),
+        EntityNames("other", (other,)),
+        *(EntityNames(f"thing{n}", (f"thing {n}",)) for n in range(27)),
+    ]
+    found = plan_batches([first, *fillers, second], NOW, 25, 400, entities=entities)
+    assert "first" in batch_of("second", found)
+
+
+@pytest.mark.req("UMB-14")
+def test_an_alias_a_name_in_a_text_and_a_common_neighbour_bring_memories_into_one_batch() -> None:
+    fillers = [told(f"filler{n}", f"thing {n} is blue", f"thing{n}") for n in range(30)]
+    alias = [told("hal", "Hal rows", "hal", is_new=False), told("henry", "Henry Ode sings", "henry")]
+    named = [
+        told("sparky", "Sparky rows", "sparky", is_new=False),
+        told("robert", "Robert, whom everybody calls Sparky", "robert"),
+    ]
+    shared = [
+        told("chair", "The chair of the rowing club is ill", "chair", "club", is_new=False),
+        told("martin", "Martin leads the rowing club", "martin", "club"),
+    ]
+    entities = [
+        EntityNames("hal", ("Hal",)),
+        EntityNames("henry", ("Henry Ode", "Hal")),
+        EntityNames("sparky", ("Sparky",)),
+        EntityNames("robert", ("Robert",)),
+        EntityNames("club", ("rowing club",)),
+        EntityNames("martin", ("Martin",)),
+        EntityNames("chair", ("the chair",)),
+    ]
+    found = plan_batches([*alias, *named, *shared, *fillers], NOW, 25, 400, entities=entities)
+    assert "hal" in batch_of("henry", found)
+    assert "sparky" in batch_of("robert", found)
+    assert "chair" in batch_of("martin", found)
+
+
+def test_of_two_similar_names_the_memory_that_has_both_is_analysed() -> None:
+    older = [told(f"old{n}", f"Frederick rows {n}", "frederick", is_new=False) for n in range(20)]
+    evidence = told("both", "Frederick, whom everybody calls Fred", "frederick", is_new=False)
+    entities = [EntityNames("fred", ("Fred",)), EntityNames("frederick", ("Frederick",))]
+    found = plan_batches([*older, evidence, told("new", "Fred sings", "fred")], NOW, 25, 400, entities=entities)
+    assert "both" in batch_of("new", found)
+    assert len(batch_of("new", found)) <= 5
+
+
+def test_a_word_of_many_names_brings_nothing_together() -> None:
+    memories = [told(f"m{n}", f"something {n}", f"s{n}", is_new=n == 0) for n in range(40)]
+    entities = [EntityNames(f"s{n}", (f"Weber {n}",)) for n in range(40)]
+    assert len(batch_of("m0", plan_batches(memories, NOW, 25, 400, entities=entities))) == 2
 
 
 @pytest.mark.req("UMB-17")
@@ -135,20 +245,33 @@ def test_a_memory_considered_before_joins_a_similar_one_now() -> None:
     assert ids(found) == [["now", "before"]]
 
 
+PEOPLE = {"x": "Fred", "y": "Frederick", "z": "Fred Weber", "w": "Anna", "user": "Anna Weber"}
+
+
 @given(
-    st.lists(st.tuples(st.floats(0, 6.2), st.booleans(), st.sampled_from("xyz"), st.integers(0, 40)), max_size=60),
+    st.lists(st.tuples(st.floats(0, 6.2), st.booleans(), st.sampled_from([*PEOPLE]), st.integers(0, 40)), max_size=60),
     st.integers(2, 25),
+    st.integers(1, 10),
 )
-def test_every_new_memory_is_in_exactly_one_batch(rows: list[tuple[float, bool, str, int]], size: int) -> None:
+def test_every_new_memory_is_in_one_batch_with_another_or_waits(
+    rows: list[tuple[float, bool, str, int]], size: int, max_batches: int
+) -> None:
     found = [
         candidate(f"m{n}", direction, is_new=is_new, subject_id=who, created_at=NOW - timedelta(days=days))
         for n, (direction, is_new, who, days) in enumerate(rows)
     ]
-    batches = plan_batches(found, NOW, size, 400).batches
-    seen = [key for batch in batches for key in batch.memory_ids]
+    entities = [EntityNames(key, (name,), is_user=key == "user") for key, name in PEOPLE.items()]
+    planned = plan_batches(found, NOW, size, max_batches, entities=entities)
+    seen = [key for batch in planned.batches for key in batch.memory_ids]
+    new = {memory.memory_id for memory in found if memory.is_new}
     assert len(seen) == len(set(seen))
-    assert {memory.memory_id for memory in found if memory.is_new} <= set(seen)
-    assert all(len(batch.memory_ids) <= size for batch in batches)
+    assert all(2 <= len(batch.memory_ids) <= size for batch in planned.batches)
+    assert len(planned.batches) <= max_batches
+    assert new.isdisjoint(planned.isolated_ids)
+    assert planned.batches or not new or len(found) < 2
+    if len(found) <= size * max_batches // 2:
+        # Only where no company is left, one new memory at most waits for the next run.
+        assert len(new - set(seen)) <= 1
 
 
 @pytest.mark.req("UMB-10")
@@ -164,6 +287,37 @@ async def test_discovery_finds_memories_no_run_has_considered(harness: Consolida
     assert await discovery.find_batches(harness.owner, harness.clock()) == DiscoveryResult([], [])
     await harness.roll_back(run_id)
     assert await discovery.find_batches(harness.owner, harness.clock()) == DiscoveryResult([batch], [])
+
+
+@pytest.mark.req("UMB-14", "UMB-11")
+async def test_fred_of_one_night_and_frederick_of_the_next_stand_in_one_batch(harness: ConsolidationHarness) -> None:
+    fred = {"subject": {"name": "Fred", "type": "Person"}, "predicate": "REPAIRS"}
+    frederick = {"subject": {"name": "Frederick", "type": "Person"}, "predicate": "IS"}
+    older = await harness.save("Fred repairs clocks", "Fred repairs violins", **fred)
+    older += await harness.save(*(f"User visited town number {number}" for number in range(20)))
+    run_id, reviewed = await harness.propose(
+        {"action": "ASSOCIATE", "memory_ids": [memory.id for memory in older[2:4]]}
+    )
+    await harness.executor.execute(harness.owner, run_id, reviewed, considered=[memory.id for memory in older])
+    harness.clock.advance(timedelta(days=1))
+    [told] = await harness.save("Frederick, whom everybody calls Fred, is a beekeeper", **frederick)
+
+    discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
+    (batch,) = (await discovery.find_batches(harness.owner, harness.clock())).batches
+    assert set(batch.memory_ids) == {told.id, older[0].id, older[1].id}
+
+
+@pytest.mark.req("UMB-10")
+async def test_a_user_with_one_memory_is_due_when_there_is_another(harness: ConsolidationHarness) -> None:
+    discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
+    [first] = await harness.save("User likes tea")
+    await harness.save("User is allergic to nuts", immutable=True)
+    assert await discovery.find_owners(harness.owner.tenant, harness.clock()) == []
+    assert await discovery.find_batches(harness.owner, harness.clock()) == DiscoveryResult([], [])
+    [second] = await harness.save("User repairs bicycles")
+    assert await discovery.find_owners(harness.owner.tenant, harness.clock()) == [harness.owner]
+    (batch,) = (await discovery.find_batches(harness.owner, harness.clock())).batches
+    assert set(batch.memory_ids) == {first.id, second.id}
 
 
 @pytest.mark.req("UMB-17")
