@@ -19,6 +19,7 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
 // fragment: matches_filters
 // True for a version `r` whose attributes match the filters; null and empty lists filter nothing.
 ($types IS NULL OR r.type IN $types OR r.subtype IN $types)
+  AND ($subtype IS NULL OR toLower(replace(replace(coalesce(r.subtype, r.type), '-', '_'), ' ', '_')) = $subtype)
   AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
   AND all(tag IN $tags_all WHERE tag IN r.tags)
   AND none(tag IN $tags_none WHERE tag IN r.tags)

@@ -1,4 +1,5 @@
-// Every version of one memory, the oldest first: of the memory with the id, or else of the one that changed last.
+// Every version of one memory, the oldest first: of the memory with the id, or else of the one that changed last. A version
+// that a revert or a merge retired ends where it starts.
 WITH 'default:mara' AS group_id, '' AS memory_id
 CALL (group_id, memory_id) {
   MATCH (:Entity)-[latest:RELATES_TO {group_id: group_id}]->(:Entity)
@@ -7,6 +8,8 @@ CALL (group_id, memory_id) {
 }
 MATCH (subject:Entity)-[version:RELATES_TO {group_id: group_id, memory_id: chosen}]->(object:Entity)
 RETURN version.version AS version, version.fact AS statement, version.valid_at AS valid_at,
-       version.invalid_at AS invalid_at, version.created_at AS known_from, version.expired_at AS known_to,
+       CASE WHEN version.retired THEN coalesce(version.valid_at, version.created_at) ELSE version.invalid_at END AS invalid_at,
+       version.created_at AS known_from,
+       CASE WHEN version.retired THEN coalesce(version.expired_at, version.created_at) ELSE version.expired_at END AS known_to,
        version.ended_reason AS ended_reason, subject.name AS subject, object.name AS object, chosen AS memory_id
 ORDER BY version

@@ -6,5 +6,5 @@ UNWIND use.memory_ids AS held
 MATCH (subject)-[version:RELATES_TO {group_id: group_id, memory_id: held}]->(object)
 WHERE memory_id IN ['', held] AND version.expired_at IS NULL
 RETURN use.created_at AS used_at, use.session_id AS session, use.score AS score, version.fact AS statement, subject,
-       version, object
+       CASE WHEN NOT version.retired THEN version END AS version, object
 LIMIT 300

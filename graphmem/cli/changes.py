@@ -8,7 +8,6 @@ import typer
 
 from graphmem.cli.command import Cursor, Output, Tenant, User, command
 from graphmem.cli.startup import open_operations
-from graphmem.cli.times import with_zone
 
 app = typer.Typer()
 
@@ -27,7 +26,5 @@ async def diff(
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
-        page = await operations.changes(
-            user, since=with_zone(since), until=with_zone(until), limit=limit, cursor=cursor
-        )
+        page = await operations.changes(user, since=since, until=until, limit=limit, cursor=cursor)
     output.show(page, render.memory_changes(page.items), *render.next_page(page))

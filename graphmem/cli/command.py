@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -36,6 +36,9 @@ Tenant = Annotated[str, typer.Option("--tenant", help="The tenant of the user.")
 Cursor = Annotated[str | None, typer.Option(help="`next_cursor` of the page before.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
 OnlyTypes = Annotated[list[str] | None, typer.Option("--type", help="Only this type; repeat for several.")]
+OnlySubtype = Annotated[
+    str | None, typer.Option("--subtype", help="Only those whose writer gave this type, such as persona.")
+]
 OnlyDomain = Annotated[str | None, typer.Option("--domain", help="Only this domain.")]
 OnlyScope = Annotated[str | None, typer.Option("--scope", help="Only this scope: profile, domain, episodic, global.")]
 AboutEntity = Annotated[str | None, typer.Option("--entity", help="Only about this entity: a name, an alias or an id.")]
@@ -63,8 +66,10 @@ class Flags:
 class Output:
     """Writes results as JSON or tables to standard output, everything else to standard error."""
 
-    def __init__(self, flags: Flags) -> None:
+    def __init__(self, flags: Flags, parameters: Mapping[str, str] | None = None) -> None:
+        """`parameters` are the command's options and arguments as its help names them, such as `--valid-at`."""
         self.flags = flags
+        self.parameters = parameters or {}
 
     @functools.cached_property
     def stdout(self) -> Console:
@@ -82,11 +87,14 @@ class Output:
         return Console(stderr=True, highlight=False)
 
     def show(self, value: object, *renderables: RenderableType) -> None:
-        """Print a result: `value` as JSON with `--json`, else the tables and texts that present it."""
+        """Print a result: `value` as JSON with `--json`, else the tables and texts that present it, without markup."""
+        from rich.text import Text
+
         if self.flags.json:
             sys.stdout.write(as_json(value) + "\n")
         else:
-            for renderable in renderables:
+            for given in renderables:
+                renderable = Text(given) if isinstance(given, str) else given  # rich would read brackets as markup
                 is_verbatim = bool(getattr(renderable, "no_wrap", False))  # a text to copy: its lines are not broken
                 self.stdout.print(renderable, crop=False, soft_wrap=is_verbatim)
 
@@ -136,7 +144,8 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Awaitable[No
         @functools.wraps(handler)
         def run(context: typer.Context, json: bool, debug: bool, no_server: bool, **options: Any) -> None:
             flags = context.obj if isinstance(context.obj, Flags) else Flags()
-            _run_command(handler, Output(flags | Flags(json, debug, no_server)), options)
+            output = Output(flags | Flags(json, debug, no_server), _name_parameters(context))
+            _run_command(handler, output, options)
 
         signature = inspect.signature(handler, eval_str=True)
         options = [parameter for parameter in signature.parameters.values() if parameter.name != "output"]
@@ -146,6 +155,17 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Awaitable[No
         return run
 
     return register
+
+
+def _name_parameters(context: typer.Context) -> dict[str, str]:
+    """Return what the help of a command calls each of its parameters: `--valid-at`, `TEXT`."""
+    return {
+        parameter.name: max(parameter.opts, key=len)
+        if parameter.param_type_name == "option"
+        else (parameter.metavar or parameter.name).upper()
+        for parameter in context.command.params
+        if parameter.name
+    }
 
 
 def _with_common_parameters(options: list[inspect.Parameter]) -> list[inspect.Parameter]:

@@ -8,7 +8,6 @@ import typer
 
 from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
 from graphmem.cli.startup import open_operations
-from graphmem.cli.times import with_zone
 
 app = typer.Typer()
 
@@ -42,8 +41,8 @@ async def context(
             domain=domain,
             token_budget=token_budget,
             sources=sources,
-            valid_as_of=with_zone(valid_as_of),
-            known_as_of=with_zone(known_as_of),
+            valid_as_of=valid_as_of,
+            known_as_of=known_as_of,
         )
     tokens = Text(f"({response.token_count} tokens)", style="dim")
     output.show(response, Text(response.preamble), tokens, *render.hints(response.personalization_hints))

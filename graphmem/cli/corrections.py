@@ -10,7 +10,6 @@ import typer
 from graphmem.cli.command import Output, Tags, Tenant, User, command
 from graphmem.cli.key_values import parse_pairs
 from graphmem.cli.startup import complete_memory_id, open_operations
-from graphmem.cli.times import with_zone
 from graphmem.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ async def update(
     clearable = {"valid_at": valid_at, "invalid_at": invalid_at, "expires_at": expires_at, "domain": domain}
     for name, value in clearable.items():
         if value is not None:
-            changes[name] = None if value == NO_VALUE else with_zone(value)
+            changes[name] = None if value == NO_VALUE else value
     if not changes:
         raise InvalidInput("There is nothing to change: give the right statement, or an option such as --invalid-at.")
     async with open_operations(output, tenant) as operations:

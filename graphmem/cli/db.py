@@ -9,8 +9,8 @@ import typer
 from graphmem.cli.command import Output, Tenant, command, read_settings
 from graphmem.cli.embedded_neo4j import server_details, start_detached
 from graphmem.cli.progress import download_progress
-from graphmem.embedded.neo4j_browser import DEFAULT_QUERY
-from graphmem.errors import ConfigurationError
+from graphmem.embedded.neo4j_browser import DEFAULT_QUERY, USERS_QUERY
+from graphmem.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:
     from graphmem.settings import Settings
@@ -79,29 +79,38 @@ async def migrate(output: Output) -> None:
 @command(app, "browser")
 async def browser(
     output: Output,
-    user: Annotated[str, typer.Option("--user", "-u", help="The user whose graph is shown.")] = "mara",
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", help="The user whose graph is shown; absent: the tenant's users.")
+    ] = None,
     tenant: Tenant = "default",
     query: Annotated[
-        str, typer.Option(help="The prepared query to open; an unknown name lists them all.")
-    ] = DEFAULT_QUERY,
+        str | None, typer.Option(help="The prepared query to open; an unknown name lists them all.")
+    ] = None,
     address: Annotated[
         str | None, typer.Option(help="Address of Neo4j Browser; absent: port 7474 of the Neo4j in use.")
     ] = None,
     open: Annotated[bool, typer.Option(help="Open it in the web browser.")] = True,
 ) -> None:
-    """Open Neo4j Browser on the graph of a user with a query in its editor, and show how to log in."""
+    """Open Neo4j Browser with a query in its editor, on a user's graph or the list of users; show how to log in."""
+    from rich.text import Text
+
     from graphmem.cli import render_admin
     from graphmem.cli.embedded_neo4j import SEES_ALL_TENANTS, browser_login
-    from graphmem.domain.identity import make_owner
-    from graphmem.embedded.neo4j_browser import read_query
+    from graphmem.domain.identity import Owner, make_owner
+    from graphmem.embedded.neo4j_browser import TENANT_QUERIES, read_query
 
-    text = read_query(query, make_owner(tenant, user).group_id)
+    query = query or (DEFAULT_QUERY if user else USERS_QUERY)
+    owner = make_owner(tenant, user) if user else Owner(tenant, "")
+    text = read_query(query, owner.group_id)
+    if user is None and query not in TENANT_QUERIES:
+        raise InvalidInput(f"The query {query} is about one user: name them with --user; `graphmem users` lists them.")
     settings = read_settings()
     info = None if settings.neo4j_uri else await start_detached(output, settings)
     access = browser_login(settings, info, text, address)
     if open and not output.flags.json:
         typer.launch(str(access["open"]))
-    output.show({**(server_details(info) if info else {}), **access}, render_admin.name_value_pairs(access), "", text)
+    shown = {**(server_details(info) if info else {}), **access}
+    output.show(shown, render_admin.name_value_pairs(access), "", Text(text, no_wrap=True))
     if info and not output.flags.json:
         output.note(f"Password to paste: {info.password}")
     output.note(SEES_ALL_TENANTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -72,31 +73,43 @@ def failure_of(error: Exception) -> CommandFailed:
     )
 
 
-_OPTIONS = {"types": "type", "tags": "tag", "content": "text", "query": "text", "q": "text", "session_id": "session"}
+_PARAMETERS = {"types": "type", "tags": "tag", "content": "text", "query": "text", "q": "text", "session_id": "session"}
 """Fields of operations whose values commands take under another name."""
 
 
 @contextmanager
-def named_as_options() -> Iterator[None]:
-    """Name the fields of InvalidInput as the options and arguments of the command that the user typed."""
+def named_as_options(shown: Mapping[str, str]) -> Iterator[None]:
+    """Name the fields of InvalidInput as the command does that the user typed; `shown` has these names by parameter."""
     try:
         yield
     except InvalidInput as error:
         from graphmem.domain.validation import describe_field_errors
 
         described = describe_field_errors(error.errors)
-        error.errors = [{**problem, "loc": _option_path(problem["loc"])} for problem in error.errors]
+        error.errors = [{**problem, "loc": _option_path(problem["loc"], shown)} for problem in error.errors]
         if described and described in error.detail:
             error.detail = error.detail.replace(described, describe_field_errors(error.errors))
+        error.detail = _SNAKE_CASE.sub(lambda word: shown.get(word[0], word[0]), error.detail)
         raise
 
 
-def _option_path(loc: Any) -> list[str | int]:
-    """Return the option at the location of a field: `types.0` is `type`, `memories.0.object.name` is `object`."""
-    names = [part for part in loc if isinstance(part, str) and part not in ("body", "memories")]
-    if not names or (names[0] not in _OPTIONS and names[0] not in ("subject", "object")):
-        return [*loc]
-    return [_OPTIONS.get(names[0], names[0])]
+_SNAKE_CASE = re.compile(r"(?<![\w-])[a-z]+(?:_[a-z]+)+(?!\w)")
+"""Names of fields in sentences, such as `valid_at`."""
+
+
+def _option_path(loc: Any, shown: Mapping[str, str]) -> list[str | int]:
+    """Return the option at the location of a field: `types.0` is `--type`, `memories.0.object.name` is `--object`.
+
+    What the command has no option for stays, and so does the place in a document that an option names.
+    """
+    path = [*loc]
+    while path and (path[0] in ("body", "memories") or (len(path) > 1 and isinstance(path[0], int))):
+        path = path[1:]
+    name = _PARAMETERS.get(path[0], path[0]) if path and isinstance(path[0], str) else None
+    if name is None or name not in shown:
+        return [] if path == [0] and "text" in shown else [*loc]  # the one statement that was typed
+    rest = path[1:] if name not in ("subject", "object") and any(isinstance(part, str) for part in path[1:]) else []
+    return [shown[name], *rest]
 
 
 class GroupWithJsonErrors(TyperGroup):

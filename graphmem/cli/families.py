@@ -17,7 +17,7 @@ FAMILIES = {
     "learned": ("preferences", "patterns", "contradictions"),
     "users": ("users",),
     "ingest": ("ingest",),
-    "summaries": ("summarize", "archives"),
+    "summaries": ("close", "summarize", "archives"),
     "serve": ("serve", "open", "mcp", "worker"),
     "admin": ("consolidate", "runs", "rollback", "maintain"),
     "reembed": ("reembed",),

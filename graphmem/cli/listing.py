@@ -16,6 +16,7 @@ from graphmem.cli.command import (
     MinImportance,
     OnlyDomain,
     OnlyScope,
+    OnlySubtype,
     OnlyTypes,
     Output,
     Tags,
@@ -26,7 +27,6 @@ from graphmem.cli.command import (
 )
 from graphmem.cli.key_values import parse_pairs
 from graphmem.cli.startup import complete_memory_id, open_operations
-from graphmem.cli.times import with_zone
 
 app = typer.Typer()
 
@@ -39,6 +39,7 @@ async def memories(
     user: User,
     tenant: Tenant = "default",
     type: OnlyTypes = None,
+    subtype: OnlySubtype = None,
     tag: Tags = None,
     not_tag: Annotated[list[str] | None, typer.Option(help="None with this tag; repeat for several.")] = None,
     metadata: Metadata = None,
@@ -68,6 +69,7 @@ async def memories(
         page = await operations.memories(
             user,
             type=type or [],
+            subtype=subtype,
             tag=tag or [],
             not_tag=not_tag or [],
             metadata=parse_pairs(metadata or [], example="--metadata file=plan.md"),
@@ -78,10 +80,10 @@ async def memories(
             session_id=session,
             min_confidence=min_confidence,
             min_importance=min_importance,
-            created_after=with_zone(created_after),
-            created_before=with_zone(created_before),
-            valid_as_of=with_zone(valid_as_of),
-            known_as_of=with_zone(known_as_of),
+            created_after=created_after,
+            created_before=created_before,
+            valid_as_of=valid_as_of,
+            known_as_of=known_as_of,
             include_superseded=include_superseded,
             sort=sort,
             limit=limit,

@@ -16,6 +16,7 @@ from graphmem.cli.command import (
     MinImportance,
     OnlyDomain,
     OnlyScope,
+    OnlySubtype,
     OnlyTypes,
     Output,
     Tags,
@@ -26,7 +27,6 @@ from graphmem.cli.command import (
 )
 from graphmem.cli.key_values import parse_pairs
 from graphmem.cli.startup import complete_memory_id, open_operations
-from graphmem.cli.times import with_zone
 
 if TYPE_CHECKING:
     from graphmem.domain.inputs import SearchOptions
@@ -68,9 +68,9 @@ async def add(
         "predicate": predicate,
         "object": object,
         "single_valued": single_valued,
-        "valid_at": with_zone(valid_at),
-        "invalid_at": with_zone(invalid_at),
-        "expires_at": with_zone(expires_at),
+        "valid_at": valid_at,
+        "invalid_at": invalid_at,
+        "expires_at": expires_at,
         "confidence": confidence,
         "importance": importance,
         "tags": tag or [],
@@ -95,6 +95,7 @@ async def search(
     tenant: Tenant = "default",
     limit: Annotated[int, typer.Option(help="How many, 1 to 100.")] = 10,
     type: OnlyTypes = None,
+    subtype: OnlySubtype = None,
     tag: Tags = None,
     domain: OnlyDomain = None,
     scope: OnlyScope = None,
@@ -118,14 +119,15 @@ async def search(
     options: SearchOptions = {
         "limit": limit,
         "types": type,
+        "subtype": subtype,
         "tags": {"all": tag} if tag else None,
         "domain": domain,
         "scope": scope,
         "entity": entity,
         "min_confidence": min_confidence,
         "min_importance": min_importance,
-        "valid_as_of": with_zone(valid_as_of),
-        "known_as_of": with_zone(known_as_of),
+        "valid_as_of": valid_as_of,
+        "known_as_of": known_as_of,
         "min_score": min_score,
         "cut": cut,
         "metadata": parse_pairs(metadata or [], example="--metadata file=plan.md"),
@@ -153,9 +155,7 @@ async def entity(
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
-        response = await operations.lookup(
-            user, text, limit=limit, valid_as_of=with_zone(valid_as_of), known_as_of=with_zone(known_as_of)
-        )
+        response = await operations.lookup(user, text, limit=limit, valid_as_of=valid_as_of, known_as_of=known_as_of)
     output.show(response, *render.lookup_response(response))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 Renderable = TextTable | Text
 
 
-def format_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
-    """Return a time in a zone as its date, followed by the time of day unless that is midnight."""
+def format_time(moment: datetime | None, zone: tzinfo | None = None) -> str:
+    """Return a time in a zone (None: that of this machine) as its date, and its time of day unless that is midnight."""
     if moment is None:
         return "–"
     moment = moment.astimezone(zone)
     return f"{moment:%Y-%m-%d}" if (moment.hour, moment.minute) == (0, 0) else f"{moment:%Y-%m-%d %H:%M}"
 
 
-def format_validity(memory: Memory, zone: tzinfo = UTC) -> str:
+def format_validity(memory: Memory, zone: tzinfo | None = None) -> str:
     """Return the valid time of a memory, empty when both ends are open."""
     if memory.valid_at is None and memory.invalid_at is None:
         return ""

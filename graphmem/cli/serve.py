@@ -63,13 +63,16 @@ async def serve(
 async def open_explorer(
     output: Output, launch: Annotated[bool, typer.Option(help="Open it in the web browser.")] = True
 ) -> None:
-    """Open the explorer of the server that runs at GRAPHMEM_HOST and GRAPHMEM_PORT."""
+    """Open the explorer of the server that runs on the data folder, else of one at GRAPHMEM_HOST and GRAPHMEM_PORT."""
     import httpx
 
+    from graphmem.cli.local_server import find_local_server
     from graphmem.errors import ConfigurationError
 
     settings = read_settings()
-    url = f"http://{f'[{settings.host}]' if ':' in settings.host else settings.host}:{settings.port}"
+    server = find_local_server(settings)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    url = server.url if server else f"http://{host}:{settings.port}"
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
             (await client.get(f"{url}/healthz")).raise_for_status()

@@ -48,7 +48,7 @@ async def open_operations(output: Output, tenant: str, *, worker: bool = False) 
     settings = read_settings()
     use_server = settings.use_server and not output.flags.no_server
     server = find_local_server(settings) if use_server else None
-    with named_as_options():
+    with named_as_options(output.parameters):
         if server is None:
             async with LazyOperations(output, tenant, settings, worker=worker) as operations:
                 yield cast("GraphMemory", operations)

@@ -1,4 +1,4 @@
-"""Summaries of sessions: summarize, archives."""
+"""The end and the summaries of sessions: close, summarize, archives."""
 
 from __future__ import annotations
 
@@ -12,6 +12,22 @@ from graphmem.cli.jobs import failed_jobs, wait_for_job
 from graphmem.cli.startup import open_operations
 
 app = typer.Typer()
+
+
+@command(app, "close")
+async def close(
+    output: Output,
+    session: Annotated[str, typer.Argument(help="The session's id.")],
+    user: User,
+    tenant: Tenant = "default",
+) -> None:
+    """Close a session: what is unread is extracted, what matters outlives it, and a long one is summarised."""
+    from graphmem.cli import render
+
+    async with open_operations(output, tenant) as operations:
+        closed = await operations.close_session(user, session)
+    note = f"Note: {closed.reason}." if closed.reason else "Its summary is queued."
+    output.show(closed, render.sessions([closed]), note)
 
 
 @command(app, "summarize")

@@ -105,6 +105,16 @@ class Fact:
         return max(self.valid_from, min(self.invalid_at or MAX_TIME, self.expires_at or MAX_TIME))
 
     @property
+    def shown_invalid_at(self) -> datetime | None:
+        """The end of the valid time that callers see: a retired version, valid at no time, ends where it starts."""
+        return self.valid_at or self.created_at if self.retired else self.invalid_at
+
+    @property
+    def shown_expired_at(self) -> datetime | None:
+        """The end of the known time that callers see: what a retired version states is no longer believed."""
+        return self.expired_at or self.created_at if self.retired else self.expired_at
+
+    @property
     def known_to(self) -> datetime:
         """The end of the known interval, never null."""
         return self.expired_at or MAX_TIME

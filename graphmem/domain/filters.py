@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from graphmem.domain.memory import MemoryTypeWord, Scope
+from graphmem.domain.memory import MemoryTypeWord, Scope, SubtypeWord
 from graphmem.domain.tags import Tags
 from graphmem.domain.text import StorableText
 from graphmem.domain.times import AS_OF_NOW, MAX_TIME, MICROSECOND, MIN_TIME, Instant, to_epoch_pair
@@ -47,6 +47,10 @@ class SharedFilters(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    subtype: SubtypeWord | None = Field(
+        None,
+        description="The type that the writer gave, such as persona; `types` would find every other preference too.",
+    )
     domain: Domain | None = None
     scope: Scope | None = None
     entity: EntityName | None = None
@@ -75,6 +79,7 @@ class MemoryFilters(SharedFilters):
             any_validity=self.include_superseded,
             said_until=self.valid_as_of or MAX_TIME,
             types=tuple(map(str, self.types)) if self.types else None,
+            subtype=self.subtype,
             tags_any=tuple(tags.any),
             tags_all=tuple(tags.all),
             tags_none=tuple(tags.none),
@@ -102,6 +107,7 @@ class FactFilters:
     any_validity: bool = False
     said_until: datetime = MAX_TIME
     types: tuple[str, ...] | None = None
+    subtype: str | None = None
     tags_any: tuple[str, ...] = ()
     tags_all: tuple[str, ...] = ()
     tags_none: tuple[str, ...] = ()
@@ -133,6 +139,7 @@ class FactFilters:
         """The parameters of the fragment `matches_filters`."""
         return {
             "types": list(self.types) if self.types is not None else None,
+            "subtype": self.subtype,
             "tags_any": list(self.tags_any),
             "tags_all": list(self.tags_all),
             "tags_none": list(self.tags_none),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, TypedDict
 
 from graphmem.domain.context_models import ContextRequest
@@ -13,7 +13,7 @@ from graphmem.domain.memory import MemoryIn, MemoryType, Scope
 from graphmem.domain.requests import SaveIn
 from graphmem.domain.search_models import Cut, SearchQuery
 from graphmem.domain.session import MessageIn, MessagesIn
-from graphmem.domain.validation import validate_input
+from graphmem.domain.validation import validate_arguments, validate_input
 
 MemoryInput = str | MemoryIn | Mapping[str, Any]
 """A statement to save: its text alone, or the fields of `MemoryIn`, with names alone for entities."""
@@ -21,8 +21,11 @@ MemoryInput = str | MemoryIn | Mapping[str, Any]
 MessageInput = MessageIn | Mapping[str, Any]
 """A message of a conversation: at least `role` and `content`."""
 
-TimeInput = datetime | str
-"""A time with an offset; a string is read as RFC 3339."""
+TimeInput = datetime | date | str
+"""A time with an offset, or a date, which means its first moment in this machine's time zone.
+
+A string is read as RFC 3339, or as a date such as 2020-01-01.
+"""
 
 
 class SearchOptions(TypedDict, total=False):
@@ -30,6 +33,7 @@ class SearchOptions(TypedDict, total=False):
 
     limit: int
     types: Sequence[MemoryType | str] | None
+    subtype: str | None
     tags: TagFilter | Mapping[str, Sequence[str]] | None
     domain: str | None
     scope: Scope | str | None
@@ -72,6 +76,7 @@ class ListMemoriesFilters(TypedDict, total=False):
     """The fields of `ListFilters` other than those of its pages."""
 
     type: Sequence[MemoryType | str]
+    subtype: str | None
     tag: Sequence[str]
     not_tag: Sequence[str]
     metadata: Mapping[str, str | float | bool | None]
@@ -112,6 +117,7 @@ class LookupOptions(TypedDict, total=False):
     limit: int
     reinforce: bool
     type: Sequence[MemoryType | str]
+    subtype: str | None
     tag: Sequence[str]
     not_tag: Sequence[str]
     metadata: Mapping[str, str | float | bool | None]
@@ -159,7 +165,7 @@ def as_dicts(items: Sequence[object]) -> list[object]:
 def parse_memories(given: MemoryInput | Sequence[MemoryInput]) -> SaveIn:
     """Return one statement or several as a save; raise InvalidInput when one cannot be used."""
     statements = [given] if isinstance(given, str | MemoryIn | Mapping) else given
-    return validate_input(SaveIn, {"memories": [_to_memory_fields(statement) for statement in statements]})
+    return validate_arguments(SaveIn, {"memories": [_to_memory_fields(statement) for statement in statements]})
 
 
 def _to_memory_fields(statement: MemoryInput) -> object:
@@ -192,10 +198,10 @@ def parse_messages(messages: Sequence[MessageInput], **options: Any) -> Messages
 def parse_search_query(query: str | SearchQuery, options: SearchOptions) -> SearchQuery:
     """Return a query with its options, which override those of a `SearchQuery`."""
     given = query.model_dump(exclude_unset=True) if isinstance(query, SearchQuery) else {"query": query}
-    return validate_input(SearchQuery, {**given, **options})
+    return validate_arguments(SearchQuery, {**given, **options})
 
 
 def parse_context_request(question: str | ContextRequest | None, options: ContextOptions) -> ContextRequest:
     """Return a context request with its options, which override those of a `ContextRequest`."""
     given = question.model_dump(exclude_unset=True) if isinstance(question, ContextRequest) else {"question": question}
-    return validate_input(ContextRequest, {**given, **options})
+    return validate_arguments(ContextRequest, {**given, **options})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -120,6 +120,15 @@ class Page(BaseModel, Generic[T]):
         return len(self.items)
 
 
+def take_page(found: Sequence[T], limit: int) -> tuple[list[T], T | None]:
+    """Return the first `limit` of what was found, and the last of these if more follow.
+
+    A list is read with one more than `limit`, so that no cursor leads to an empty page.
+    """
+    kept = list(found[:limit])
+    return kept, kept[-1] if len(found) > limit else None
+
+
 class Cursor(Generic[P]):
     """The cursors of one list: positions of the type `P`, at which a page ended, as opaque text."""
 
@@ -129,6 +138,11 @@ class Cursor(Generic[P]):
     def encode(self, position: P) -> str:
         """Return the cursor of a position."""
         return base64.urlsafe_b64encode(self._position.dump_json(position)).decode().rstrip("=")
+
+    def make_page(self, found: Sequence[T], limit: int, position_of: Callable[[T], P]) -> Page[T]:
+        """Return a page of a list that was read with one more than `limit`."""
+        items, last = take_page(found, limit)
+        return Page(items=items, next_cursor=None if last is None else self.encode(position_of(last)))
 
     def decode(self, cursor: str) -> P:
         """Return the position that a cursor holds; raise InvalidInput when it is not a cursor of this list."""

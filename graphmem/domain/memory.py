@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from graphmem.domain.entity import EntityIn, EntityRef
 from graphmem.domain.stored_values import check_request_size
@@ -128,6 +128,9 @@ MemoryTypeWord = Annotated[
 
 Subtype = Annotated[NonBlankText, Field(max_length=64)]
 """The type of a memory as its writer named it."""
+
+SubtypeWord = Annotated[Subtype, AfterValidator(normalise_type_name)]
+"""A type to filter by as writers name it, in any case: an alias means itself, not the type that it stands for."""
 
 Content = Annotated[
     NonBlankText,

@@ -14,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -52,10 +53,12 @@ def _format_time(time: datetime) -> str:
 
 _AS_TEXT = PlainSerializer(_format_time, when_used="json", return_type=str)
 
-StartTime = Annotated[Instant, BeforeValidator(lambda value: _parse_day(value, 0)), _AS_TEXT]
+_AS_SCHEMA = WithJsonSchema({"type": "string", "anyOf": [{"format": "date-time"}, {"format": "date"}]})
+
+StartTime = Annotated[Instant, BeforeValidator(lambda value: _parse_day(value, 0)), _AS_TEXT, _AS_SCHEMA]
 """A time with an offset, or a date, which means its first moment in UTC."""
 
-EndTime = Annotated[Instant, BeforeValidator(lambda value: _parse_day(value, 1)), _AS_TEXT]
+EndTime = Annotated[Instant, BeforeValidator(lambda value: _parse_day(value, 1)), _AS_TEXT, _AS_SCHEMA]
 """A time with an offset, or a date, which is included: it means its end in UTC."""
 
 
@@ -111,10 +114,17 @@ _METADATA_KEYS = frozenset({*RecordMetadata.model_fields, "valid_to", "source", 
 """Keys of metadata that a record may also have at its top."""
 
 
+def _add_flat_metadata(schema: dict[str, Any]) -> None:
+    """Add the keys of the metadata that a record may also have at its top to its JSON Schema."""
+    known = RecordMetadata.model_json_schema()["properties"]
+    known["valid_to"] = known["valid_until"]
+    schema["properties"] |= {key: known.get(key, {}) for key in sorted(_METADATA_KEYS)}
+
+
 class Record(BaseModel):
     """One memory."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_add_flat_metadata)
 
     id: Id | None = None
     user_id: str | None = None

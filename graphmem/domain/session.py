@@ -224,6 +224,7 @@ class Session(BaseModel):
     metadata: dict[str, Any]
     job_id: str | None = None
     job_status: JobStatus | None = None
+    reason: str | None = Field(None, description="Of a closing: why it writes no summary; null: it does.")
 
 
 class SessionArchive(BaseModel):

@@ -6,10 +6,10 @@ Valid time says when a statement is true in the world, known time when graphmem 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Final
 
-from pydantic import BeforeValidator, TypeAdapter
+from pydantic import BeforeValidator, TypeAdapter, ValidationInfo
 
 MIN_TIME = datetime(1, 1, 1, tzinfo=UTC)
 """Stored start of an interval that is open to the past."""
@@ -38,26 +38,46 @@ def utc_now() -> datetime:
 _DATETIME: TypeAdapter[datetime] = TypeAdapter(datetime)
 
 
-def _parse_zoned(value: object) -> datetime:
+LOCAL_DATES: Final = "local_dates"
+"""Key of the validation context under which dates are read: callers in this machine's zone may give them."""
+
+
+def start_of_local_day(value: object) -> object:
+    """Return a date, also as ISO text, as its first moment in this machine's time zone; any other value as it is."""
+    try:
+        day = date.fromisoformat(value.strip()) if isinstance(value, str) else value
+    except ValueError:
+        return value
+    if not isinstance(day, date) or isinstance(day, datetime) or not 2 <= day.year <= 9998:
+        return value
+    return datetime.combine(day, time()).astimezone()
+
+
+def _parse_zoned(value: object, info: ValidationInfo) -> datetime:
     """Return an RFC 3339 time with its own offset; raise ValueError for anything else."""
+    if info.context and info.context.get(LOCAL_DATES):
+        value = start_of_local_day(value)
     if not isinstance(value, str | datetime):
         raise ValueError("must be an RFC 3339 time with an offset, for example 2026-05-01T12:00:00Z")
     if isinstance(value, str) and "T" not in value.upper() and " " not in value.strip():
         raise ValueError("must be an RFC 3339 time with an offset, for example 2026-05-01T12:00:00Z")
-    time = _DATETIME.validate_python(value)
-    if time.tzinfo is None:
+    moment = _DATETIME.validate_python(value)
+    if moment.tzinfo is None:
         raise ValueError("has no offset; write for example 2026-05-01T12:00:00Z or …+02:00")
-    if not 2 <= time.year <= 9998:
+    if not 2 <= moment.year <= 9998:
         raise ValueError("must be between the years 0002 and 9998")
-    return time
+    return moment
 
 
-def _parse_instant(value: object) -> datetime:
-    return _parse_zoned(value).astimezone(UTC)
+def _parse_instant(value: object, info: ValidationInfo) -> datetime:
+    return _parse_zoned(value, info).astimezone(UTC)
 
 
 Instant = Annotated[datetime, BeforeValidator(_parse_instant)]
-"""A time in UTC, read from a time with an offset; naive times, bare dates and numbers are rejected."""
+"""A time in UTC, read from a time with an offset; naive times and numbers are rejected.
+
+A date is rejected, too, unless the validation context has `LOCAL_DATES`: then it is the start of that day here.
+"""
 
 ZonedDatetime = Annotated[datetime, BeforeValidator(_parse_zoned)]
 """A time with the offset that the caller gave, from which the caller's local time follows."""
@@ -68,9 +88,9 @@ def interval_contains(start: datetime, end: datetime, instant: datetime) -> bool
     return start <= instant < end
 
 
-def to_epoch_pair(time: datetime) -> list[int]:
+def to_epoch_pair(moment: datetime) -> list[int]:
     """Return a time as seconds since 1970 and microseconds of the second, from 0."""
-    since = time - EPOCH
+    since = moment - EPOCH
     return [since.days * 86_400 + since.seconds, since.microseconds]
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from graphmem.domain.field_suggestions import describe_unknown_field
+from graphmem.domain.times import LOCAL_DATES
 from graphmem.errors import InvalidInput
 
 M = TypeVar("M", bound=BaseModel)
@@ -55,10 +56,18 @@ def invalid_input_from(
     return InvalidInput(detail or f"The input cannot be used: {describe_field_errors(errors)}.", errors=errors)
 
 
-def validate_input(model: type[M], data: object) -> M:
+def validate_arguments(model: type[M], data: object) -> M:
+    """Return the arguments of a call on this machine as a model, as `validate_input` does.
+
+    A date means its first moment in this machine's time zone.
+    """
+    return validate_input(model, data, {LOCAL_DATES: True})
+
+
+def validate_input(model: type[M], data: object, context: Mapping[str, object] | None = None) -> M:
     """Return data as a model; raise InvalidInput when it does not fit."""
     try:
-        return model.model_validate(dict(data) if isinstance(data, Mapping) else data)
+        return model.model_validate(dict(data) if isinstance(data, Mapping) else data, context=context)
     except ValidationError as error:
         raise invalid_input_from(error, model=model) from None
 

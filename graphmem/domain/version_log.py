@@ -11,6 +11,9 @@ from graphmem.domain.fact import Fact
 from graphmem.domain.times import MICROSECOND
 from graphmem.errors import Conflict, ImmutableMemory, NotFound
 
+MAX_QUOTED = 100
+"""Characters of a statement that an error quotes."""
+
 
 class VersionLog:
     """The latest versions of some memories, and the versions that a write makes of them.
@@ -109,4 +112,9 @@ class VersionLog:
 def ensure_mutable(fact: Fact) -> None:
     """Raise ImmutableMemory for an immutable fact."""
     if fact.immutable:
-        raise ImmutableMemory(f"{fact.memory_id} is immutable: only hard delete and forget remove it.")
+        content = fact.content if len(fact.content) <= MAX_QUOTED else f"{fact.content[: MAX_QUOTED - 1]}…"
+        raise ImmutableMemory(
+            f"{fact.memory_id} is immutable: “{content}” cannot be changed, ended or "
+            "replaced. Save what is new as a memory beside it, without `supersedes` and `single_valued`, or have an "
+            "admin erase it by a hard delete."
+        )

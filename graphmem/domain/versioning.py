@@ -7,7 +7,7 @@ same memory. `graphmem/README.md` has the rules as a table.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Unpack
@@ -24,6 +24,9 @@ from graphmem.errors import Conflict, InvalidInput, VersionConflict
 
 MERGED_REASON = "merged"
 """The end reason of a memory that a consolidation run merged into another one."""
+
+FIXED_ASSOCIATIONS_REASON = "it is immutable, so that its relations stay as they are"
+"""Why an immutable memory is not associated with further ones."""
 
 REVERTED_REASON = "reverted"
 """The end reason of a memory that a revert reopened or retired."""
@@ -251,24 +254,29 @@ class Ledger(VersionLog):
         """Change a memory without a new version."""
         return self._replace_in_place(replace(self._get_mutable(memory_id), **annotations))
 
-    def associate(self, memory_id: str, others: Iterable[str], *, replace_all: bool = False) -> Fact:
+    def associate(
+        self, memory_id: str, others: Iterable[str], *, replace_all: bool = False, new: Collection[str] = ()
+    ) -> Fact:
         """Associate a memory with others, in both directions; with `replace_all` with no others than these.
 
-        An immutable memory stays as it is. Raises NotFound for an unknown memory.
+        An immutable memory stays as it is, unless it is new: created by this ledger, or among the memory ids in `new`.
+        Raises NotFound for an unknown memory.
         """
         wanted = [self._get_latest(other).memory_id for other in deduplicate(others) if other != memory_id]
         before = self._get_latest(memory_id).associations
         dropped = [other for other in before if other not in wanted] if replace_all else []
         for other in dropped:
             if other in self._latest:
-                self._set_associations(other, [key for key in self._latest[other].associations if key != memory_id])
+                kept = [key for key in self._latest[other].associations if key != memory_id]
+                self._set_associations(other, kept, new)
         for other in wanted:
-            self._set_associations(other, [*self._latest[other].associations, memory_id])
-        return self._set_associations(memory_id, [*(key for key in before if key not in dropped), *wanted])
+            self._set_associations(other, [*self._latest[other].associations, memory_id], new)
+        return self._set_associations(memory_id, [*(key for key in before if key not in dropped), *wanted], new)
 
-    def _set_associations(self, memory_id: str, associations: Iterable[str]) -> Fact:
+    def _set_associations(self, memory_id: str, associations: Iterable[str], new: Collection[str]) -> Fact:
         fact, ids = self._latest[memory_id], tuple(deduplicate(associations))
-        if fact.associations == ids or fact.immutable:
+        is_fixed = fact.immutable and fact.uuid not in self.created and memory_id not in new
+        if fact.associations == ids or is_fixed:
             return fact
         return self._replace_in_place(replace(fact, associations=ids))
 

@@ -10,7 +10,13 @@ from graphmem.errors import InvalidInput
 from graphmem.resources import cypher_root
 
 DEFAULT_QUERY = "as_of"
-"""The query that is opened when none is named."""
+"""The query about a user that is opened when none is named."""
+
+USERS_QUERY = "users"
+"""The query that is opened when no user is named: it lists them."""
+
+TENANT_QUERIES = frozenset({USERS_QUERY, "consolidation_runs"})
+"""The queries about a whole tenant."""
 
 BROWSER_SETTINGS = {"autoComplete": False, "useReadTransactions": True}
 """Settings of Neo4j Browser.

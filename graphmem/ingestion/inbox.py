@@ -26,6 +26,7 @@ from graphmem.domain.stored_values import stored_values, text_length
 from graphmem.domain.types import Vector
 from graphmem.embedding import Embedder
 from graphmem.errors import InvalidInput, ModelUnavailable, Unavailable
+from graphmem.ingestion.extraction_job import NO_MODEL_REASON
 from graphmem.ingestion.job_kinds import (
     CLOSING_JOB,
     EMBEDDING_JOB,
@@ -54,6 +55,9 @@ log = logging.getLogger(__name__)
 EMBEDDING_SECONDS = 5.0
 EMBEDDING_SECONDS_PER_MESSAGE = 0.1
 """Time that storing messages waits for their vectors; after it a job computes them."""
+
+MANUAL_EXTRACTION_REASON = "no summary was written: extraction is manual, so that only a call of summarize writes one"
+"""Why closing a session does not summarize it where extraction is manual."""
 
 QueueObservation = Callable[[Owner, Sequence[str]], Awaitable[None]]
 """Queue the job that learns from new messages, by their ids."""
@@ -213,18 +217,32 @@ class Inbox:
         session = await self._episodes.get_session(owner, session_id)
         return await self.summarize(owner, session, through=session.message_count)
 
-    async def enqueue_closing(self, owner: Owner, session: Session, *, summarize: bool = True) -> str:
-        """Queue the job that follows the end of a session, with `summarize` its summary; return the job's id."""
-        unsummarized = session.message_count - session.summarized_through
+    async def enqueue_closing(self, owner: Owner, session: Session, *, summarize: bool = True) -> str | None:
+        """Queue the job that follows the end of a session, with `summarize` its summary.
+
+        Returns why the session is not summarized, or None when it is.
+        """
+        reason = self._find_reason_against_summary(session) if summarize else MANUAL_EXTRACTION_REASON
         payload = ClosingPayload(
             tenant=owner.tenant,
             user_id=owner.user_id,
             session_id=session.session_id,
             through=session.message_count,
-            summarize=summarize and unsummarized >= MIN_MESSAGES_FOR_CLOSING_SUMMARY,
+            summarize=reason is None,
+            reason=reason,
         )
-        job_id = _session_job_id(session, f"closing {session.message_count}")
-        return await self._jobs.enqueue(CLOSING_JOB, payload, job_id)
+        await self._jobs.enqueue(CLOSING_JOB, payload, _session_job_id(session, f"closing {session.message_count}"))
+        return reason
+
+    def _find_reason_against_summary(self, session: Session) -> str | None:
+        unsummarized = session.message_count - session.summarized_through
+        if unsummarized < MIN_MESSAGES_FOR_CLOSING_SUMMARY:
+            return (
+                f"no summary was written: {unsummarized} of its {session.message_count} messages are not summarized "
+                f"yet, and a closing summarizes from {MIN_MESSAGES_FOR_CLOSING_SUMMARY} on; summarize the session to "
+                "have one all the same"
+            )
+        return None if self._summaries else f"no summary was written: {NO_MODEL_REASON}"
 
     async def _enqueue_summary_when_long(self, owner: Owner, session_id: str) -> None:
         """Queue the summary of a session with many unsummarized messages, without the latest ones."""

@@ -22,9 +22,10 @@ class SummaryPayload(UserJobPayload):
 
 
 class ClosingPayload(SummaryPayload):
-    """A session that was closed; `summarize` says whether to summarize it."""
+    """A session that was closed; `summarize` says whether to summarize it, `reason` why not."""
 
     summarize: bool
+    reason: str | None = None
 
 
 class EmbeddingPayload(UserJobPayload):

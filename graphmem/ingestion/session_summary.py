@@ -119,7 +119,7 @@ class SummaryJob:
         promoted = await steps.run("promote", partial(self._promote_memories, payload.owner, payload.session_id))
         actions = [MemoryAction(action="promote", memory_id=memory_id) for memory_id in promoted]
         if self._model is None or not payload.summarize:
-            return JobOutcome(actions=actions)
+            return JobOutcome(actions=actions, reason=payload.reason)
         outcome = await self._summarize(payload, self._model, steps)
         return JobOutcome(actions=[*actions, *outcome.actions], receipt=outcome.receipt)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.filters import MetadataFilter, TagFilter
-from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryTypeInput, Scope
+from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryTypeInput, Scope, SubtypeWord
 from graphmem.domain.profile import known_topic_tags
 from graphmem.domain.search_models import Cut, QueryText
 from graphmem.domain.tags import Tags
@@ -74,6 +74,7 @@ class SearchFilters(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     types: list[MemoryTypeInput] | None = None
+    subtype: SubtypeWord | None = Field(None, description="The type as it was given, such as persona.")
     tags: TagFilter | None = None
     domain: Domain | None = None
     scope: Scope | None = None

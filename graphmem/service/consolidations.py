@@ -107,9 +107,8 @@ class ConsolidationService:
         """Return a page of runs without their proposals and changes, newest first."""
         owner = make_owner(tenant, query.user_id) if query.user_id is not None else None
         after = TIME_CURSOR.decode(query.cursor) if query.cursor else None
-        runs = await self._runs.list_page(tenant, owner, after, query.limit)
-        next_cursor = TIME_CURSOR.encode((runs[-1].created_at, runs[-1].id)) if len(runs) == query.limit else None
-        return Page(items=runs, next_cursor=next_cursor)
+        runs = await self._runs.list_page(tenant, owner, after, query.limit + 1)
+        return TIME_CURSOR.make_page(runs, query.limit, lambda run: (run.created_at, run.id))
 
     async def complete_id(self, tenant: str, given: str) -> str:
         """Return the id of the run whose id begins with a text; raise InvalidInput when several do."""

@@ -175,7 +175,7 @@ class ImportService:
         await self._save_statements(owner, await self._records.with_free_ids(owner, new), result, actor, counter)
         known = [statement for statement in ready if statement.id in existing]
         await self._records.update(owner, known, parsed, existing, result, actor=actor, counter=counter)
-        await self._records.relate(owner, ready, parsed, result)
+        await self._records.relate(owner, ready, parsed, existing, result)
         return _sorted(result)
 
     async def _check_statements(

@@ -8,6 +8,7 @@ from pydantic import FiniteFloat
 
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
+from graphmem.domain.implied_types import with_implied_types
 from graphmem.domain.listing import Cursor, ListFilters, Page, SortOrder, StoredInteger
 from graphmem.domain.memory import Memory, MemoryIn, MemoryPatch, MemoryVersion, SaveResult
 from graphmem.domain.short_ids import complete_id
@@ -65,7 +66,8 @@ class MemoryService:
         if len(memories) > self._max_batch_size:
             raise InvalidInput(f"A save takes up to {self._max_batch_size} memories: send them in several saves.")
         resolved = await self._declared_types.resolve_all(owner, memories)
-        return await self._memory_writer.save(owner, resolved, actor=actor, kind=kind, request=request)
+        typed = with_implied_types(resolved)
+        return await self._memory_writer.save(owner, typed, actor=actor, kind=kind, request=request)
 
     async def complete_id(self, owner: Owner, given: str) -> str:
         """Return the id of the memory whose id begins with a text; raise InvalidInput when several do."""

@@ -67,10 +67,8 @@ class MessageService:
     async def list_sessions(self, owner: Owner, query: SessionListQuery) -> Page[Session]:
         """List sessions, the most recently updated first."""
         after = TIME_CURSOR.decode(query.cursor) if query.cursor else None
-        sessions = await self._episodes.list_sessions(owner, active=query.active, after=after, limit=query.limit)
-        if len(sessions) < query.limit:
-            return Page(items=sessions)
-        return Page(items=sessions, next_cursor=TIME_CURSOR.encode((sessions[-1].updated_at, sessions[-1].session_id)))
+        sessions = await self._episodes.list_sessions(owner, active=query.active, after=after, limit=query.limit + 1)
+        return TIME_CURSOR.make_page(sessions, query.limit, lambda session: (session.updated_at, session.session_id))
 
     async def get_session(self, owner: Owner, session_id: str) -> Session:
         """Return one session, that of an extraction with the status of its job."""
@@ -93,12 +91,10 @@ class MessageService:
         after = _MESSAGE_CURSOR.decode(query.cursor)[0] if query.cursor else 0
         if session.kind is SessionKind.EXTRACTION:
             messages = await self._episodes.list_run_messages(owner, session_id)
-            messages = [message for message in messages if message.position > after][: query.limit]
+            messages = [message for message in messages if message.position > after]
         else:
-            messages = await self._episodes.list_session_messages(owner, session_id, after=after, limit=query.limit)
-        if len(messages) < query.limit:
-            return Page(items=messages)
-        return Page(items=messages, next_cursor=_MESSAGE_CURSOR.encode((messages[-1].position,)))
+            messages = await self._episodes.list_session_messages(owner, session_id, after=after, limit=query.limit + 1)
+        return _MESSAGE_CURSOR.make_page(messages, query.limit, lambda message: (message.position,))
 
     async def list_archives(self, owner: Owner, session_id: str) -> list[SessionArchive]:
         """Return what is left of the archived messages of a session; raise NotFound for an unknown session."""
@@ -106,12 +102,15 @@ class MessageService:
         return await self._episodes.list_archives(owner, session_id)
 
     async def close(self, owner: Owner, session_id: str) -> Session:
-        """Close a session, and queue the extraction of its unread messages, its promotions and its summary."""
+        """Close a session, and queue the extraction of its unread messages, its promotions and its summary.
+
+        The `reason` of the session says why no summary is written, if none is.
+        """
         session = await self._episodes.close_session(owner, session_id)
         if self._is_automatic:
             await self._inbox.extract_unread(owner, session_id)
-        await self._inbox.enqueue_closing(owner, session, summarize=self._is_automatic)
-        return session
+        reason = await self._inbox.enqueue_closing(owner, session, summarize=self._is_automatic)
+        return session.model_copy(update={"reason": reason})
 
     async def summarize(self, owner: Owner, session_id: str, *, wait: bool = False) -> Job:
         """Queue the summary of a session and return its job, with `wait` once it is final.

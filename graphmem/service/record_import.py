@@ -16,6 +16,7 @@ from graphmem.domain.memory import MemoryIn, MemoryPatch
 from graphmem.domain.progress import ProgressCounter
 from graphmem.domain.records import Record, RecordMetadata
 from graphmem.domain.validation import validate_input
+from graphmem.domain.versioning import FIXED_ASSOCIATIONS_REASON
 from graphmem.errors import Conflict, InvalidInput, NotFound
 from graphmem.service.memories import MemoryService
 from graphmem.store.facts import FactStore
@@ -92,7 +93,7 @@ class RecordImporter:
         changes = find_changes(record, memory, fact)
         if not changes and not is_deleted:
             return None
-        if record.version is not None and record.version != fact.version:
+        if _is_stale(record, fact):
             raise Conflict(f"It has changed since the export, to version {fact.version}: export it again.")
         if is_deleted:
             await self._memories.delete(owner, fact.memory_id, actor=actor)
@@ -102,9 +103,17 @@ class RecordImporter:
         return "versions"
 
     async def relate(
-        self, owner: Owner, statements: Sequence[ImportedStatement], parsed: ParsedRecords, result: ImportResult
+        self,
+        owner: Owner,
+        statements: Sequence[ImportedStatement],
+        parsed: ParsedRecords,
+        existing: Mapping[str, Fact],
+        result: ImportResult,
     ) -> None:
-        """Associate the saved memories of active records with those that they name as related."""
+        """Associate the saved memories of active records with those that they name as related.
+
+        The relations of an immutable memory are those that it was imported with.
+        """
         deleted = {key for key, record in parsed.records.items() if not record.active}
         related: dict[str, list[str]] = {}
         for statement in statements:
@@ -112,16 +121,31 @@ class RecordImporter:
             relations = [key for key in parsed.records[statement.id].metadata.relations or () if key not in deleted]
             if relations and memory_id is not None and statement.id not in deleted:
                 related[memory_id] = [result.ids.get(key, key) for key in relations]
-        unknown = await self._facts.associate(owner, related)
+        new = {memory_id for key, memory_id in result.ids.items() if key not in existing}
+        problems = await self._facts.associate(owner, related, new)
+        reasons = dict.fromkeys(problems.unknown, UNKNOWN_RELATION_REASON)
+        reasons |= dict.fromkeys(problems.fixed, FIXED_ASSOCIATIONS_REASON)
         by_memory = {result.ids.get(statement.id): statement for statement in statements}
         result.refused += [
             RejectedEntry(
                 loc=[*by_memory[memory_id].path, "metadata", "relations"],
                 id=by_memory[memory_id].id,
-                reason=UNKNOWN_RELATION_REASON,
+                reason=reason,
             )
-            for memory_id in unknown
+            for memory_id, reason in reasons.items()
         ]
+
+
+def _is_stale(record: Record, fact: Fact) -> bool:
+    """Return whether a memory has changed since its record was exported.
+
+    A version that the memory does not have yet is that of another database, or was numbered by hand.
+    """
+    if record.version is None or record.version == fact.version:
+        return False
+    if record.version < fact.version:
+        return True
+    return fact.version > 1 and record.updated_at is not None and record.updated_at < fact.updated_at
 
 
 def find_changes(record: Record, memory: MemoryIn, fact: Fact) -> dict[str, Any]:

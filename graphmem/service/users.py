@@ -31,5 +31,4 @@ class UserService:
             now=self._clock(),
             limit=query.limit + 1,
         )
-        items = found[: query.limit]
-        return Page(items=items, next_cursor=_CURSOR.encode(items[-1].user_id) if len(found) > query.limit else None)
+        return _CURSOR.make_page(found, query.limit, lambda user: user.user_id)

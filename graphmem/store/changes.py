@@ -10,6 +10,7 @@ from typing import Any
 from graphmem.domain.changes import ChangeKind, MemoryChange, classify_version
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
+from graphmem.domain.listing import take_page
 from graphmem.domain.snapshot import ElementKind
 from graphmem.domain.times import EPOCH, MICROSECOND, Clock
 from graphmem.store import snapshots
@@ -69,10 +70,11 @@ class ChangeStore:
                 since=since,
                 until=until,
                 after_key=after_key,
-                limit=limit,
+                limit=limit + 1,
             )
-            changes = await self._to_changes(transaction, owner, rows)
-            position = (_time_of(rows[-1]), rows[-1]["key"]) if len(rows) == limit else None
+            kept, last = take_page(rows, limit)
+            changes = await self._to_changes(transaction, owner, kept)
+            position = None if last is None else (_time_of(last), last["key"])
             return await self._load_memories(transaction, owner, changes), position
 
         return await self._graph.read(work)

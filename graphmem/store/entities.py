@@ -10,6 +10,7 @@ from typing import Any
 
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, GROUP_TYPE, PERSON_TYPE, Entity, EntityIn, EntityRef
 from graphmem.domain.identity import Owner
+from graphmem.domain.listing import take_page
 from graphmem.domain.text import name_key
 from graphmem.domain.types import Vector, deduplicate
 from graphmem.errors import NotFound
@@ -153,12 +154,11 @@ class EntityStore:
             type=type,
             after_key=after[0] if after else None,
             after_id=after[1] if after else None,
-            limit=limit,
+            limit=limit + 1,
         )
-        entities = [entity_from_node(row["entity"], row["memory_count"]) for row in rows]
-        if len(rows) < limit:
-            return entities, None
-        return entities, (rows[-1]["entity"]["name_key"], rows[-1]["entity"]["uuid"])
+        kept, last = take_page(rows, limit)
+        entities = [entity_from_node(row["entity"], row["memory_count"]) for row in kept]
+        return entities, None if last is None else (last["entity"]["name_key"], last["entity"]["uuid"])
 
     async def _set_type(
         self, transaction: Transaction, owner: Owner, entity_id: str, entity_type: str, now: datetime

@@ -105,6 +105,8 @@ def memory_version_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: dat
 def _memory_attributes(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> dict[str, Any]:
     return {
         **{name: getattr(fact, name) for name in _COPIED_TO_MEMORY},
+        "invalid_at": fact.shown_invalid_at,
+        "expired_at": fact.shown_expired_at,
         "id": fact.memory_id,
         "user_id": Owner.from_group_id(fact.group_id).user_id or None,
         "subject": refs[fact.subject_id],

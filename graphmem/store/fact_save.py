@@ -13,7 +13,7 @@ from graphmem.domain.memory import SaveAction, SaveResult
 from graphmem.domain.new_memory import NewMemory, SourceMessage, first_version
 from graphmem.domain.text import name_key
 from graphmem.domain.types import Vector
-from graphmem.domain.versioning import Ledger, SaveOutcome
+from graphmem.domain.versioning import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
 from graphmem.store.driver import Transaction
 from graphmem.store.entities import EntityStore, ResolvedEntities
 from graphmem.store.fact_mapping import fact_from_row, memory_from_fact
@@ -125,7 +125,10 @@ def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str]
     """Return an outcome whose memory is associated with others, unless the save changed nothing."""
     if not associations or outcome.action is SaveAction.SKIP:
         return outcome
-    return replace(outcome, fact=ledger.associate(outcome.fact.memory_id, associations))
+    fact = ledger.associate(outcome.fact.memory_id, associations)
+    if {*associations} <= {*fact.associations, fact.memory_id}:
+        return replace(outcome, fact=fact)
+    return replace(outcome, fact=fact, reason=f"{outcome.reason}; {FIXED_ASSOCIATIONS_REASON}")
 
 
 def _save_result(outcome: SaveOutcome, refs: Mapping[str, EntityRef], now: datetime) -> SaveResult:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from pydantic import TypeAdapter
@@ -16,7 +16,7 @@ from graphmem.domain.fact import Fact
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
-from graphmem.domain.listing import SortOrder
+from graphmem.domain.listing import SortOrder, take_page
 from graphmem.domain.memory import Memory, MemoryVersion, SaveResult, Scope
 from graphmem.domain.new_memory import NewMemory
 from graphmem.domain.short_ids import MAX_MATCHES
@@ -46,6 +46,14 @@ class ErasedFacts:
 
     versions: int
     entity_ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class AssociationProblems:
+    """Ids of memories of which another one is `unknown`, and of immutable ones, whose associations are `fixed`."""
+
+    unknown: list[str] = field(default_factory=list)
+    fixed: list[str] = field(default_factory=list)
 
 
 class FactStore:
@@ -176,21 +184,36 @@ class FactStore:
         """Lock a user as `lock_user` does, creating one that does not exist."""
         return await lock_or_create_user(transaction, owner, self._clock())
 
-    async def associate(self, owner: Owner, related: Mapping[str, Sequence[str]]) -> list[str]:
-        """Associate memories with others, by memory id; return those of which another one is unknown."""
-        if not related:
-            return []
+    async def associate(
+        self, owner: Owner, related: Mapping[str, Sequence[str]], new: Collection[str] = ()
+    ) -> AssociationProblems:
+        """Associate memories with others, by memory id; return those for which that is not possible.
 
-        async def work(transaction: Transaction) -> list[str]:
+        Immutable memories are associated only if they are `new`.
+        """
+        if not related:
+            return AssociationProblems()
+
+        async def work(transaction: Transaction) -> AssociationProblems:
             now = await self.lock_user(transaction, owner)
             ids = deduplicate(key for memory_id, others in related.items() for key in (memory_id, *others))
             facts = await FactLoader(transaction, owner).fetch(memory_ids=ids)
             ledger = Ledger(facts.values(), now)
             for memory_id, others in related.items():
                 if memory_id in facts:
-                    ledger.associate(memory_id, [other for other in others if other in facts])
+                    facts[memory_id] = ledger.associate(
+                        memory_id, [other for other in others if other in facts], new=new
+                    )
             await FactWrite(owner, transaction, now, ledger).commit()
-            return [memory_id for memory_id, others in related.items() if not {*others} <= facts.keys()]
+            return AssociationProblems(
+                unknown=[memory_id for memory_id, others in related.items() if not {*others} <= facts.keys()],
+                fixed=[
+                    memory_id
+                    for memory_id, others in related.items()
+                    if memory_id in facts
+                    and not {*others} & facts.keys() <= {*facts[memory_id].associations, memory_id}
+                ],
+            )
 
         return await self._graph.write(work)
 
@@ -292,11 +315,11 @@ class FactStore:
                 direction=sort.direction,
                 after_key=after[0] if after else None,
                 after_id=after[1] if after else None,
-                limit=limit,
+                limit=limit + 1,
             )
-            memories = await self.to_memories(transaction, owner, [fact_from_row(row) for row in rows])
-            position = (rows[-1]["key"], rows[-1]["fact"]["memory_id"]) if len(rows) == limit else None
-            return memories, position
+            kept, last = take_page(rows, limit)
+            memories = await self.to_memories(transaction, owner, [fact_from_row(row) for row in kept])
+            return memories, None if last is None else (last["key"], last["fact"]["memory_id"])
 
         return await self._graph.read(work)
 

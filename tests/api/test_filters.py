@@ -55,3 +55,61 @@ async def test_entities_count_the_memories_that_are_current(agent: httpx.AsyncCl
     listed = (await agent.get(f"{USER}/entities")).json()["items"]
     counts = {entity["name"]: entity["memory_count"] for entity in listed}
     assert (counts["Rome"], counts["Oslo"], counts["nora"]) == (0, 1, 2)
+
+
+@pytest.mark.req("QUINN-13")
+@pytest.mark.parametrize("given", ["persona", "Persona"])
+async def test_memories_are_found_by_the_type_that_their_writer_gave(agent: httpx.AsyncClient, given: str) -> None:
+    words = {
+        "persona": "speaks plainly",
+        "personal_info": "was born in Lund",
+        "preference": "likes tea",
+        "fact": "rows",
+    }
+    memories = [{"content": f"Nora {text}", "type": word, "subject": {"name": "Nora"}} for word, text in words.items()]
+    assert (await agent.post(f"{USER}/memories", json={"memories": memories})).status_code == 200
+
+    async def listed(**query: str) -> set[str]:
+        items = (await agent.get(f"{USER}/memories", params=query)).json()["items"]
+        return {item["subtype"] for item in items}
+
+    assert await listed(type=given) == {"fact", "persona", "personal_info"}
+    assert await listed(subtype=given) == {"persona"}
+    assert await listed(subtype="personal-info") == {"personal_info"}
+    assert await listed(subtype="fact") == {"fact"}
+    assert await listed(subtype="gossip") == set()
+    found = (await agent.post(f"{USER}/search", json={"query": "Nora", "subtype": given})).json()["results"]
+    assert [hit["memory"]["content"] for hit in found] == ["Nora speaks plainly"]
+    looked_up = (await agent.get(f"{USER}/entities/lookup", params={"q": "Nora", "subtype": given})).json()
+    assert [memory["subtype"] for memory in looked_up["entities"][0]["memories"]] == ["persona"]
+
+
+async def test_entities_without_a_type_get_the_one_that_is_known_or_that_the_predicate_implies(
+    agent: httpx.AsyncClient,
+) -> None:
+    def memory(subject: str, predicate: str, name: str, **given: str) -> dict[str, Any]:
+        target = {"name": name, **given}
+        return {
+            "content": f"{subject} {predicate} {name}",
+            "subject": {"name": subject},
+            "predicate": predicate,
+            "object": target,
+        }
+
+    memories = [
+        memory("Bob", "OWNS", "The Anchor", type="Pub"),
+        memory("Bob", "WORKS_AT", "Acme"),
+        memory("Bob", "MARRIED_TO", "Ida"),
+        memory("Rex", "LIVES_IN", "Lund"),
+        memory("Bob", "LIVES_IN", "The Anchor"),
+        memory("Bob", "WORKS_AT", "Tivoli"),
+        memory("Ida", "LIVES_IN", "Tivoli", type="Park"),
+        memory("Ida", "LIKES", "chess"),
+    ]
+    assert (await agent.post(f"{USER}/memories", json={"memories": memories[:1]})).status_code == 200
+    assert (await agent.post(f"{USER}/memories", json={"memories": memories[1:]})).status_code == 200
+    listed = (await agent.get(f"{USER}/entities")).json()["items"]
+    assert {entity["name"]: entity["type"] for entity in listed if not entity["is_user"]} == {
+        "The Anchor": "Pub", "Acme": "Organization", "Bob": "Person", "Ida": "Person", "Lund": "Place", "Rex": "Thing",
+        "Tivoli": "Park", "chess": "Thing",
+    }  # fmt: skip

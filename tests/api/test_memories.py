@@ -226,6 +226,9 @@ async def test_immutable_memory_can_only_be_hard_deleted(agent: httpx.AsyncClien
         await agent.post(MEMORIES, json={"memories": [{"content": "x", "supersedes": [saved["memory"]["id"]]}]}),
     ):
         assert refused.status_code == 409
+        detail = refused.json()["detail"]
+        assert (saved["memory"]["id"] in detail, "“born in Lund”" in detail) == (True, True)
+        assert "Save what is new as a memory beside it, without `supersedes`" in detail
     assert await current_contents(agent) == {"born in Lund"}
     assert (await admin.delete(one, params={"hard": "true"})).status_code == 200
 
@@ -251,6 +254,35 @@ async def test_a_revert_undoes_one_supersession(agent: httpx.AsyncClient) -> Non
     assert await current_contents(agent) == {"works at Acme"}
     again = await agent.post(f"{MEMORIES}/{old['memory']['id']}/revert")
     assert again.status_code == 409
+
+
+@pytest.mark.parametrize("valid_at", [None, "2024-01-01T00:00:00Z"])
+@pytest.mark.parametrize("is_corrected", [False, True])
+async def test_a_replacement_that_was_reverted_is_shown_as_ended(
+    agent: httpx.AsyncClient, valid_at: str | None, is_corrected: bool
+) -> None:
+    home = {"predicate": "LIVES_IN", "single_valued": True}
+    (vienna,) = await save(agent, {"content": "lives in Vienna", "valid_at": "2020-01-01T00:00:00Z", **home})
+    (oslo,) = await save(agent, {"content": "lives in Oslo", "valid_at": valid_at, **home})
+    one = f"{MEMORIES}/{oslo['memory']['id']}"
+    if is_corrected:
+        await agent.patch(one, json={"importance": 0.9})
+    reverted = (await agent.post(f"{MEMORIES}/{vienna['memory']['id']}/revert")).json()
+    assert (reverted["invalid_at"], reverted["expired_at"]) == (None, None)
+
+    shown = (await agent.get(one)).json()
+    *earlier, last = (await agent.get(f"{one}/history")).json()["items"]
+    (listed,) = (
+        memory
+        for memory in (await agent.get(MEMORIES, params={"include_superseded": True})).json()["items"]
+        if memory["id"] == shown["id"]
+    )
+    for memory in (shown, last, listed):
+        assert (memory["status"], memory["superseded_by"]) == ("superseded", reverted["id"])
+        assert memory["invalid_at"] == memory["valid_at"] is not None
+        assert memory["expired_at"] == earlier[-1]["expired_at"] is not None
+    assert last["ended_reason"] == "reverted"
+    assert await current_contents(agent) == {"lives in Vienna"}
 
 
 async def test_a_correction_never_makes_two_values_current(agent: httpx.AsyncClient) -> None:

@@ -99,6 +99,72 @@ async def test_the_published_schema_accepts_the_written_records_and_every_export
     assert not validator.is_valid(exported)
 
 
+@pytest.mark.req("QUINN-12", "QUINN-15")
+async def test_the_schema_accepts_a_bare_record_and_a_list_as_an_import_does(agent: httpx.AsyncClient) -> None:
+    validator = jsonschema.Draft202012Validator((await agent.get("/v1/schema/records")).json())
+    bare = {"content": "Mara plays chess"}
+    flat = {
+        "content": "Mara rows",
+        "valid_from": "2025-07-01",
+        "source": "a talk",
+        "notes": None,
+        "superseded_by": None,
+    }
+    for document in (bare, [bare, flat], {"records": [bare]}, flat, json.loads(WRITTEN_JSON)):
+        assert [error.message for error in validator.iter_errors(document)] == []
+        assert (await load(agent, document))["refused"] == []
+    for wrong in (
+        {},
+        {"text": "Mara plays chess"},
+        {**bare, "colour": "red"},
+        [{"type": "fact"}],
+        {**bare, "version": 0},
+    ):
+        assert not validator.is_valid(wrong)
+        assert (await agent.post(IMPORT, json=wrong)).status_code == 422
+
+
+@pytest.mark.req("QUINN-12", "QUINN-23")
+@pytest.mark.parametrize("edit", [{}, {"version": 4}, {"version": 4, "updated_at": "2025-08-01T00:00:00Z"}])
+@pytest.mark.parametrize("times", [{}, {"created_at": "2025-07-01T00:00:00Z", "updated_at": "2025-07-02T00:00:00Z"}])
+async def test_a_record_of_a_later_version_is_edited_by_hand(
+    agent: httpx.AsyncClient, edit: dict[str, Any], times: dict[str, str]
+) -> None:
+    record = {"id": "mem-3", "content": "Mara likes tea", "version": 3, **times}
+    assert (await load(agent, record))["imported"]["memories"] == 1
+    done = await load(agent, {**record, "content": "Mara loves tea", **edit})
+    assert (done["imported"]["versions"], done["refused"]) == (1, [])
+    (exported,) = (await export_records(agent))["records"]
+    assert (exported["content"], exported["version"]) == ("Mara loves tea", 2)
+    numbered = await load(agent, {**exported, "content": "Mara adores tea", "version": 3})
+    assert (numbered["imported"]["versions"], numbered["refused"]) == (1, [])
+    late = await load(agent, {**exported, "content": "Mara hates tea"})
+    assert ["export it again" in entry["reason"] for entry in late["refused"]] == [True]
+
+
+@pytest.mark.req("QUINN-14", "QUINN-21")
+async def test_the_relations_of_an_immutable_record_are_kept_and_then_fixed(agent: httpx.AsyncClient) -> None:
+    tea, chess = {"id": "tea", "content": "Mara likes tea"}, {"id": "chess", "content": "Mara plays chess"}
+    nuts = {"id": "nuts", "content": "Mara is allergic to nuts", "immutable": True, "metadata": {"relations": ["tea"]}}
+    assert (await load(agent, [nuts, tea, chess]))["refused"] == []
+    assert (await agent.get(f"{MEMORIES}/nuts")).json()["associations"] == ["tea"]
+    exported = await export_records(agent)
+    copied = await load(agent, exported, "/v1/users/omar/import")
+    other = await export_records(agent, path="/v1/users/omar/export")
+    assert (copied["refused"], other["records"]) == ([], exported["records"])
+
+    assert (await load(agent, exported))["refused"] == []
+    changed = await load(agent, [{**nuts, "metadata": {"relations": ["tea", "chess"]}}])
+    assert [(entry["loc"], "immutable" in entry["reason"]) for entry in changed["refused"]] == [
+        ([0, "metadata", "relations"], True)
+    ]
+    saved = {"content": "Mara was born in Lund", "immutable": True, "associations": ["tea"]}
+    answer = await agent.post(MEMORIES, json={"memories": [saved]})
+    assert answer.json()["results"][0]["memory"]["associations"] == ["tea"]
+    again = await agent.post(MEMORIES, json={"memories": [{**saved, "associations": ["chess"]}]})
+    assert "it is immutable" in again.json()["results"][0]["reason"]
+
+
 FULL: dict[str, Any] = {
     "id": "mem-9",
     "user_id": "user-123",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
@@ -38,6 +39,7 @@ def start_command(
 def _run(arguments: list[str], environment: dict[str, str], folder: str, streams: str) -> None:
     os.environ.clear()
     os.environ.update(environment)
+    time.tzset()
     os.chdir(folder)
     for number, (name, flags) in enumerate((("in", os.O_RDONLY), ("out", os.O_WRONLY), ("err", os.O_WRONLY))):
         file = os.open(os.path.join(streams, name), flags | os.O_CREAT)

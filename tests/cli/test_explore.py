@@ -19,6 +19,7 @@ from graphmem.embedded.neo4j_browser import query_names, read_query, setup_comma
 from graphmem.errors import InvalidInput
 from graphmem.resources import cypher_root
 from graphmem.store.driver import Graph
+from tests.cli.conftest import Cli
 
 MARA = {"name": "Mara", "type": "Person"}
 
@@ -123,3 +124,39 @@ def test_style_covers_every_label_and_type_and_shows_no_raw_message() -> None:
         assert f"relationship.{link} {{" in grass, link
     assert "{content}" not in grass
     assert '"node.Person"' in setup_commands()[1]
+
+
+async def test_a_reverted_replacement_ends_where_it_starts(graph: Graph, memory: Services, owner: Owner) -> None:
+    home = {"subject": MARA, "predicate": "LIVES_IN", "single_valued": True}
+    saved = []
+    for name, since in (("Vienna", "2020-01-01T00:00:00Z"), ("Oslo", "2024-01-01T00:00:00Z")):
+        place = {"name": name, "type": "Place"}
+        row = {"content": f"Mara lives in {name}", "object": place, "valid_at": since, **home}
+        saved += await memory.memories.save(owner, [MemoryIn.model_validate(row)])
+    vienna, oslo = (result.memory for result in saved)
+    assert vienna
+    assert oslo
+    await memory.memories.revert(owner, vienna.id)
+    for name in query_names():
+        drawn = drawn_edges(await run_query(graph, owner, name))
+        assert drawn <= {"Mara lives in Vienna"}, name
+    query = read_query("memory_history", owner.group_id).replace("'' AS memory_id", f"'{oslo.id}' AS memory_id")
+    async with graph._driver.session() as session:
+        rows = [record.data() async for record in await session.run(query)]
+    assert rows[-1]["invalid_at"] == rows[-1]["valid_at"]
+    assert rows[-1]["known_to"] == rows[0]["known_to"]
+    changes = await run_query(graph, owner, "recent_changes")
+    assert ("learned", "Mara lives in Oslo", 2) not in {
+        (row["change"], row["statement"], row["version"]) for row in changes
+    }
+
+
+async def test_a_piped_query_has_its_brackets_and_is_about_nobody_but_the_user_named(cli: Cli, user: str) -> None:
+    shown = await cli("db", "browser", "--user", user, "--no-open", "--query", "as_of")
+    assert shown.code == 0, shown.err
+    assert read_query("as_of", f"default:{user}") in shown.out
+    assert "-[fact:RELATES_TO {group_id: group_id}]->" in shown.out
+    users = await cli("db", "browser", "--no-open")
+    assert (users.code, "mara" in users.out, "MATCH (user:User)" in users.out) == (0, False, True)
+    unnamed = await cli("db", "browser", "--no-open", "--query", "people")
+    assert (unnamed.code, "--user" in unnamed.err) == (2, True)

@@ -27,7 +27,7 @@ USAGE_ERRORS = [
 ]
 
 INVALID_ARGUMENTS = {
-    ("search", "--user", "mara", "where", "--valid-as-of", "2025-06-01T12:00:00"): "valid_as_of",
+    ("search", "--user", "mara", "where", "--valid-as-of", "2025-06-01T12:00:00"): "--valid-as-of",
     ("search", "--user", "mara", "where", "--limit", "0"): "limit",
     ("add", "--user", "mara", "She sings.", "--confidence", "2"): "confidence",
     ("add", "--user", " ", "She sings."): "user id",

@@ -56,6 +56,33 @@ async def test_commands_call_the_server_and_import_no_services(
         assert await status(make_local_token(secret, "default"), **{"X-Forwarded-For": "192.0.2.1"}) == 401
 
 
+async def test_open_finds_the_server_on_the_data_folder(cli_with_models: Cli, served: tuple[str, str]) -> None:
+    url, _ = served
+    assert not url.endswith(":8321")
+    opened = await cli_with_models("open", "--no-launch", "--json")
+    assert (opened.code, opened.json) == (0, {"url": f"{url}/ui"})
+
+
+async def test_closing_a_short_session_says_that_no_summary_is_written(
+    cli_with_models: Cli, served: tuple[str, str], user: str
+) -> None:
+    url, secret = served
+    turns = [{"role": "user", "content": f"message {number}"} for number in range(10)]
+    headers = {"Authorization": f"Bearer {make_local_token(secret, 'default')}"}
+    async with httpx.AsyncClient(trust_env=False, base_url=f"{url}/v1/users/{user}", headers=headers) as client:
+        for session, count in (("short", 9), ("long", 10)):
+            body = {"session_id": session, "messages": turns[:count], "extract": False}
+            assert (await client.post("/messages", json=body)).status_code == 202
+        short = (await client.post("/sessions/short/close")).json()
+        assert (short["is_active"], short["summary"]) == (False, None)
+        assert short["reason"].startswith("no summary was written: 9 of its 9 messages are not summarized yet")
+        assert (await client.get("/sessions/short")).json()["reason"] is None
+    closed = await cli_with_models("close", "short", "--user", user)
+    assert (closed.code, "no summary was written" in closed.out) == (0, True)
+    summarized = await cli_with_models("close", "long", "--user", user)
+    assert (summarized.code, "Its summary is queued." in summarized.out) == (0, True)
+
+
 def test_only_a_live_server_of_the_same_database_is_found(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, neo4j_uri="bolt://127.0.0.1:1")
     assert find_local_server(settings) is None

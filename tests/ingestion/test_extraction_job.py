@@ -33,7 +33,6 @@ from tests.ingestion.conftest import (
 from tests.llm.scripted_server import hangs
 
 
-@pytest.mark.req("GO-06")
 @pytest.mark.req("QUINN-36")
 async def test_one_model_call_saves_a_memory_when_nothing_related_is_known(harness: IngestionHarness) -> None:
     harness.model_answers(extraction(lives_in("Lisbon", valid_at="2021")))
@@ -101,6 +100,7 @@ async def test_the_same_statement_again_reinforces_and_keeps_both_messages(harne
     assert job.actions[0]["action"] == "reinforce"
 
 
+@pytest.mark.req("GO-06")
 async def test_the_same_in_other_words_reinforces_when_the_model_says_so(harness: IngestionHarness) -> None:
     harness.model_answers(extraction(candidate("User owns a cat named Pix")))
     await harness.send_and_extract(message_at("2026-05-01", "I have a cat, Pix", id="m1"))
@@ -111,6 +111,8 @@ async def test_the_same_in_other_words_reinforces_when_the_model_says_so(harness
     (memory,) = await harness.current_memories()
     assert memory.content == "User owns a cat named Pix"
     assert memory.source.message_ids == ["m1", "m2"]
+    conversation, new, known = "my cat Pix", "User has a cat called Pix", "User owns a cat named Pix"
+    assert [text for text in (conversation, new, known) if text not in harness.prompts[-1]] == []
 
 
 async def test_messages_with_a_known_id_are_neither_stored_nor_extracted_again(harness: IngestionHarness) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from graphmem.domain.export.schema import JSON_SCHEMA_DIALECT
 from graphmem.domain.export.writer import to_yaml
-from graphmem.domain.records import RECORD_SCHEMA_VERSION, RECORDS_FORMAT, RecordDocument
+from graphmem.domain.records import RECORD_SCHEMA_VERSION, RECORDS_FORMAT, Record, RecordDocument
 from graphmem.domain.requests import ExportFormat
 
 
@@ -40,6 +42,9 @@ class RecordsWriter:
 
 
 def records_json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a document of records; YAML has the same structure."""
-    schema = RecordDocument.model_json_schema()
-    return {"$schema": JSON_SCHEMA_DIALECT, **schema}
+    """Return the JSON Schema of what an import of records takes: a document, one record or a list of records.
+
+    YAML has the same structure.
+    """
+    schema = TypeAdapter(RecordDocument | Record | list[Record]).json_schema()
+    return {"$schema": JSON_SCHEMA_DIALECT, "title": "Records", **schema}

@@ -18,7 +18,7 @@ from graphmem.domain.listing import Page
 from graphmem.domain.maintenance import MaintenanceResults, MaintenanceTask
 from graphmem.domain.operations.request import Request
 from graphmem.domain.requests import ConsolidationIn, MaintenanceIn, RollbackIn, RunListQuery
-from graphmem.domain.validation import validate_input
+from graphmem.domain.validation import validate_arguments
 from graphmem.domain.webhooks import CreatedWebhook, Webhook, WebhookIn
 
 
@@ -32,14 +32,14 @@ def consolidate(
     """Start a consolidation of one user or all and return the run's id; with `wait` return the finished run (admin)."""
     curated = None if proposals is None else as_dicts(proposals)
     given = without_none(user_id=user_id, dry_run=dry_run, wait=wait, proposals=curated)
-    return Request(validate_input(ConsolidationIn, given))
+    return Request(validate_arguments(ConsolidationIn, given))
 
 
 def runs(
     *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
 ) -> Request[RunListQuery, Page[ConsolidationRun]]:
     """List consolidation runs, the latest first, without their changes (admin)."""
-    return Request(validate_input(RunListQuery, without_none(user_id=user_id, limit=limit, cursor=cursor)))
+    return Request(validate_arguments(RunListQuery, without_none(user_id=user_id, limit=limit, cursor=cursor)))
 
 
 def run(run_id: str) -> Request[None, ConsolidationRun]:
@@ -61,12 +61,12 @@ def maintain(
     *tasks: MaintenanceTask | Literal["decay", "compress", "prune", "expire"],
 ) -> Request[MaintenanceIn, MaintenanceResults]:
     """Run maintenance tasks now, all when none is named, and return what each did (admin)."""
-    return Request(validate_input(MaintenanceIn, {"tasks": list(tasks)} if tasks else {}))
+    return Request(validate_arguments(MaintenanceIn, {"tasks": list(tasks)} if tasks else {}))
 
 
 def reembed(model: str | None = None) -> Request[ReembeddingIn, Job]:
     """Start to replace all vectors by those of a model, absent that of the settings, and return the job (admin)."""
-    return Request(validate_input(ReembeddingIn, without_none(model=model)))
+    return Request(validate_arguments(ReembeddingIn, without_none(model=model)))
 
 
 def embedding() -> Request[None, EmbeddingStatus]:
@@ -78,7 +78,7 @@ def create_key(
     name: str, *, role: KeyRole | str, users: Sequence[str] | None = None
 ) -> Request[ApiKeyIn, CreatedApiKey]:
     """Create an API key; only this result holds its secret (admin)."""
-    return Request(validate_input(ApiKeyIn, without_none(name=name, role=role, users=users)))
+    return Request(validate_arguments(ApiKeyIn, without_none(name=name, role=role, users=users)))
 
 
 def keys() -> Request[None, list[ApiKey]]:
@@ -101,7 +101,7 @@ def create_webhook(
 ) -> Request[WebhookIn, CreatedWebhook]:
     """Create a webhook that receives changes as signed requests; only this result holds its secret (admin)."""
     given = without_none(url=url, secret=secret, users=users, kinds=kinds, since=since)
-    return Request(validate_input(WebhookIn, given))
+    return Request(validate_arguments(WebhookIn, given))
 
 
 def webhooks() -> Request[None, list[Webhook]]:
@@ -121,7 +121,7 @@ def instructions() -> Request[None, Instructions]:
 
 def set_instructions(text: str) -> Request[InstructionsIn, Instructions]:
     """Set what the tenant wants remembered, and what not; an empty text removes it (admin)."""
-    return Request(validate_input(InstructionsIn, {"text": text}))
+    return Request(validate_arguments(InstructionsIn, {"text": text}))
 
 
 def declared_types() -> Request[None, DeclaredTypes]:
@@ -134,4 +134,4 @@ def set_declared_types(
 ) -> Request[DeclaredTypesIn, DeclaredTypes]:
     """Declare types of memories and entities, in place of those declared before (admin)."""
     given = {"memory_types": as_dicts(memory_types), "entity_types": as_dicts(entity_types)}
-    return Request(validate_input(DeclaredTypesIn, given))
+    return Request(validate_arguments(DeclaredTypesIn, given))

@@ -21,7 +21,7 @@ from graphmem.domain.session import (
     SessionArchive,
     SessionIn,
 )
-from graphmem.domain.validation import validate_input
+from graphmem.domain.validation import validate_arguments
 
 
 def add_messages(
@@ -45,7 +45,9 @@ def sessions(
     user_id: str, *, active: bool | None = None, limit: int = 50, cursor: str | None = None
 ) -> Request[SessionListQuery, Page[Session]]:
     """List sessions, the latest first; `active` selects the open or the closed ones."""
-    return Request(validate_input(SessionListQuery, without_none(active=active, limit=limit, cursor=cursor)), user_id)
+    return Request(
+        validate_arguments(SessionListQuery, without_none(active=active, limit=limit, cursor=cursor)), user_id
+    )
 
 
 def create_session(
@@ -61,7 +63,7 @@ def create_session(
     given = without_none(
         session_id=session_id, title=title, topic_tags=list(topic_tags), metadata=metadata, domain=domain
     )
-    return Request(validate_input(SessionIn, given), user_id)
+    return Request(validate_arguments(SessionIn, given), user_id)
 
 
 def session(user_id: str, session_id: str) -> Request[None, Session]:
@@ -73,7 +75,7 @@ def session_messages(
     user_id: str, session_id: str, *, limit: int = 50, cursor: str | None = None
 ) -> Request[PageQuery, Page[Message]]:
     """List the messages of a session, oldest first."""
-    return Request(validate_input(PageQuery, without_none(limit=limit, cursor=cursor)), user_id, session_id)
+    return Request(validate_arguments(PageQuery, without_none(limit=limit, cursor=cursor)), user_id, session_id)
 
 
 def session_archives(user_id: str, session_id: str) -> Request[None, list[SessionArchive]]:
@@ -82,7 +84,10 @@ def session_archives(user_id: str, session_id: str) -> Request[None, list[Sessio
 
 
 def close_session(user_id: str, session_id: str) -> Request[None, Session]:
-    """Close a session; messages that were not extracted yet are extracted in the background."""
+    """Close a session; messages that were not extracted yet are extracted in the background.
+
+    Its `reason` says why no summary is written, as when fewer than ten messages are new; None: one is.
+    """
     return Request(None, user_id, session_id)
 
 
@@ -96,7 +101,7 @@ def feedback(
 ) -> Request[FeedbackIn, FeedbackResult]:
     """Record the user's rating of a message, 1 to 5, and return what was learned from it."""
     given = without_none(score=score, text=text, context_id=context_id)
-    return Request(validate_input(FeedbackIn, given), user_id, message_id)
+    return Request(validate_arguments(FeedbackIn, given), user_id, message_id)
 
 
 def job(job_id: str) -> Request[None, Job]:
@@ -111,4 +116,4 @@ def retry_job(job_id: str) -> Request[None, Job]:
 
 def trigger_extraction(session_id: str, *, user_id: str | None = None) -> Request[TriggerIn, ExtractionTriggered]:
     """Extract memories from a session again, in a new extraction session (admin)."""
-    return Request(validate_input(TriggerIn, without_none(session_id=session_id, user_id=user_id)))
+    return Request(validate_arguments(TriggerIn, without_none(session_id=session_id, user_id=user_id)))

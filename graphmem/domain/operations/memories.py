@@ -11,7 +11,7 @@ from graphmem.domain.listing import ListFilters, Page
 from graphmem.domain.memory import Memory, MemoryPatch, MemoryVersion, SaveResult
 from graphmem.domain.operations.request import Request
 from graphmem.domain.requests import MemoryUpdate, SaveIn
-from graphmem.domain.validation import validate_input
+from graphmem.domain.validation import validate_arguments
 
 
 def add(user_id: str, memories: MemoryInput | Sequence[MemoryInput]) -> Request[SaveIn, list[SaveResult]]:
@@ -21,7 +21,7 @@ def add(user_id: str, memories: MemoryInput | Sequence[MemoryInput]) -> Request[
 
 def memories(user_id: str, **filters: Unpack[ListMemoriesOptions]) -> Request[ListFilters, Page[Memory]]:
     """List current memories by attributes, without ranking."""
-    return Request(validate_input(ListFilters, filters), user_id)
+    return Request(validate_arguments(ListFilters, filters), user_id)
 
 
 def memory(user_id: str, memory_id: str) -> Request[None, Memory]:
@@ -33,7 +33,7 @@ def update(
     user_id: str, memory_id: str, *, if_version: int | None = None, **changes: Unpack[MemoryChanges]
 ) -> Request[MemoryUpdate, Memory]:
     """Correct a memory in a new version; raise VersionConflict when `if_version` is not the latest."""
-    return Request(MemoryUpdate(validate_input(MemoryPatch, changes), if_version), user_id, memory_id)
+    return Request(MemoryUpdate(validate_arguments(MemoryPatch, changes), if_version), user_id, memory_id)
 
 
 def delete(user_id: str, memory_id: str) -> Request[None, Memory]:
@@ -53,7 +53,7 @@ def history(user_id: str, memory_id: str) -> Request[None, list[MemoryVersion]]:
 
 def changes(user_id: str, **options: Unpack[ListChangesOptions]) -> Request[ChangesQuery, Page[MemoryChange]]:
     """List what graphmem learned, corrected, merged, deleted and restored between two times, oldest first."""
-    return Request(validate_input(ChangesQuery, options), user_id)
+    return Request(validate_arguments(ChangesQuery, options), user_id)
 
 
 def revert(user_id: str, memory_id: str) -> Request[None, Memory]:

@@ -48,7 +48,7 @@ from graphmem.domain.search_models import (
     SearchResponse,
     UserProfile,
 )
-from graphmem.domain.validation import validate_input
+from graphmem.domain.validation import validate_arguments
 
 
 def search(
@@ -68,12 +68,12 @@ def search_messages(
 ) -> Request[MessageSearchQuery, list[MessageHit]]:
     """Return the messages that answer a query, best first; as of two times: what was said and stored by then."""
     given = without_none(query=query, limit=limit, valid_as_of=valid_as_of, known_as_of=known_as_of)
-    return Request(validate_input(MessageSearchQuery, given), user_id)
+    return Request(validate_arguments(MessageSearchQuery, given), user_id)
 
 
 def lookup(user_id: str, text: str, **options: Unpack[LookupOptions]) -> Request[LookupQuery, LookupResponse]:
     """Return the entities that a text names and what is known about them, without language model or embedding."""
-    return Request(validate_input(LookupQuery, {**options, "q": text}), user_id)
+    return Request(validate_arguments(LookupQuery, {**options, "q": text}), user_id)
 
 
 def entities(
@@ -81,7 +81,7 @@ def entities(
 ) -> Request[EntityListQuery, Page[Entity]]:
     """List entities by name; `query` is part of a name or alias."""
     given = without_none(query=query, type=type, limit=limit, cursor=cursor)
-    return Request(validate_input(EntityListQuery, given), user_id)
+    return Request(validate_arguments(EntityListQuery, given), user_id)
 
 
 def entity(user_id: str, entity_id: str) -> Request[None, Entity]:
@@ -102,7 +102,7 @@ def entity_memories(
     given = without_none(
         valid_as_of=valid_as_of, known_as_of=known_as_of, include_superseded=include_superseded, limit=limit
     )
-    return Request(validate_input(EntityMemoriesQuery, given), user_id, entity_id)
+    return Request(validate_arguments(EntityMemoriesQuery, given), user_id, entity_id)
 
 
 def entity_graph(
@@ -115,7 +115,7 @@ def entity_graph(
 ) -> Request[EntityGraphQuery, EntityGraph]:
     """Return the entities within `depth` (1 to 3) steps of one and the memories between them."""
     given = without_none(depth=depth, valid_as_of=valid_as_of, known_as_of=known_as_of)
-    return Request(validate_input(EntityGraphQuery, given), user_id, entity_id)
+    return Request(validate_arguments(EntityGraphQuery, given), user_id, entity_id)
 
 
 def context(
@@ -130,12 +130,12 @@ def enhance(
 ) -> Request[EnhanceIn, EnhancedReply]:
     """Return a draft reply with continuity, style, an example, likely follow-ups and sources; nothing is stored."""
     given = without_none(reply=reply, question=question, sources=list(sources))
-    return Request(validate_input(EnhanceIn, given), user_id, session_id)
+    return Request(validate_arguments(EnhanceIn, given), user_id, session_id)
 
 
 def profile(user_id: str, *, domain: str | None = None) -> Request[ProfileQuery, UserProfile]:
     """Read the memories of the profile by type, and its core, without search; with a domain, also its memories."""
-    return Request(validate_input(ProfileQuery, without_none(domain=domain)), user_id)
+    return Request(validate_arguments(ProfileQuery, without_none(domain=domain)), user_id)
 
 
 def contradictions(user_id: str) -> Request[None, list[UserContradiction]]:
@@ -150,7 +150,7 @@ def persona(user_id: str) -> Request[None, Persona]:
 
 def set_persona(user_id: str, weights: Mapping[str, float] | None = None) -> Request[Persona, Persona]:
     """Set the weights by memory type or tag that the user's searches use when they give none; none remove it."""
-    return Request(validate_input(Persona, {"weights": dict(weights or {})}), user_id)
+    return Request(validate_arguments(Persona, {"weights": dict(weights or {})}), user_id)
 
 
 def intents(user_id: str) -> Request[None, list[LearnedIntent]]:
@@ -160,12 +160,12 @@ def intents(user_id: str) -> Request[None, list[LearnedIntent]]:
 
 def rate_context(user_id: str, context_id: str, score: int) -> Request[ContextFeedbackIn, ContextFeedbackResult]:
     """Rate the answer that a context led to, 1 to 5; a positive rating strengthens the memories that it held."""
-    return Request(validate_input(ContextFeedbackIn, {"score": score}), user_id, context_id)
+    return Request(validate_arguments(ContextFeedbackIn, {"score": score}), user_id, context_id)
 
 
 def memory_uses(user_id: str, memory_id: str, *, limit: int = 50) -> Request[MemoryUsesQuery, list[MemoryUse]]:
     """List the contexts that held a memory and how the answers were rated, the latest first."""
-    return Request(validate_input(MemoryUsesQuery, {"limit": limit}), user_id, memory_id)
+    return Request(validate_arguments(MemoryUsesQuery, {"limit": limit}), user_id, memory_id)
 
 
 def preferences(user_id: str) -> Request[None, list[LearnedPreference]]:
@@ -180,7 +180,7 @@ def patterns(user_id: str) -> Request[None, list[BehaviorPattern]]:
 
 def contexts(user_id: str, *, session_id: str | None = None) -> Request[ContextItemsQuery, list[ContextItem]]:
     """List the context items that have not expired, of one session or of all."""
-    return Request(validate_input(ContextItemsQuery, without_none(session_id=session_id)), user_id)
+    return Request(validate_arguments(ContextItemsQuery, without_none(session_id=session_id)), user_id)
 
 
 def add_context(
@@ -195,7 +195,7 @@ def add_context(
 ) -> Request[ContextItemIn, ContextItem]:
     """Store a topic, preference or goal that contexts use for `ttl` seconds, of one session or of all."""
     given = without_none(type=type, key=key, relevance=relevance, ttl=ttl, session_id=session_id)
-    return Request(validate_input(ContextItemIn, {**given, "value": value}), user_id)
+    return Request(validate_arguments(ContextItemIn, {**given, "value": value}), user_id)
 
 
 def delete_context(user_id: str, item_id: str) -> Request[None, None]:

@@ -12,13 +12,13 @@ from graphmem.domain.listing import Page
 from graphmem.domain.operations.request import Request
 from graphmem.domain.requests import ExportFormat, ExportQuery, ExportView, ImportQuery, ImportRequest, UserListQuery
 from graphmem.domain.user import UserSummary
-from graphmem.domain.validation import validate_input
+from graphmem.domain.validation import validate_arguments
 from graphmem.errors import InvalidInput
 
 
 def export(user_id: str, *, format: ExportFormat = "json", view: ExportView = "full") -> Request[ExportQuery, bytes]:
     """Return all data of a user, history and vectors included; with the view `records`, current memories to edit."""
-    return Request(validate_input(ExportQuery, {"format": format, "view": view}), user_id)
+    return Request(validate_arguments(ExportQuery, {"format": format, "view": view}), user_id)
 
 
 def export_schema() -> Request[None, dict[str, Any]]:
@@ -41,7 +41,7 @@ def import_(
 
     `ids` of the result maps ids of the document to those here.
     """
-    query = validate_input(ImportQuery, {"format": format})
+    query = validate_arguments(ImportQuery, {"format": format})
     if isinstance(document, str):
         document = document.encode("utf-8", "surrogatepass")
     if not isinstance(document, bytes):
@@ -56,7 +56,7 @@ def users(
     *, query: str | None = None, limit: int = 50, cursor: str | None = None
 ) -> Request[UserListQuery, Page[UserSummary]]:
     """List the tenant's users by id, those whose id contains `query`."""
-    return Request(validate_input(UserListQuery, without_none(query=query, limit=limit, cursor=cursor)))
+    return Request(validate_arguments(UserListQuery, without_none(query=query, limit=limit, cursor=cursor)))
 
 
 def forget(user_id: str) -> Request[None, ErasureResult]:

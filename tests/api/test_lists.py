@@ -1,0 +1,70 @@
+"""Pages of lists: no cursor leads to an empty page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+USER = "/v1/users/mara"
+RUNS = "/v1/admin/consolidations"
+
+
+async def read_pages(client: httpx.AsyncClient, path: str, **query: Any) -> list[list[Any]]:
+    """Return the pages of a list as far as cursors lead."""
+    pages: list[list[Any]] = []
+    cursor = None
+    while cursor or not pages:
+        answer = await client.get(path, params={**query, **({"cursor": cursor} if cursor else {})})
+        assert answer.status_code == 200, answer.text
+        pages.append(answer.json()["items"])
+        cursor = answer.json()["next_cursor"]
+    return pages
+
+
+@pytest.fixture
+async def filled(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+    """Four memories, entities, sessions, messages of one session, changes, runs and users."""
+    for name in ("Ada", "Bo", "Cy"):
+        memory = {"content": f"{name} likes tea", "subject": {"name": name}, "object": {"name": name}}
+        await agent.post(f"{USER}/memories", json={"memories": [memory]})
+    await agent.post(f"{USER}/memories", json={"memories": [{"content": "Mara likes tea"}]})
+    merge = {"action": "MERGE", "memory_ids": ["nothing", "else"], "content": "x", "reason": "a test"}
+    for number in range(4):
+        await agent.post(f"{USER}/sessions", json={"session_id": f"s{number}"})
+        run = await admin.post(RUNS, json={"user_id": "mara", "proposals": [merge], "wait": True})
+        assert run.status_code == 200, run.text
+    turns = [{"role": "user", "content": f"message {number}"} for number in range(4)]
+    await agent.post(f"{USER}/messages", json={"session_id": "s0", "messages": turns, "extract": False})
+    for name in ("bo", "cy", "di"):
+        await agent.post(f"/v1/users/{name}/memories", json={"memories": [{"content": "likes tea"}]})
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{USER}/memories",
+        f"{USER}/memories?sort=importance",
+        f"{USER}/entities",
+        f"{USER}/sessions",
+        f"{USER}/sessions/s0/messages",
+        f"{USER}/changes",
+        f"{RUNS}?user_id=mara",
+        RUNS,
+        "/v1/users",
+    ],
+)
+async def test_a_list_whose_length_is_a_multiple_of_the_limit_ends_with_its_last_item(
+    admin: httpx.AsyncClient, path: str
+) -> None:
+    path, _, query = path.partition("?")
+    given = dict([query.split("=")]) if query else {}
+    [everything] = await read_pages(admin, path, **given, limit=200)
+    assert len(everything) >= 4
+    for limit in (1, 2, 3, len(everything)):
+        pages = await read_pages(admin, path, **given, limit=limit)
+        assert [item for page in pages for item in page] == everything
+        assert [] not in pages
+        assert len(pages) == -(-len(everything) // limit)
