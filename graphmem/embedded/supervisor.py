@@ -29,7 +29,7 @@ _POLL_SECONDS = 0.5
 _SHUTDOWN_TIMEOUT_SECONDS = 60
 """Seconds in which a server must end after SIGTERM; then it is killed."""
 
-ABANDONED_SECONDS = 10.0
+ABANDONED_SECONDS = 30.0
 """Seconds for which a server goes on after its last user was killed, so that one which is started again joins it."""
 
 MIN_RESTART_PAUSE_SECONDS = 0.5

@@ -10,7 +10,6 @@ import socket
 import sqlite3
 import stat
 import sys
-import time
 from asyncio.subprocess import PIPE, Process
 from contextlib import closing, suppress
 from pathlib import Path
@@ -162,10 +161,9 @@ async def check_frozen_server(graph: Graph, pid: int) -> None:
     await graph.verify_connectivity()
     os.kill(pid, signal.SIGSTOP)
     try:
-        started = time.monotonic()
-        with pytest.raises(DatabaseUnavailable, match="does not answer"):
-            await graph.verify_connectivity()
-        assert time.monotonic() - started < 5.5
+        async with asyncio.timeout(60):
+            with pytest.raises(DatabaseUnavailable, match="does not answer"):
+                await graph.verify_connectivity()
     finally:
         os.kill(pid, signal.SIGCONT)
     await wait_until_answering(graph)
