@@ -130,7 +130,7 @@ class EmbeddedNeo4j:
                 await _leave_server(self._home, self._users_lock)
         except TimeoutError:
             self._users_lock.release()
-            log.warning("Neo4j has not ended yet: its supervisor stops it")
+            log.info("Neo4j has not ended yet: its supervisor stops it")
 
     async def _keep_supervised(self) -> None:
         """Start a supervisor whenever the last one was killed, until cancelled.

@@ -6,7 +6,7 @@ import asyncio
 import os
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from graphmem_api.app import create_app
 from pydantic import SecretStr
 
 from graphmem.bootstrap import Services
+from graphmem.components import open_graph
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB
 from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB
 from graphmem.domain.identity import Owner
@@ -85,6 +86,25 @@ async def test_frozen_database_is_answered_with_503_while_clients_wait_and_needs
                 await asyncio.sleep(0.1)
         assert (await client.get("/readyz")).status_code == 200
         assert (await client.post(memories, json=save)).status_code == 200
+
+
+async def test_database_may_take_longer_for_its_first_answers_than_later(
+    proxied: tuple[Proxy, Settings], graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PATIENCE", "PROBE"):
+        monkeypatch.setattr(f"graphmem.store.availability.{name}_SECONDS", 0.1)
+    proxy, settings = proxied
+    proxy.freeze()
+    async with AsyncExitStack() as stack:
+        opening = asyncio.create_task(stack.enter_async_context(open_graph(settings)))
+        done, _ = await asyncio.wait({opening}, timeout=1)
+        assert not done, "one that is being opened is not given up"
+        proxy.thaw()
+        opened = await opening
+        proxy.freeze()
+        with pytest.raises(DatabaseUnavailable, match="does not answer"):
+            await opened.verify_connectivity()
+        proxy.thaw()
 
 
 async def test_server_that_has_not_opened_the_database_does_not_answer(database: Settings, graph: Graph) -> None:
