@@ -17,7 +17,7 @@ from graphmem.domain.stored_values import MAX_REQUEST_TEXT, MAX_REQUEST_VALUES
 from graphmem.settings import Settings
 from tests.api.conftest import serve_app
 
-BRIEF_SECONDS = 2.5
+BRIEF_SECONDS = 20.0
 """Seconds that another request may wait in any case: on a busy machine those of a small request take as long."""
 
 
