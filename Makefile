@@ -50,8 +50,9 @@ test: $(VENV)/.installed-dev ## Check the code and run every test
 	$(MAKE) -j 2 lint test-all
 
 # The tests wait for processes now and then, and the linters work meanwhile.
+test-all: TEST_OPTIONS ?=
 test-all: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(TEST_OPTIONS)
 
 test-unit: $(VENV)/.installed-dev ## Run the tests that need no Neo4j
 	$(BIN)/python -m pytest -m "not integration"

@@ -12,8 +12,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from graphmem.artifacts import DownloadProgress
-from graphmem.components import Components, RetrievalComponents, open_components
+from graphmem.components import Components, RetrievalComponents, open_components, opening_patience
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.batch_planning import ColdMemoryPolicy
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB, ConsolidationJob
@@ -69,6 +68,7 @@ from graphmem.service.users import UserService
 from graphmem.service.warm_up import WarmUp
 from graphmem.service.webhooks import WATCH_SECONDS, WebhookService
 from graphmem.settings import Settings
+from graphmem.start_progress import StartProgress
 from graphmem.store.changes import ChangeStore
 from graphmem.store.context import ContextStore
 from graphmem.store.context_uses import ContextUseStore
@@ -242,13 +242,14 @@ class Services:
         embedder: Embedder | None = None,
         model: LanguageModel | None = None,
         clock: Clock = utc_now,
-        progress: DownloadProgress | None = None,
+        progress: StartProgress | None = None,
         demo: bool = False,
     ) -> AsyncIterator[Services]:
         """Open the services for `async with`; with `worker` this process also runs jobs.
 
         `embedder` and `model` replace those of the settings; whoever passes them closes them. A `demo` queues its jobs
-        where only its own worker takes them, and leaves the jobs and schedules of all others alone.
+        where only its own worker takes them, and leaves the jobs and schedules of all others alone. `progress` reports
+        what the start waits for; without it, nothing is reported.
         """
         settings = settings or Settings()
         async with (
@@ -269,7 +270,8 @@ class Services:
                 if worker:
                     await jobs.start_worker(_build_job_handlers(services, jobs, consolidation))
                 if not demo:
-                    await attempt(services.inbox.requeue_unread)
+                    async with opening_patience(components.graph, settings):
+                        await attempt(services.inbox.requeue_unread)
                 if worker and not demo:
                     sweep.start()
                     if settings.webhook_delivery:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -27,6 +27,7 @@ from graphmem.retrieval.lookup import EntityLookup
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
 from graphmem.retrieval.rerank import CrossEncoderReranker
 from graphmem.settings import Settings
+from graphmem.start_progress import StartProgress
 from graphmem.store.driver import Graph
 from graphmem.store.entities import EntityStore
 from graphmem.store.episodes import EpisodeStore
@@ -35,6 +36,12 @@ from graphmem.store.idempotency import IdempotencyStore
 from graphmem.store.migrations import migrate
 from graphmem.store.search import SearchStore
 from graphmem.store.stored_vectors import StoredVectors
+
+OWN_DATABASE_SECONDS = 180.0
+"""Seconds in which the embedded Neo4j must answer while it is opened; when it ends, opening fails at once."""
+
+OTHER_DATABASE_SECONDS = 30.0
+"""Seconds in which a Neo4j of the user must answer while it is opened."""
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +65,7 @@ class Components:
 
 
 @asynccontextmanager
-async def running_database(settings: Settings, progress: DownloadProgress | None = None) -> AsyncIterator[Settings]:
+async def running_database(settings: Settings, progress: StartProgress | None = None) -> AsyncIterator[Settings]:
     """Yield the settings with the address and password of a running Neo4j, starting or joining the embedded one.
 
     Raises ConfigurationError or DatabaseUnavailable with what to do.
@@ -88,19 +95,26 @@ async def running_database(settings: Settings, progress: DownloadProgress | None
 
 
 @asynccontextmanager
-async def open_graph(settings: Settings, progress: DownloadProgress | None = None) -> AsyncIterator[Graph]:
+async def open_graph(settings: Settings, progress: StartProgress | None = None) -> AsyncIterator[Graph]:
     """Connect to the configured Neo4j, or to the embedded one.
 
     Raises ConfigurationError or DatabaseUnavailable with what to do.
     """
+    progress = progress or StartProgress()
     async with running_database(settings, progress) as found:
         password = found.neo4j_password.get_secret_value() if found.neo4j_password else ""
         graph = Graph(str(found.neo4j_uri), found.neo4j_user, password, found.neo4j_database)
         try:
-            await graph.verify_connectivity()
+            async with opening_patience(graph, settings), progress.waiting_for("waiting for Neo4j to answer"):
+                await graph.verify_connectivity()
             yield graph
         finally:
             await graph.close()
+
+
+def opening_patience(graph: Graph, settings: Settings) -> AbstractAsyncContextManager[None]:
+    """Return a block in which the database is opened: the first answers of one that has just started take long."""
+    return graph.patience(OTHER_DATABASE_SECONDS if settings.neo4j_uri else OWN_DATABASE_SECONDS)
 
 
 @asynccontextmanager
@@ -111,7 +125,7 @@ async def open_components(
     model: LanguageModel | None = None,
     load_embedder: bool = True,
     clock: Clock = utc_now,
-    progress: DownloadProgress | None = None,
+    progress: StartProgress | None = None,
 ) -> AsyncIterator[Components]:
     """Open the components of one process, and migrate the database to the schema of this version.
 
@@ -123,13 +137,18 @@ async def open_components(
         ensure_extras(settings if embedder is None else settings.model_copy(update={"embedder": "local"}))
         if model is None and settings.has_model:
             model = await stack.enter_async_context(_open_model(settings))
+        progress = progress or StartProgress()
         graph = await stack.enter_async_context(open_graph(settings, progress))
-        if embedder is not None:
-            await _check_model(graph, embedder)
-        embedder = embedder or await _open_recorded_embedder(
-            settings, graph, stack, load=load_embedder, progress=progress
-        )
-        await migrate(graph, describe_model(embedder, settings))
+        async with (
+            opening_patience(graph, settings),
+            progress.waiting_for("loading the embedding model and preparing the database"),
+        ):
+            if embedder is not None:
+                await _check_model(graph, embedder)
+            embedder = embedder or await _open_recorded_embedder(
+                settings, graph, stack, load=load_embedder, progress=progress.download
+            )
+            await migrate(graph, describe_model(embedder, settings))
         entities = EntityStore(graph)
         facts = FactStore(graph, entities, clock)
         policy = SecretPolicy(settings.allowed_secret_classes)

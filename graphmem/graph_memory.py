@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -19,6 +20,7 @@ from graphmem.domain.operations import OperationMethod, Request, accept_user_by_
 from graphmem.domain.operations.composed import ComposedOperations, ComposedSteps, take_steps
 from graphmem.domain.requests import ConsolidationIn, RollbackIn
 from graphmem.domain.search_models import MessageHit, MessageSearchQuery
+from graphmem.errors import Unavailable
 
 if TYPE_CHECKING:
     from graphmem.artifacts import DownloadProgress
@@ -32,6 +34,8 @@ T = TypeVar("T")
 
 SOURCE_KIND = "python"
 """The `source.kind` of memories that are saved through the Python API."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +168,20 @@ class GraphMemory:
     ) -> AsyncIterator[GraphMemory]:
         """Open the services of this process for `async with`; with `worker` it also runs background jobs.
 
-        Without `settings` they are read from the environment. `progress` is called with the bytes downloaded and in
-        total while the embedded Neo4j or the embedding model is downloaded.
+        Without `settings` they are read from the environment. What the start waits for is written to standard error,
+        such as a Neo4j that is downloaded or starts; with `progress` nothing is written, and it is called with the
+        bytes downloaded and in total. Raises ConfigurationError or DatabaseUnavailable with what to do.
         """
         from graphmem.bootstrap import Services  # takes most of the time of a program that only imports this class
+        from graphmem.start_progress import StartProgress
 
-        async with Services.open(settings, worker=worker, progress=progress) as services:
+        report = StartProgress(on_download=progress) if progress else StartProgress.on_standard_error()
+        async with AsyncExitStack() as stack:
+            try:
+                services = await stack.enter_async_context(Services.open(settings, worker=worker, progress=report))
+            except Unavailable as error:
+                _log.debug("the services cannot be opened", exc_info=True)
+                raise error from None  # it says what to do; what caused it is a hundred lines of the driver
             yield cls(services)
 
     def for_tenant(self, tenant: str) -> GraphMemory:

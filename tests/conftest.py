@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +23,7 @@ from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from graphmem.store.migrations import migrate
 from tests.model_server import ModelServer, serving_models
+from tests.system_packages import find_program, missing_packages
 
 
 class FakeClock:
@@ -82,6 +84,58 @@ def _set_java_options(config: pytest.Config) -> None:
     archive = f"-XX:+AutoCreateSharedArchive -XX:SharedArchiveFile={folder}/classes.jsa -Xlog:disable -Xlog:all=error"
     os.environ["JDK_JAVA_OPTIONS"] = f"-XX:TieredStopAtLevel=1 {archive}"
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which a run fails when it has skipped tests."""
+    parser.addoption("--allow-skips", metavar="PATH", help="fail when a test outside PATH was skipped")
+
+
+def _skipped_tests(config: pytest.Config) -> Counter[tuple[str, str]]:
+    """Return how many tests were skipped by their file and the reason."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    reports = reporter.stats.get("skipped", []) if reporter else []
+    reasons = (report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+    return Counter(zip((report.nodeid.partition("::")[0] for report in reports), reasons, strict=True))
+
+
+def _forbidden_skips(config: pytest.Config) -> list[str]:
+    """Return the files with skipped tests that the run may not skip."""
+    allowed = config.getoption("--allow-skips")
+    return [] if allowed is None else sorted({file for file, _ in _skipped_tests(config)} - {allowed})
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fail a run that has skipped what it may not skip."""
+    is_worker = hasattr(session.config, "workerinput")
+    if not is_worker and exitstatus == pytest.ExitCode.OK and _forbidden_skips(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say which tests were skipped, and the one command that changes it."""
+    skipped = _skipped_tests(config)
+    if not skipped:
+        return
+    terminalreporter.section(f"{skipped.total()} skipped", yellow=True)
+    for (file, reason), count in sorted(skipped.items()):
+        terminalreporter.write_line(f"{count} in {file}: {reason}")
+    if packages := missing_packages():
+        terminalreporter.write_line(f"To run them: sudo apt-get install --no-install-recommends {' '.join(packages)}")
+    elif any(file == EXTRA_TESTS for file, _ in skipped):
+        terminalreporter.write_line("To run them, with several GB of torch: make test-extras")
+    if forbidden := _forbidden_skips(config):
+        terminalreporter.write_line(f"The run fails, because it may not skip {', '.join(forbidden)}.", red=True)
+
+
+def require_program(package: str) -> str:
+    """Return the path of the program of a package of the system; skip the test where it is not installed."""
+    if program := find_program(package):
+        return program
+    pytest.skip(f"the package {package} is not installed")
+
+
+EXTRA_TESTS = "tests/embedding/test_sentence_transformers.py"
+"""The tests that need an extra which `make test` does not install."""
 
 INTEGRATION_FIXTURES = frozenset({"database", "neo4j_folder"})
 INTEGRATION_FOLDERS = frozenset({"browser", "cli", "embedded", "embedding", "faults", "jobs", "packaging"})

@@ -8,7 +8,7 @@ import typer
 
 from graphmem.cli.command import Output, Tenant, command, read_settings
 from graphmem.cli.embedded_neo4j import server_details, start_detached
-from graphmem.cli.progress import download_progress
+from graphmem.cli.progress import start_progress
 from graphmem.embedded.neo4j_browser import DEFAULT_QUERY, USERS_QUERY
 from graphmem.errors import ConfigurationError, InvalidInput
 
@@ -39,7 +39,7 @@ async def status(output: Output) -> None:
     """Show whether Neo4j runs and how to reach it."""
     from graphmem.cli import render_admin
     from graphmem.components import open_graph
-    from graphmem.embedded.server import find_server
+    from graphmem.embedded.server import find_server, find_server_process
 
     settings = read_settings()
     if settings.neo4j_uri:
@@ -48,6 +48,10 @@ async def status(output: Output) -> None:
         output.show({"running": True, "uri": settings.neo4j_uri}, f"Neo4j answers at {settings.neo4j_uri}.")
         return
     info = await find_server(settings.data_dir)
+    if info is None and find_server_process(settings.data_dir):
+        sentence = f"Neo4j is starting in {settings.data_dir} and does not answer yet: `graphmem doctor` says more."
+        output.show({"running": False}, sentence)
+        return
     if info is None:
         sentence = f"Neo4j is not running in {settings.data_dir}: start it with `graphmem db start`."
         output.show({"running": False}, sentence)
@@ -63,9 +67,9 @@ async def migrate(output: Output) -> None:
     from graphmem.store import migrations
 
     settings = read_settings()
-    with download_progress(output) as on_download:
-        embedder = create_embedder(settings, on_download)
-        async with open_graph(settings, on_download) as graph:
+    with start_progress(output) as progress:
+        embedder = create_embedder(settings, progress.download)
+        async with open_graph(settings, progress) as graph:
             if not embedder.dimension:
                 await embedder.open()
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +15,7 @@ from graphmem.artifacts import Jar
 from graphmem.cli.ports import bind_port
 from graphmem.disk_space import RECOMMENDED_FREE, free_bytes
 from graphmem.embedded.home import ServerInfo
-from graphmem.embedded.server import find_server
+from graphmem.embedded.server import READY_TIMEOUT_SECONDS, find_server, find_server_process
 from graphmem.errors import ConfigurationError, GraphmemError
 from graphmem.extras import MODULES_BY_EXTRA, missing_modules, required_extras
 from graphmem.llm.model import DEFAULT_MODEL
@@ -55,11 +56,15 @@ async def run_checks(settings: Settings) -> AsyncIterator[Check]:
         yield check_java()
         yield await check_jars(settings)
         server = await find_server(settings.data_dir)
-    for check in check_ports(settings, is_neo4j_running=server is not None):
+    silent = None if server or settings.neo4j_uri else find_server_process(settings.data_dir)
+    for check in check_ports(settings, is_neo4j_running=bool(server or silent)):
         yield check
     yield await check_embedder(settings)
-    async for check in check_database(settings, server):
-        yield check
+    if silent:
+        yield check_silent_server(silent)
+    else:
+        async for check in check_database(settings, server):
+            yield check
     yield await check_job_store(settings)
     for check in await check_language_model(settings):
         yield check
@@ -171,8 +176,21 @@ async def check_embedder(settings: Settings) -> Check:
     return Check("embedder", CheckStatus.OK, f"{embedder.model}, {embedder.dimension} dimensions")
 
 
+def check_silent_server(server: ServerInfo) -> Check:
+    """Return whether an embedded Neo4j that runs and does not answer is still starting, by the age of its process."""
+    seconds = time.time() - server.started
+    process = f"embedded, process {server.pid}"
+    if seconds < READY_TIMEOUT_SECONDS:
+        detail = f"{process}, has been starting for {seconds:.0f} seconds and does not answer yet"
+        fix = f"Wait: every command waits up to {READY_TIMEOUT_SECONDS} seconds for it."
+        return Check("Neo4j", CheckStatus.NOTE, detail, fix)
+    detail = f"{process}, runs and does not answer; its log is {server.log}"
+    return Check("Neo4j", CheckStatus.BROKEN, detail, "Make the machine less busy, or restart it: graphmem db stop")
+
+
 async def check_database(settings: Settings, server: ServerInfo | None) -> AsyncIterator[Check]:
     """Check that Neo4j answers and has the schema of this version."""
+    from graphmem.components import opening_patience
     from graphmem.store.driver import Graph
     from graphmem.store.migrations import load_migrations, pending_migrations
 
@@ -187,7 +205,8 @@ async def check_database(settings: Settings, server: ServerInfo | None) -> Async
     try:
         graph = Graph(*connection)
         try:
-            await graph.verify_connectivity()
+            async with opening_patience(graph, settings):
+                await graph.verify_connectivity()
             yield Check("Neo4j", CheckStatus.OK, f"answers at {connection[0]}")
             rows = await graph.fetch("schema.list_applied_migrations")
             pending = pending_migrations(load_migrations(), {row["version"]: row["checksum"] for row in rows})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from graphmem.cli.command import Output
-from graphmem.cli.progress import download_progress
+from graphmem.cli.progress import start_progress
 
 if TYPE_CHECKING:
     from graphmem.embedded.home import ServerInfo
@@ -20,14 +20,14 @@ async def start_detached(output: Output, settings: Settings) -> ServerInfo:
     """Start or join the embedded Neo4j and leave it running until `graphmem db stop`."""
     from graphmem.embedded.server import EmbeddedNeo4j
 
-    with download_progress(output) as on_download:
+    with start_progress(output) as progress:
         server = await EmbeddedNeo4j.start_or_join(
             settings.data_dir,
             settings.cache_dir,
             bolt_port=settings.bolt_port,
             http_port=settings.http_port,
             mirror=settings.jar_mirror,
-            progress=on_download,
+            progress=progress,
             detached=True,
         )
     await server.stop()

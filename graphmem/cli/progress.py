@@ -1,4 +1,4 @@
-"""Progress bars on standard error."""
+"""Progress on standard error: bars, and what a start waits for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from graphmem.cli.command import Output
 
 if TYPE_CHECKING:
     from graphmem.domain.progress import ProgressCallback
+    from graphmem.start_progress import StartProgress
 
 
 @contextmanager
@@ -30,7 +31,25 @@ def progress_bar(output: Output, label: str, unit: str = "entries") -> Iterator[
 
 
 @contextmanager
-def download_progress(output: Output) -> Iterator[Callable[[int, int], None]]:
+def start_progress(output: Output) -> Iterator[StartProgress]:
+    """Show what a start waits for: lines, and on a terminal a bar for each download; with `--json` nothing."""
+    from graphmem.start_progress import StartProgress
+
+    if output.flags.json:
+        yield StartProgress()
+    elif output.stderr.is_terminal:
+        with _download_bar(output) as advance:
+            yield StartProgress(_named_note(output), advance)
+    else:
+        yield StartProgress(_named_note(output))
+
+
+def _named_note(output: Output) -> Callable[[str], None]:
+    return lambda sentence: output.note(f"graphmem: {sentence}")
+
+
+@contextmanager
+def _download_bar(output: Output) -> Iterator[Callable[[int, int], None]]:
     """Show a bar for each download; the callback takes the bytes downloaded and in total."""
     from rich import progress as rich_progress
 

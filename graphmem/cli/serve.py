@@ -158,12 +158,18 @@ async def _serve(served: FastAPI, listener: socket.socket) -> None:
 
     from graphmem.process_memory import settle
 
-    # uvicorn raises the signal again once it has shut down; ignore it, so that the services are closed too.
-    for number in _SIGNALS:
-        signal.signal(number, lambda *_: None)
     host, port = listener.getsockname()[:2]
+    server = make_uvicorn_server(served, host, port)
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    # For a signal that arrives before uvicorn handles them. uvicorn raises it again once it has shut down, when this
+    # keeps the process alive, so that the services are closed too.
+    for number in _SIGNALS:
+        signal.signal(number, end)
     settle()
-    await make_uvicorn_server(served, host, port).serve([listener])
+    await server.serve([listener])
 
 
 def _base_url(listener: socket.socket) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.cli.command import Output, read_settings
 from graphmem.cli.failures import named_as_options
-from graphmem.cli.progress import download_progress
+from graphmem.cli.progress import start_progress
 from graphmem.domain.short_ids import FULL_ID_CHARS
 
 if TYPE_CHECKING:
@@ -29,10 +29,8 @@ async def open_services(
     """Open the services as configured; with `worker` this process also runs jobs, for a `demo` no jobs of others."""
     from graphmem.bootstrap import Services
 
-    with download_progress(output) as on_download:
-        async with Services.open(
-            settings or read_settings(), worker=worker, progress=on_download, demo=demo
-        ) as services:
+    with start_progress(output) as progress:
+        async with Services.open(settings or read_settings(), worker=worker, progress=progress, demo=demo) as services:
             yield services
 
 

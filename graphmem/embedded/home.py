@@ -56,7 +56,10 @@ class ServerInfo:
     password: str = field(repr=False)
     browser_url: str
     pid: int
+    started: float = field(compare=False)
+    """When the process started, in seconds since 1970."""
     home: Path
+    log: Path
     password_file: Path
     detached: bool
     """Whether the server runs until it is stopped; otherwise it stops after the last process that uses it."""
@@ -159,19 +162,32 @@ class Neo4jHome:
             password=self.password(),
             browser_url=f"http://{LISTEN_ADDRESS}:{state.http_port}/browser/",
             pid=process.pid,
+            started=process.create_time(),
             home=self.path,
+            log=self.server_log,
             password_file=self.password_file,
             detached=self.run_files.detached.exists(),
         )
 
-    def last_error(self) -> str:
-        """Return the last error in the logs of a server that has died, with the path of the log."""
-        for log in (self.server_log, self.console_log):
-            lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-            errors = [line.strip() for line in lines if "Caused by" in line or "ERROR" in line or "Error" in line]
+    def last_words(self) -> str:
+        """Return the last error in the logs of a server that has died, or else the last line, and which log to see."""
+        logs = [(log, _read_lines(log)) for log in (self.server_log, self.console_log)]
+        for log, lines in logs:
+            errors = [line for line in lines if "Caused by" in line or "ERROR" in line or "Error" in line]
             if errors:
-                return f"“{errors[-1]}” (see {log})"
-        return f"{self.console_log} contains no error"
+                return f" with “{errors[-1]}”: see {log}"
+        for log, lines in logs:
+            if lines:
+                return f"; its log ends with “{lines[-1]}”: see {log}"
+        return f": see {self.console_log}"
+
+
+def _read_lines(log: Path) -> list[str]:
+    """Return the lines of a log that are not empty."""
+    if not log.exists():
+        return []
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [line.strip() for line in lines if line.strip()]
 
 
 def choose_ports(bolt_port: int, http_port: int) -> tuple[int, int]:

@@ -14,24 +14,24 @@ import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
 
-from graphmem.artifacts import DownloadProgress
 from graphmem.embedded import supervisor
 from graphmem.embedded.distribution import neo4j_jars
 from graphmem.embedded.home import Neo4jHome, ServerInfo, choose_ports
 from graphmem.embedded.java import argument_file, find_java, server_arguments
-from graphmem.embedded.server_state import ensure_password_works, has_failed_database, is_reachable
+from graphmem.embedded.server_state import accepts_password, has_failed_database, is_reachable
 from graphmem.errors import ConfigurationError
 from graphmem.file_lock import FileLock, wait_until
+from graphmem.start_progress import StartProgress
 
-_READY_TIMEOUT_SECONDS = 180
-"""Seconds in which a launched server must answer."""
+READY_TIMEOUT_SECONDS = 180
+"""Seconds in which a launched server must answer, as long as its process lives."""
 
 _STOP_TIMEOUT_SECONDS = 90
 """Seconds in which the supervisor must have stopped the server; longer than its own timeout."""
@@ -59,7 +59,7 @@ class ServerOptions:
     bolt_port: int = 0
     http_port: int = 0
     mirror: str | None = None
-    progress: DownloadProgress | None = None
+    progress: StartProgress = field(default_factory=StartProgress)
 
 
 class EmbeddedNeo4j:
@@ -81,31 +81,34 @@ class EmbeddedNeo4j:
         bolt_port: int = 0,
         http_port: int = 0,
         mirror: str | None = None,
-        progress: DownloadProgress | None = None,
+        progress: StartProgress | None = None,
         detached: bool = False,
     ) -> Self:
         """Use the server of `data_dir`; start it if it does not run.
 
         A port of 0 means any free port; a running server keeps its ports. With `detached` the server runs until
-        `stop_server`. Raises ConfigurationError when the server cannot be started or used.
+        `stop_server`. `progress` reports what is waited for. Raises ConfigurationError when the server cannot be
+        started or used.
         """
+        progress = progress or StartProgress()
         options = ServerOptions(cache_dir, bolt_port, http_port, mirror, progress)
         home = Neo4jHome.in_data_dir(data_dir)
         home.create_folders()
         files = home.run_files
-        async with FileLock(files.gate_lock):
+        async with _passed_gate(home, progress):
             users_lock = FileLock(files.users_lock, shared=True)
             await users_lock.acquire()
             try:
                 home.ensure_password()
                 if files.stop_request.exists():  # the last user has left, and the server is still ending
-                    await _wait_for_supervisor_end(home)
+                    async with progress.waiting_for("waiting until the former Neo4j has stopped"):
+                        await _wait_for_supervisor_end(home)
                 if files.supervisor_process() is None:
                     if files.server_process() is None:
                         files.detached.unlink(missing_ok=True)
                     await _launch_supervisor(home, options)
-                info = await _wait_until_ready(home)
-                await ensure_password_works(info)
+                async with progress.waiting_for(f"waiting for Neo4j, which starts in {home.path}"):
+                    info = await _wait_until_ready(home)
                 if detached:
                     files.detached.touch()
             except BaseException:
@@ -127,7 +130,7 @@ class EmbeddedNeo4j:
                 await _leave_server(self._home, self._users_lock)
         except TimeoutError:
             self._users_lock.release()
-            log.warning("Neo4j has not ended yet: its supervisor stops it")
+            log.info("Neo4j has not ended yet: its supervisor stops it")
 
     async def _keep_supervised(self) -> None:
         """Start a supervisor whenever the last one was killed, until cancelled.
@@ -178,10 +181,27 @@ class EmbeddedNeo4j:
         await self.stop()
 
 
+@asynccontextmanager
+async def _passed_gate(home: Neo4jHome, progress: StartProgress) -> AsyncIterator[None]:
+    """Hold the gate lock; meanwhile no other process starts, joins or stops the server."""
+    gate = FileLock(home.run_files.gate_lock)
+    async with progress.waiting_for(f"waiting for another process, which starts or stops the Neo4j in {home.path}"):
+        await gate.acquire()
+    try:
+        yield
+    finally:
+        gate.release()
+
+
 async def find_server(data_dir: Path) -> ServerInfo | None:
     """Return the server of `data_dir`; None when it does not run or does not answer."""
-    info = Neo4jHome.in_data_dir(data_dir).info()
+    info = find_server_process(data_dir)
     return info if info and await is_reachable(info) else None
+
+
+def find_server_process(data_dir: Path) -> ServerInfo | None:
+    """Return the server of `data_dir` whose process runs, whether it answers or not."""
+    return Neo4jHome.in_data_dir(data_dir).info()
 
 
 async def stop_server(data_dir: Path) -> bool:
@@ -231,7 +251,7 @@ async def _launch_supervisor(home: Neo4jHome, options: ServerOptions) -> None:
     if home.run_files.server_process() is None:
         bolt_port, http_port = _choose_server_ports(home, options)
         home.check_space()
-        jars = await neo4j_jars().fetch(options.cache_dir, options.mirror, options.progress)
+        jars = await neo4j_jars().fetch(options.cache_dir, options.mirror, options.progress.download)
         home.write_config(bolt_port, http_port)
         home.rotate_logs()
         arguments = argument_file(server_arguments(java, home.path, jars))
@@ -262,18 +282,23 @@ def _with_this_package(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _wait_until_ready(home: Neo4jHome) -> ServerInfo:
-    """Return the server once it answers; raise ConfigurationError when it has no supervisor or takes too long."""
+    """Return the server once it answers and its password works.
+
+    Raises ConfigurationError when its process ends, when the password is not that of its data, and when it takes more
+    than `READY_TIMEOUT_SECONDS`.
+    """
     try:
-        async with asyncio.timeout(_READY_TIMEOUT_SECONDS):
+        async with asyncio.timeout(READY_TIMEOUT_SECONDS):
             while (info := home.info()) or home.run_files.supervisor_process():
-                if info and await is_reachable(info):
+                if info and await is_reachable(info) and await accepts_password(info):
                     return info
                 await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError as error:
         raise ConfigurationError(
-            f"Neo4j was not ready within {_READY_TIMEOUT_SECONDS} seconds: see {home.server_log}."
+            f"Neo4j runs, but has not answered within {READY_TIMEOUT_SECONDS} seconds: try again when the machine is "
+            f"less busy; its log is {home.server_log}."
         ) from error
-    raise ConfigurationError(f"Neo4j ended while it started: {home.last_error()}.")
+    raise ConfigurationError(f"Neo4j ended while it started{home.last_words()}, remove the cause and start it again.")
 
 
 async def _leave_server(home: Neo4jHome, users_lock: FileLock) -> None:

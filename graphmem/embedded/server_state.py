@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import httpx
 from neo4j import AsyncGraphDatabase, Query
 from neo4j.exceptions import ClientError, DatabaseError, DriverError, Neo4jError
@@ -16,6 +18,8 @@ _INITIAL_PASSWORD = "neo4j"
 _FAILED_DATABASE_CODES = ("Neo.DatabaseError.Transaction", "Neo.DatabaseError.Database")
 """How the codes begin with which a database that has failed refuses a transaction."""
 
+log = logging.getLogger(__name__)
+
 
 async def is_reachable(info: ServerInfo) -> bool:
     """Return whether the server answers over HTTP, the last protocol that it starts."""
@@ -26,8 +30,20 @@ async def is_reachable(info: ServerInfo) -> bool:
             return False
 
 
-async def ensure_password_works(info: ServerInfo) -> None:
-    """Set the stored password on a new server; raise ConfigurationError when an existing one refuses it."""
+async def accepts_password(info: ServerInfo) -> bool:
+    """Return whether the stored password works, which is set on a new server; False while it does not answer yet.
+
+    Raises ConfigurationError when the server refuses the password.
+    """
+    try:
+        await _ensure_password_works(info)
+    except (Neo4jError, DriverError, OSError) as error:
+        log.debug("Neo4j is not ready: %s", error)
+        return False
+    return True
+
+
+async def _ensure_password_works(info: ServerInfo) -> None:
     if await _can_log_in(info, info.password):
         return
     if not await _can_log_in(info, _INITIAL_PASSWORD):

@@ -29,6 +29,9 @@ _POLL_SECONDS = 0.5
 _SHUTDOWN_TIMEOUT_SECONDS = 60
 """Seconds in which a server must end after SIGTERM; then it is killed."""
 
+ABANDONED_SECONDS = 30.0
+"""Seconds for which a server goes on after its last user was killed, so that one which is started again joins it."""
+
 MIN_RESTART_PAUSE_SECONDS = 0.5
 """Seconds before a server that has ended is started again; the pause doubles with each server that ends soon."""
 
@@ -58,6 +61,7 @@ class Supervisor:
         self._users = FileLock(files.users_lock)
         self._stop_requested = False
         self._has_answered = False
+        self._unused_since: float | None = None
         self._process: psutil.Process | None = None
 
     def launch(self, bolt_port: int, http_port: int) -> None:
@@ -153,15 +157,26 @@ class Supervisor:
         return self._stop_requested or self._files.stop_request.exists() or self._has_no_users()
 
     def _has_no_users(self) -> bool:
-        """Return whether no process uses the server; if so, both locks stay held, so that none joins any more."""
+        """Return whether no process has used the server for `ABANDONED_SECONDS`.
+
+        If so, both locks stay held, so that none joins any more. The last user that leaves in order asks for the stop.
+        """
         if not self._gate.try_acquire():
             return False
         if self._users.try_acquire():
-            if not self._files.detached.exists():
+            if not self._files.detached.exists() and self._is_abandoned():
                 return True
             self._users.release()
+        else:
+            self._unused_since = None
         self._gate.release()
         return False
+
+    def _is_abandoned(self) -> bool:
+        now = time.monotonic()
+        if self._unused_since is None:
+            self._unused_since = now
+        return now - self._unused_since >= ABANDONED_SECONDS
 
 
 def _report(message: str) -> None:

@@ -16,6 +16,7 @@ from graphmem.mcp.connection import Connection
 from graphmem.mcp.server import SERVER_NAME, make_server
 from graphmem.service.warm_up import QUERY
 from graphmem.settings import Settings
+from graphmem.start_progress import StartProgress
 
 
 async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENANT) -> None:
@@ -86,7 +87,9 @@ class _Opening:
 
     async def _hold_open(self) -> None:
         try:
-            async with Services.open(self._settings, worker=False) as services:
+            async with Services.open(
+                self._settings, worker=False, progress=StartProgress.on_standard_error()
+            ) as services:
                 self._services.set_result(services)
                 with suppress(GraphmemError):
                     await services.retrieval.search(self._owner, QUERY)

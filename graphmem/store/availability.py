@@ -4,6 +4,9 @@ An operation that waits may be slow, or its database may be gone. Therefore the 
 its own, once an operation has waited for it. When the probe fails, every waiting operation fails, and so does every
 new one at once, until the database answers again. A database that is overloaded may fail to answer the probe in time
 while it answers others: an operation that has just succeeded shows that it is there.
+
+While a process opens its database, it waits longer: a Neo4j that has just been started needs many seconds for its first
+answers on a busy machine. One that is gone refuses the connection, which is an error at once.
 """
 
 from __future__ import annotations
@@ -72,6 +75,16 @@ class Availability:
         self._impatient: set[asyncio.Timeout] = set()
         self._checks: asyncio.Task[None] | None = None
         self._succeeded_at = -PROGRESS_SECONDS
+        self._patient_until = 0.0
+
+    @asynccontextmanager
+    async def patience(self, seconds: float) -> AsyncIterator[None]:
+        """Give the database up to `seconds` seconds to answer while the block lasts."""
+        self._patient_until = asyncio.get_running_loop().time() + seconds
+        try:
+            yield
+        finally:
+            self._patient_until = 0.0
 
     async def check(self, seconds: float) -> None:
         """Raise DatabaseUnavailable unless the database answers within `seconds` seconds."""
@@ -141,7 +154,7 @@ class Availability:
         """Ask while operations wait, and while the database is silent."""
         while self._impatient or self._is_silent:
             probe_succeeds = await self._answers(PROBE_SECONDS)
-            answers = probe_succeeds or self._has_just_answered()
+            answers = probe_succeeds or self._has_just_answered() or self._is_patient()
             if answers is self._is_silent:
                 self._is_silent = not answers
                 log.warning("Neo4j answers again" if answers else "Neo4j does not answer")
@@ -151,6 +164,9 @@ class Availability:
 
     def _has_just_answered(self) -> bool:
         return asyncio.get_running_loop().time() - self._succeeded_at < PROGRESS_SECONDS
+
+    def _is_patient(self) -> bool:
+        return asyncio.get_running_loop().time() < self._patient_until
 
     async def _answers(self, seconds: float) -> bool:
         try:

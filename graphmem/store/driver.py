@@ -224,6 +224,10 @@ class Graph:
         """Raise DatabaseUnavailable unless the server answers within `seconds` seconds."""
         await self._availability.check(seconds)
 
+    def patience(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        """Return a block in which the server may take up to `seconds` seconds to answer."""
+        return self._availability.patience(seconds)
+
     def watch_others(self) -> AbstractAsyncContextManager[None]:
         """Return a block in which others work on the database; it ends as soon as the server is silent."""
         return self._availability.watch_others()

@@ -9,7 +9,6 @@ import shlex
 import socket
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -150,9 +149,8 @@ async def test_a_hook_never_stands_in_the_way(machine: AgentMachine) -> None:
     given = {"prompt": "How is it deployed?", "session_id": "s"}
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        started = time.monotonic()
-        assert await machine.run(*hook, given=given, GRAPHMEM_URL=url, GRAPHMEM_HOOKS_SECONDS="0.5") == ""
-        assert time.monotonic() - started < 5
+        async with asyncio.timeout(60):
+            assert await machine.run(*hook, given=given, GRAPHMEM_URL=url, GRAPHMEM_HOOKS_SECONDS="0.5") == ""
         assert await machine.run(*hook, given=given, GRAPHMEM_URL=url, GRAPHMEM_HOOKS="off") == ""
     for broken in ({"GRAPHMEM_URL": "http://127.0.0.1:1"}, {"GRAPHMEM_API_KEY": ""}, {"GRAPHMEM_API_KEY": "wrong"}):
         assert await machine.run(*hook, given=given, **broken) == ""

@@ -36,7 +36,7 @@ CONTEXT_ITEM_FIELDS = {
 
 async def wait_for_items(client: httpx.AsyncClient, what: str) -> list[dict[str, Any]]:
     """What the worker has learned; it learns after the response to the messages."""
-    for _ in range(100):
+    for _ in range(600):
         items: list[dict[str, Any]] = (await client.get(f"{USER}/{what}")).json()["items"]
         if items:
             return items

@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import os
-import shutil
 import threading
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
@@ -30,10 +29,11 @@ from graphmem.domain.api_key import ApiKeyIn, KeyRole
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from tests.api.conftest import serve_app
+from tests.conftest import require_program
 
 T = TypeVar("T")
 
-WAIT_SECONDS = 10
+WAIT_SECONDS = 60
 SCREENSHOTS_VARIABLE = "EXPLORER_SCREENSHOTS"
 FLAGS = (
     "--headless",
@@ -195,10 +195,7 @@ class Page:
 @pytest.fixture(scope="package")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
     """A headless Chromium with an empty profile."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    chromedriver = shutil.which("chromedriver")
-    if not chromium or not chromedriver:
-        pytest.skip("Chromium and its driver are not on this machine: install the packages chromium, chromium-driver")
+    chromium, chromedriver = require_program("chromium"), require_program("chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

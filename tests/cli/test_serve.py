@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -74,9 +73,7 @@ async def test_serve_ends_soon_after_sigterm_while_the_database_does_not_answer(
             proxy.freeze()
             waiting = asyncio.create_task(client.get(memories, headers=bearer))
             await asyncio.sleep(0.2)
-            started = time.monotonic()
             server.send_signal(signal.SIGTERM)
             assert (await waiting).status_code == 503
-            await server.wait()
-            # It ends within seconds; one that waits for the database takes a minute.
-            assert time.monotonic() - started < 30
+            async with asyncio.timeout(60):  # one that waits for the database does not end
+                await server.wait()

@@ -162,7 +162,7 @@ async def test_the_context_holds_what_was_learned(agent: AsyncClient) -> None:
     last = {"role": "user", "content": "Please answer in Spanish. My budget is $400."}
     await agent.add("mara", "Mara likes oolong tea")
     await agent.add_messages("mara", [*week, last], session_id="s", extract=False)
-    for _ in range(100):
+    for _ in range(600):
         patterns = await agent.patterns("mara")
         if patterns:
             break

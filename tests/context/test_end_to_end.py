@@ -14,9 +14,9 @@ from graphmem.domain.session import MessageIn, MessagesIn
 
 
 async def wait_for_context_items(memory: Services, owner: Owner, count: int) -> list[ContextItem]:
-    """Return the context items as soon as there are `count`, or those there are after 30 seconds."""
+    """Return the context items as soon as there are `count`, or those there are after a minute."""
     items: list[ContextItem] = []
-    for _ in range(300):
+    for _ in range(600):
         items = await memory.contexts.list_items(owner)
         if len(items) >= count:
             break

@@ -23,7 +23,7 @@ async def test_the_code_of_the_page_runs(address: str, services: Services, readm
         check=False,
         text=True,
         env=readme_environment,
-        timeout=100,
+        timeout=240,
     )
     await services.keys.revoke(DEFAULT_TENANT, key.id)
     assert done.returncode == 0, done.stderr

@@ -38,7 +38,7 @@ def test_readme_example_prints_what_it_shows(readme_environment: dict[str, str])
         check=False,
         text=True,
         env=readme_environment,
-        timeout=100,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == shown[2]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from graphmem_api.app import create_app
 from pydantic import SecretStr
 
 from graphmem.bootstrap import Services
+from graphmem.components import open_graph
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB
 from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB
 from graphmem.domain.identity import Owner
@@ -54,14 +54,13 @@ async def proxied(database: Settings, tmp_path: Path) -> AsyncIterator[tuple[Pro
         yield proxy, database.model_copy(update={"neo4j_uri": uri, "data_dir": tmp_path / "data"})
 
 
-async def timed(request: asyncio.Future[httpx.Response]) -> tuple[httpx.Response, float]:
-    started = time.monotonic()
-    response = await request
-    return response, time.monotonic() - started
+def forbid_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on an operation that waits for the database waits longer than any client."""
+    monkeypatch.setattr("graphmem.store.availability.PATIENCE_SECONDS", 600.0)
 
 
-async def test_frozen_database_is_answered_with_503_within_seconds_and_needs_no_restart(
-    proxied: tuple[Proxy, Settings], graph: Graph, embedder: Embedder
+async def test_frozen_database_is_answered_with_503_while_clients_wait_and_needs_no_restart(
+    proxied: tuple[Proxy, Settings], graph: Graph, embedder: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy, settings = proxied
     memories = f"/v1/users/mara-{uuid.uuid4().hex}/memories"
@@ -73,20 +72,39 @@ async def test_frozen_database_is_answered_with_503_within_seconds_and_needs_no_
         save = {"memories": [{"content": "Mara likes tea"}]}
         writes = asyncio.ensure_future(client.post(memories, json=save, headers={"Idempotency-Key": uuid.uuid4().hex}))
         ready = asyncio.ensure_future(client.get("/readyz"))
-        for request, limit in ((ready, 2.5), (reads, 5.5), (writes, 6.0)):
-            response, seconds = await timed(request)
+        for request in (ready, reads, writes):
+            response = await request
             assert response.status_code == 503
             assert int(response.headers["Retry-After"]) > 0
             assert response.json()["title"] == "Unavailable"
-            assert seconds < limit
-        _, seconds = await timed(asyncio.ensure_future(client.get(memories)))
-        assert seconds < 0.5, "while the database is known to be silent, nobody waits for it"
+        forbid_waiting(monkeypatch)
+        response = await client.get(memories)
+        assert response.status_code == 503, "while the database is known to be silent, nobody waits for it"
         proxy.thaw()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (await client.get(memories)).status_code != 200:  # noqa: ASYNC110 - the client only can ask
                 await asyncio.sleep(0.1)
         assert (await client.get("/readyz")).status_code == 200
         assert (await client.post(memories, json=save)).status_code == 200
+
+
+async def test_database_may_take_longer_for_its_first_answers_than_later(
+    proxied: tuple[Proxy, Settings], graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PATIENCE", "PROBE"):
+        monkeypatch.setattr(f"graphmem.store.availability.{name}_SECONDS", 0.1)
+    proxy, settings = proxied
+    proxy.freeze()
+    async with AsyncExitStack() as stack:
+        opening = asyncio.create_task(stack.enter_async_context(open_graph(settings)))
+        done, _ = await asyncio.wait({opening}, timeout=1)
+        assert not done, "one that is being opened is not given up"
+        proxy.thaw()
+        opened = await opening
+        proxy.freeze()
+        with pytest.raises(DatabaseUnavailable, match="does not answer"):
+            await opened.verify_connectivity()
+        proxy.thaw()
 
 
 async def test_server_that_has_not_opened_the_database_does_not_answer(database: Settings, graph: Graph) -> None:
@@ -121,6 +139,7 @@ async def test_request_that_waits_for_a_job_does_not_wait_for_a_silent_database(
     graph: Graph,
     embedder: Embedder,
     tenant: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     proxy, settings = proxied
     body = {name: tenant if name == "user_id" else value for name, value in body.items()}
@@ -136,20 +155,18 @@ async def test_request_that_waits_for_a_job_does_not_wait_for_a_silent_database(
         await asyncio.sleep(0.5)  # by now the request waits
         [job_id] = queued
         proxy.freeze()
-        response, seconds = await timed(waiting)
+        response = await waiting
         assert (response.status_code, response.json()["title"]) == (503, "Unavailable")
         assert int(response.headers["Retry-After"]) > 0
-        assert seconds < 5.5
         assert job_id in response.json()["detail"]
 
-        queued_later = asyncio.ensure_future(client.post(path, json=body))
-        response, seconds = await timed(queued_later)
-        assert response.status_code == 503
-        assert seconds < 0.5, "while the database is known to be silent, nothing is queued"
+        forbid_waiting(monkeypatch)
+        response = await client.post(path, json=body)
+        assert response.status_code == 503, "while the database is known to be silent, nothing is queued"
         async with await JobRunner.open(settings) as jobs:
             assert (await jobs.get(job_id)).status is JobStatus.QUEUED
         proxy.thaw()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (await client.delete(f"/v1/users/{tenant}")).status_code == 503:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
@@ -160,11 +177,9 @@ async def test_maintenance_is_not_queued_for_a_database_that_does_not_answer(
     proxy, settings = proxied
     async with serving(settings, embedder) as client:
         proxy.freeze()
-        request = client.post("/v1/admin/maintenance", json={"tasks": ["decay"]})
-        response, seconds = await timed(asyncio.ensure_future(request))
+        response = await client.post("/v1/admin/maintenance", json={"tasks": ["decay"]})
         assert response.status_code == 503
         assert int(response.headers["Retry-After"]) > 0
-        assert seconds < 5.5
         async with await JobRunner.open(settings) as jobs:
             assert await jobs.list(kind=MAINTENANCE_JOB) == []
         proxy.thaw()
@@ -200,11 +215,9 @@ async def test_database_that_answers_others_but_not_the_probe_is_overloaded_and_
 
 async def test_request_whose_database_work_takes_too_long_fails_with_its_limit(graph: Graph, owner: Owner) -> None:
     async with holding_lock(graph, owner):
-        started = time.monotonic()
         with limit_database_time(1), pytest.raises(DatabaseUnavailable, match="longer than 1 seconds"):
             await graph.write(lambda transaction: lock(transaction, owner))
-        assert time.monotonic() - started < 1.5
-        with limit_database_time(1):
+        with limit_database_time(60):
             assert await graph.fetch("schema.get_embedding_model"), "other work goes on"
 
 

@@ -56,11 +56,11 @@ async def test_messages_whose_job_could_not_be_queued_are_extracted_without_a_re
                 await services.messages.add(owner, batch)
             assert str(settings.data_dir) not in refusal.value.detail
             assert "try again" in refusal.value.detail
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await services.jobs.list(owner.group_id, EXTRACTION_JOB):  # noqa: ASYNC110 - it sets no event
                 await asyncio.sleep(0.1)
         [job] = await services.jobs.list(owner.group_id, EXTRACTION_JOB)
-        assert (await services.jobs.wait(job.id, 10)).status.is_final
+        assert (await services.jobs.wait(job.id, 60)).status.is_final
 
 
 async def test_run_whose_job_has_failed_does_not_stay_unfinished(

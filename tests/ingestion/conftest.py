@@ -176,7 +176,7 @@ def harness(
     episodes = EpisodeStore(graph, clock)
     policy = SecretPolicy()
     memory_writer = MemoryWriter(facts, embedder, policy, profiles)
-    model = ProviderModel(base_url=server.base_url, retries=RetryPolicy(timeout=1, attempts=2, backoff=0.01))
+    model = ProviderModel(base_url=server.base_url, retries=RetryPolicy(timeout=3, attempts=2, backoff=0.01))
     inbox = Inbox(episodes, embedder, policy, jobs)
     job = ExtractionJob(
         graph=graph,

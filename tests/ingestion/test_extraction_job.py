@@ -334,7 +334,7 @@ async def test_an_earlier_value_arriving_late_does_not_replace_the_current_one(h
 
 @pytest.mark.req("UMB-01")
 async def test_the_caller_does_not_wait_for_the_model(harness: IngestionHarness) -> None:
-    harness.model_answers(hangs(3))
+    harness.model_answers(hangs(30))
     accepted = await harness.send("I have a cat")
     assert accepted.job_id
     assert not (await harness.jobs.get(accepted.job_id)).status.is_final

@@ -304,7 +304,7 @@ async def test_messages_are_stored_while_the_embedder_is_away_and_embedded_later
         [row] = await harness.graph.read(lambda transaction: transaction.run_text(query, parameters))
         return bool(row["has_vector"])
 
-    for _ in range(100):
+    for _ in range(600):
         if await has_vector():
             return
         await asyncio.sleep(0.1)

@@ -14,7 +14,7 @@ from tests.llm.scripted_server import Step, fails, hangs, replies, sends
 CUT = json.dumps(extraction(lives_in("Lisbon")))[:-40]
 
 FAULTS: dict[str, Step] = {
-    "hangs": hangs(3),
+    "hangs": hangs(30),
     "answers garbage": replies("I would rather not."),
     "is no model": sends(b"<html>hello</html>", "text/html"),
     "cuts its JSON": replies(CUT),

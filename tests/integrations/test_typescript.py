@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from fastapi import FastAPI
 
 from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKeyIn, KeyRole
+from tests.system_packages import find_program
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "packaging/graphmem-js"
@@ -23,7 +23,8 @@ SCHEMA = PACKAGE / "src/schema.ts"
 ROLES = (KeyRole.AGENT, KeyRole.ADMIN)
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("node") is None, reason="the TypeScript client needs node"),
+    pytest.mark.skipif(find_program("nodejs") is None, reason="the package nodejs is not installed"),
+    pytest.mark.skipif(find_program("npm") is None, reason="the package npm is not installed"),
     pytest.mark.timeout(400),
 ]
 

@@ -23,7 +23,9 @@ import pytest
 from graphmem.domain.job import Job
 from graphmem.jobs import JobRunner
 from graphmem.settings import Settings
+from tests.conftest import require_program
 from tests.jobs.kinds import HandleJob, handlers_of
+from tests.system_packages import find_program
 
 WORKER = Path(__file__).with_name("worker_process.py")
 ROOT = Path(__file__).parents[2]
@@ -108,16 +110,14 @@ class PostgresServer:
 
 def find_postgres() -> Path | None:
     """The folder of the binaries of the latest Postgres on this machine."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
+    initdb = find_program("postgresql")
+    return Path(initdb).parent if initdb else None
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A running private server."""
-    binaries = find_postgres()
-    if binaries is None:
-        pytest.skip("no Postgres: /usr/lib/postgresql/*/bin/initdb is not there")
+    binaries = Path(require_program("postgresql")).parent
     # Not below pytest's own folder, which every run closes to other users anew.
     with tempfile.TemporaryDirectory(prefix="graphmem-postgres-") as folder:
         server = PostgresServer(binaries, Path(folder))
@@ -132,7 +132,7 @@ def postgres(request: pytest.FixtureRequest) -> str:
     return os.environ.get("GRAPHMEM_TEST_POSTGRES_URL") or request.getfixturevalue("postgres_server").url
 
 
-def _wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+def _wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -18,7 +18,7 @@ from graphmem.settings import Settings
 from tests.jobs.conftest import OpenRunner, PostgresServer, WorkerSubprocess, both_stores, get_job
 from tests.jobs.kinds import HandleJob, JobInput, Report, handlers_of, kind, open_worker
 
-TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS = 60
 
 
 async def _run_until_killed(worker: WorkerSubprocess) -> int:

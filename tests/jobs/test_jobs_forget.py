@@ -14,7 +14,7 @@ from graphmem.settings import Settings
 from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores, get_job
 from tests.jobs.kinds import JobInput, Report, kind
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 60
 SECRET_TEXT = "the-cat-is-called-Möhre"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
 from contextlib import suppress
 
 import psycopg
@@ -27,16 +26,15 @@ CREATE TRIGGER refuse BEFORE INSERT ON graphmem_jobs.workflow_status EXECUTE FUN
 async def test_a_frozen_postgres_is_reported_in_time(
     open_runner: OpenRunner, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmem.jobs.store_calls.CALL_SECONDS", 0.3)
     runner = await open_runner()
-    started = time.monotonic()
+    monkeypatch.setattr("graphmem.jobs.store_calls.CALL_SECONDS", 0.3)
     with postgres_server.frozen():
-        for _ in range(20):
+        for _ in range(3):
             with pytest.raises(JobStoreUnavailable, match="does not answer"):
                 await runner.enqueue(kind("echo"), JobInput(text="Ada"), "job")
-    assert time.monotonic() - started < 5, "only the first call waits"
+            monkeypatch.setattr("graphmem.jobs.store_calls.CALL_SECONDS", 600.0)  # only the first call waits
     monkeypatch.undo()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             with suppress(JobStoreUnavailable):  # until the call that hung has ended
                 await runner.list()

@@ -27,7 +27,7 @@ from graphmem.settings import Settings
 from tests.jobs.conftest import OpenRunner, both_stores, get_job
 from tests.jobs.kinds import JobInput, Report, handlers_of, kind, open_worker
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 60
 
 
 class BlockingHandler:

@@ -13,7 +13,7 @@ from graphmem.jobs import JobRunner, Steps
 from tests.jobs.conftest import OpenRunner, both_stores
 from tests.jobs.kinds import JobInput, Report, kind
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 60
 LONG = (600.0,) * 9
 
 

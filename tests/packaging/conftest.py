@@ -16,7 +16,7 @@ INSTALL_SECONDS = 400
 """Longest time for pip to install the full package from an empty cache."""
 
 
-def run_python(python: Path | str, *arguments: str, cwd: Path, timeout: int = 120, **variables: str) -> str:
+def run_python(python: Path | str, *arguments: str, cwd: Path, timeout: int = 240, **variables: str) -> str:
     """Run Python outside the checkout, without its import path, and return what it prints.
 
     Raises AssertionError with the output when the exit status is not 0.

@@ -246,9 +246,9 @@ async def test_a_starting_worker_continues_an_interrupted_erasure(
     await memory.jobs.forget(owner.group_id)
     age = "MATCH (e:Erasure {group_id: $group_id}) SET e.active_at = datetime() - duration('PT1M')"
     await run_cypher(graph, age, group_id=owner.group_id)
-    async with Services.open(database, embedder=embedder), asyncio.timeout(5):
-        while await count_stored(graph, owner):
-            pass
+    async with Services.open(database, embedder=embedder), asyncio.timeout(60):
+        while await count_stored(graph, owner):  # noqa: ASYNC110 - the worker tells nobody
+            await asyncio.sleep(0.05)
     await memory.memories.save(owner, [COFFEE])
 
 

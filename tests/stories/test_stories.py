@@ -120,7 +120,7 @@ async def test_python_on_linux_is_recalled_for_deployment_help_and_left_out_of_c
 
 async def summarized(client: httpx.AsyncClient, session_id: str) -> dict[str, Any]:
     """Wait until a session has a summary."""
-    for _ in range(100):
+    for _ in range(600):
         session: dict[str, Any] = (await client.get(f"{USER}/sessions/{session_id}")).json()
         if session["summary"]:
             return session
@@ -215,7 +215,7 @@ async def test_a_quote_of_its_source_outlives_the_message(john: httpx.AsyncClien
     assert (await john.post(f"{USER}/messages", json=body)).json()["status"] == "succeeded"
     await john.post(f"{USER}/sessions/boats/summarize", json={"wait": True})
     await john.post("/v1/admin/maintenance", json={"tasks": ["compress"]})
-    for _ in range(100):
+    for _ in range(600):
         if not (await john.get(f"{USER}/sessions/boats/messages")).json()["items"]:
             break
         await asyncio.sleep(0.1)
