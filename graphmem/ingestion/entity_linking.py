@@ -12,7 +12,7 @@ from graphmem.domain.memory import MemoryType
 from graphmem.domain.text import content_hash, name_key
 from graphmem.domain.times import AS_OF_NOW, EPOCH
 from graphmem.domain.types import Vector
-from graphmem.ingestion.candidates import AliasGroup, ValidatedCandidate
+from graphmem.ingestion.candidates import PENDING_TYPES, AliasGroup, ValidatedCandidate
 from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity, RelatedFact
 from graphmem.ingestion.name_matching import NameMatch, is_short_form, match_names
 from graphmem.ingestion.statement_matching import collect_named_entities, select_related_facts
@@ -147,6 +147,8 @@ class CandidateLinker:
                 if (subject := entities.of_subject(candidate))
             ],
             hashes=[content_hash(content) for content in contents],
+            user_id=entities.user,
+            pending_types=sorted(PENDING_TYPES),
             ends_after=min(candidate.sent_at for candidate in candidates).astimezone(UTC),
             known_at=AS_OF_NOW,
             limit=FACTS_PER_CHANNEL,
