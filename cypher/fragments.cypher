@@ -33,8 +33,8 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND all(texts IN $metadata WHERE any(text IN texts WHERE r.metadata CONTAINS text))
 
 // fragment: relation_of_person
-// The fact that says best who a person `e` is: one that names a relationship, then one with the user, then the oldest.
-CASE WHEN e.type <> 'Person' OR coalesce(e.is_user, false) THEN null ELSE head(COLLECT {
+// The fact that says best who or what `e` is: one that names a relationship, then one with the user, then the oldest.
+CASE WHEN NOT e.type IN ['Person', 'Animal', 'Organization'] OR coalesce(e.is_user, false) THEN null ELSE head(COLLECT {
   MATCH (e)-[about:RELATES_TO]-(other:Entity)
   WHERE about.expired_at IS NULL AND about.valid_from < about.valid_to
   RETURN about.fact

@@ -56,9 +56,9 @@ SET m.content_embedding = row.vector
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN {{message_columns}} AS message ORDER BY m.session_id, m.position
 
-// name: load_conversation_context(group_id, message_ids, preceding)
-// Fetch messages in the order of their session, the last messages before them, the user's time zone, and the domain of
-// the messages, or else of their session.
+// name: load_conversation_context(group_id, message_ids, preceding, known_at)
+// Fetch messages in the order of their session, the last messages before them, the user's time zone, the domain of the
+// messages, or else of their session, and the time of the last message of the conversation before.
 CALL () {
   MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
   WITH m ORDER BY m.session_id, m.position
@@ -73,7 +73,14 @@ CALL (session_id, position) {
 }
 RETURN messages, preceding, COLLECT { MATCH (u:User {group_id: $group_id}) RETURN u.timezone }[0] AS timezone,
        coalesce(messages[0][0].domain,
-                COLLECT { MATCH (s:Session {group_id: $group_id, session_id: session_id}) RETURN s.domain }[0]) AS domain
+                COLLECT { MATCH (s:Session {group_id: $group_id, session_id: session_id}) RETURN s.domain }[0]) AS domain,
+       COLLECT {
+         MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $known_at AND s.kind = 'conversation'
+         WITH s ORDER BY s.updated_at DESC LIMIT 50
+         MATCH (m:Episodic {uuid: s.last_episode})
+         WHERE s.session_id <> session_id AND m.valid_at.epochSeconds * 1000000 < messages[0][1][0]
+         RETURN max(m.valid_at)
+       }[0] AS previous_at
 
 // name: list_session_messages(group_id, session_id, after, limit)
 // Fetch a session's messages in order, one page.

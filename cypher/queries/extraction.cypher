@@ -55,9 +55,10 @@ RETURN collect([name.key, {id: e.uuid, name: e.name, type: e.type, aliases: e.al
                 CASE WHEN e.name_embedding IS NULL THEN 0.0
                      ELSE 2 * vector.similarity.cosine(e.name_embedding, name.vector) - 1 END]) AS found
 
-// name: find_related_facts(group_id, vectors, words, entity_ids, pairs, hashes, ends_after, known_at, limit)
+// name: find_related_facts(group_id, vectors, words, entity_ids, pairs, hashes, user_id, pending_types, ends_after, known_at, limit)
 // Find believed facts related to new statements, with the cosine similarity to each: by meaning, by words, by entity, by
-// subject and predicate, by content. Facts that ended before `ends_after` are left out unless their content is the same.
+// subject and predicate, by content; and what the user still has to do. Facts that ended before `ends_after` are left out
+// unless their content is the same.
 CYPHER 25
 CALL () {
   UNWIND $vectors AS vector
@@ -85,6 +86,12 @@ CALL () {
   UNION
   UNWIND $hashes AS hash
   MATCH ()-[r:RELATES_TO {group_id: $group_id, content_hash: hash}]->() RETURN r
+  UNION
+  CALL () {
+    MATCH (:Entity {uuid: $user_id})-[r:RELATES_TO]->() WHERE r.type IN $pending_types AND r.expired_at IS NULL
+    RETURN r ORDER BY r.known_from DESC LIMIT $limit
+  }
+  RETURN r
 }
 WITH DISTINCT r
 WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid_to

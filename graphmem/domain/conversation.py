@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from graphmem.domain.session import Message, MessageIn
 from graphmem.domain.types import Vector
@@ -49,10 +50,12 @@ class PendingMessages:
 class ConversationContext:
     """Messages in the order of their session, the messages before them, oldest first, and the user's time zone.
 
-    `domain` is that of the messages, or else of their session.
+    `domain` is that of the messages, or else of their session. `previous_at` is the time of the last message of the
+    user's conversation before this one.
     """
 
     messages: list[Message]
     preceding: list[Message]
     timezone: str | None
     domain: str | None = None
+    previous_at: datetime | None = None

@@ -12,7 +12,7 @@ from graphmem.domain.memory import MemoryType
 from graphmem.domain.text import content_hash, name_key
 from graphmem.domain.times import AS_OF_NOW, EPOCH
 from graphmem.domain.types import Vector
-from graphmem.ingestion.candidates import AliasGroup, ValidatedCandidate
+from graphmem.ingestion.candidates import PENDING_TYPES, AliasGroup, ValidatedCandidate
 from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity, RelatedFact
 from graphmem.ingestion.name_matching import NameMatch, is_short_form, match_names
 from graphmem.ingestion.statement_matching import collect_named_entities, select_related_facts
@@ -79,7 +79,8 @@ class CandidateLinker:
     ) -> tuple[dict[str, str], list[PossibleEntity], list[AmbiguousName]]:
         """Return the ids of names that differ in spelling only, and the ambiguous names with what they may mean.
 
-        Also ambiguous is a known person's name that is part of another known person's.
+        A name that exactly one known entity has is not ambiguous. That of a known person is, if another known person
+        has it as well: as an alias, with a surname, or with what tells the two apart.
         """
         compared = {
             key: entity
@@ -107,7 +108,7 @@ class CandidateLinker:
         for key, stored, similarity in rows:
             possible = PossibleEntity(**stored)
             if key in entities.by_name_key:
-                if entities.by_name_key[key] == possible.id or _is_called_for_short(compared[key], possible):
+                if entities.by_name_key[key] == possible.id or _is_called(compared[key], possible):
                     known[possible.id] = possible
                     options.setdefault(key, []).append(possible.id)
                 continue
@@ -120,7 +121,7 @@ class CandidateLinker:
         ambiguous_names = [
             AmbiguousName(name=compared[key].name, type=compared[key].type, options=ids)
             for key, ids in options.items()
-            if key not in same and set(ids) != {entities.by_name_key.get(key)}
+            if key not in same and _is_unsettled(ids, entities.by_name_key.get(key))
         ]
         asked = {entity_id for ambiguous_name in ambiguous_names for entity_id in ambiguous_name.options}
         possible_entities = [known[entity_id] for entity_id in asked]
@@ -147,6 +148,8 @@ class CandidateLinker:
                 if (subject := entities.of_subject(candidate))
             ],
             hashes=[content_hash(content) for content in contents],
+            user_id=entities.user,
+            pending_types=sorted(PENDING_TYPES),
             ends_after=min(candidate.sent_at for candidate in candidates).astimezone(UTC),
             known_at=AS_OF_NOW,
             limit=FACTS_PER_CHANNEL,
@@ -169,8 +172,16 @@ def _match_any_name(entity: EntityIn, possible: PossibleEntity, similarity: floa
     return max(match_names(entity.name, entity.type, name, possible.type, similarity) for name in names)
 
 
-def _is_called_for_short(entity: EntityIn, possible: PossibleEntity) -> bool:
-    return possible.type == PERSON_TYPE and is_short_form(entity.name, possible.name)
+def _is_called(entity: EntityIn, possible: PossibleEntity) -> bool:
+    """Return whether a known person may be called by a name: it is an alias or part of the person's own name."""
+    return possible.type == PERSON_TYPE and (
+        name_key(entity.name) in map(name_key, possible.aliases) or is_short_form(entity.name, possible.name)
+    )
+
+
+def _is_unsettled(options: Sequence[str], known_id: str | None) -> bool:
+    """Return whether a name may mean one of `options` that is not the known entity of exactly this name."""
+    return known_id is None or (known_id in options and len(options) > 1)
 
 
 def _related_fact(row: Sequence[Any]) -> RelatedFact:

@@ -11,6 +11,7 @@ from graphmem.domain.conversation import ConversationContext
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import MessageRole, RunMessage
 from graphmem.domain.text import name_key
 from graphmem.domain.times import AS_OF_NOW
@@ -37,6 +38,7 @@ from graphmem.ingestion.transcript import (
     part_length,
     render_calendar,
     render_earlier_messages,
+    render_previous_conversation,
     render_transcript,
 )
 from graphmem.llm.model import LanguageModel
@@ -115,12 +117,14 @@ class Extractor:
         policy: SecretPolicy,
         instructions: InstructionStore,
         declared_types: DeclaredTypeStore,
+        profiles: TenantProfiles,
         prompts: Mapping[str, PromptTemplate],
         zone: str,
     ) -> None:
         self._graph = graph
         self._episodes = episodes
         self._policy = policy
+        self._profiles = profiles
         self._prompts = prompts
         self._zone = zone
         self._instructions = instructions
@@ -141,6 +145,7 @@ class Extractor:
         user_names = collect_user_names(lines, known)
         prompt = self._prompts["extract"].render(
             calendar=render_calendar(lines) if lines else "",
+            previous_conversation=render_previous_conversation(conversation.previous_at, lines),
             secrets=self._render_secret_rule(owner),
             known_names=_render_known_names(known, user_names, redact),
             known_domains="\n".join(map(indent_continuations, known.domains)),
@@ -149,6 +154,7 @@ class Extractor:
             earlier=earlier,
             conversation=render_transcript(lines),
             conversation_domain=redact(conversation.domain or ""),
+            topics=", ".join(sorted(self._profiles.for_tenant(owner.tenant).topic_tags)),
             custom_instructions=instructions.text,
             declared_types=render_declared_types(types),
         )

@@ -69,7 +69,9 @@ class ExtractionJob:
         self._prompts = load_prompts()
         self._queue_summary = queue_summary
         self._queue_learning = queue_learning
-        self._extractor = Extractor(graph, episodes, policy, instructions, declared_types, self._prompts, zone)
+        self._extractor = Extractor(
+            graph, episodes, policy, instructions, declared_types, profiles, self._prompts, zone
+        )
 
     async def run(self, payload: ExtractionPayload, steps: Steps) -> JobOutcome:
         """Handle a job of kind `extraction`."""

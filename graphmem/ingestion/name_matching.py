@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import IntEnum
+from functools import cache
+from itertools import pairwise
 
-from graphmem.domain.entity import DEFAULT_ENTITY_TYPE
+from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE
 from graphmem.text.names import edit_distance, max_typos, name_words
-from graphmem.text.word_lists import LANGUAGES, load_words
+from graphmem.text.word_lists import LANGUAGES, WRITTEN_LANGUAGES, load_words
 
 MIN_NAME_COSINE = 0.82
 """Least cosine of two names' vectors at which they may be spellings or translations of each other."""
 
 _QUALIFIER = re.compile(r"[(（][^)）]*[)）]?")
 """What distinguishes people of one name, as in "Anna (colleague)"."""
+
+_POSSESSOR = re.compile(r"([^()（）,，]*?)(?:['’]s|(?<=s)['’])(?=\s)")
+"""Who somebody or something belongs to, as in "Calvin's agent"."""
 
 _IGNORED_WORDS = load_words(*LANGUAGES).legal_forms | {"the"}
 
@@ -31,7 +36,8 @@ def match_names(name: str, type: str | None, known: str, known_type: str | None,
     """Return whether two names may mean one entity; `similarity` is the cosine of their vectors.
 
     SAME: they differ in accents, punctuation and legal forms only. POSSIBLE: one is part of the other, they differ in
-    a qualifier or in a few typos, or their vectors are near. DIFFERENT: none of these, or their types differ.
+    a qualifier or in a few typos, or their vectors are near. DIFFERENT: none of these, or their types differ, or one
+    is a person whom the other only relates somebody to, as "Calvin" and "Calvin's agent".
     """
     if not _are_compatible_types(type, known_type):
         return NameMatch.DIFFERENT
@@ -40,6 +46,8 @@ def match_names(name: str, type: str | None, known: str, known_type: str | None,
         return NameMatch.DIFFERENT
     if words == known_words:
         return NameMatch.SAME
+    if PERSON_TYPE in (type, known_type) and (is_only_related_to(name, known) or is_only_related_to(known, name)):
+        return NameMatch.DIFFERENT
     if set(words) < set(known_words) or set(known_words) < set(words):
         return NameMatch.POSSIBLE
     if _without_qualifier(name) in (_without_qualifier(known), known) or name == _without_qualifier(known):
@@ -53,7 +61,20 @@ def match_names(name: str, type: str | None, known: str, known_type: str | None,
 
 def is_short_form(name: str, full: str) -> bool:
     """Return whether a name is only part of a fuller one, such as a bare first name."""
-    return set(_significant_words(name)) < set(_significant_words(full))
+    return set(_significant_words(name)) < set(_significant_words(full)) and not is_only_related_to(name, full)
+
+
+def is_only_related_to(name: str, phrase: str) -> bool:
+    """Return whether a phrase names somebody by a relation to `name`, as "Calvin's agent" and "madre de Calvin" do."""
+    possessors = [match[1] for match in _POSSESSOR.finditer(phrase)]
+    words = _POSSESSOR.sub(" ", phrase).split()
+    for position, (word, following) in enumerate(pairwise(words), 1):
+        if word.casefold() in _person_roles() and following.islower():
+            possessors += words[position:]
+            words = words[:position]
+            break
+    own, related_to = _significant_words(name), _significant_words(" ".join(possessors))
+    return set(own) <= set(related_to) and not set(own) <= set(name_words(" ".join(words)))
 
 
 def are_different_people(name: str, other: str) -> bool:
@@ -79,6 +100,11 @@ def is_named_in(name: str, text: str, *, but: str) -> bool:
     own = tuple(word for word in name_words(but) if len(word) > 1)
     words = [word for word in _significant_words(name) if len(word) > 1 and not (own and word.startswith(own))]
     return bool(words) and set(words) <= set(_words_in(text, words))
+
+
+@cache
+def _person_roles() -> frozenset[str]:
+    return load_words(*WRITTEN_LANGUAGES).person_roles
 
 
 def _words_in(text: str, words: list[str]) -> Iterator[str]:

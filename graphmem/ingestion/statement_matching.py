@@ -28,6 +28,9 @@ MIN_CONTENT_COSINE = 0.40
 MIN_CONTENT_COSINE_IF_CLOSE = 0.25
 """Cosine from which on a plan, or a fact about an entity that the statement names, may be about the same thing."""
 
+MAX_PENDING_PER_WINDOW = 12
+"""Most further plans and open loops that a window is compared with: any statement may settle one."""
+
 _CLOSING_MARKS = ".!。 "
 """Characters at the end of a sentence that do not change what it says."""
 
@@ -76,7 +79,8 @@ def select_related_facts(
 ) -> tuple[list[RelatedFact], list[list[int]]]:
     """Return the facts worth comparing, in the order they were learned, and for each statement their positions.
 
-    The best facts of each statement are taken in turn up to the limit of the window.
+    The best facts of each statement are taken in turn up to the limit of the window, then the plans and open loops that
+    are nearest to any of them.
     """
     best_by_candidate: list[list[RelatedFact]] = []
     for index, candidate in enumerate(candidates):
@@ -92,7 +96,10 @@ def select_related_facts(
         for facts in best_by_candidate
         for fact in facts[rank : rank + 1]
     }
-    selected = sorted(list(by_id.values())[:MAX_RELATED_PER_WINDOW], key=lambda fact: fact.learning_order)
+    chosen = list(by_id.values())[:MAX_RELATED_PER_WINDOW]
+    pending = [fact for fact in found if fact.type in PENDING_TYPES and fact not in chosen]
+    pending.sort(key=lambda fact: (-round(max(fact.similarities), 4), fact.learning_order))
+    selected = sorted(chosen + pending[:MAX_PENDING_PER_WINDOW], key=lambda fact: fact.learning_order)
     positions = {fact.memory_id: position for position, fact in enumerate(selected)}
     return selected, [
         sorted(positions[fact.memory_id] for fact in facts if fact.memory_id in positions)

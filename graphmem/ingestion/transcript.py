@@ -189,6 +189,14 @@ def render_calendar(lines: Sequence[TranscriptLine]) -> str:
     return f"{day}, time zone {getattr(last.tzinfo, 'key', None) or f'{last:%z}'}. Weeks and their Mondays: {weeks}"
 
 
+def render_previous_conversation(previous_at: datetime | None, lines: Sequence[TranscriptLine]) -> str:
+    """Return a sentence that names the day of the conversation before this one, in the zone of the lines."""
+    if previous_at is None or not lines:
+        return "No conversation before this one is known."
+    day = previous_at.astimezone(lines[0].sent_at.tzinfo)
+    return f"The conversation before this one was on {WEEKDAY_NAMES[day.weekday()]} {day:%Y-%m-%d}."
+
+
 def _line_header(line: TranscriptLine) -> str:
     speaker = f"{line.role.value.upper()} {line.speaker}" if line.speaker else line.role.value.upper()
     return f"{indent_continuations(speaker)}, {WEEKDAY_NAMES[line.sent_at.weekday()]} {line.sent_at:%Y-%m-%d %H:%M}"

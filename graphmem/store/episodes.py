@@ -14,7 +14,7 @@ from graphmem.domain.conversation import AppendResult, ConversationContext, Pend
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.session import Message, Session, SessionArchive, SessionIn, SessionKind
-from graphmem.domain.times import Clock
+from graphmem.domain.times import AS_OF_NOW, Clock
 from graphmem.domain.types import Vector, deduplicate
 from graphmem.errors import Conflict, NotFound
 from graphmem.store.driver import Graph, Row, Transaction
@@ -265,6 +265,7 @@ class EpisodeStore:
             group_id=owner.group_id,
             message_ids=list(message_ids),
             preceding=preceding,
+            known_at=AS_OF_NOW,
         )
         context = rows[0]
         if not context["messages"]:
@@ -274,6 +275,7 @@ class EpisodeStore:
             preceding=[message_from_row(columns) for columns in context["preceding"]],
             timezone=context["timezone"],
             domain=context["domain"],
+            previous_at=context["previous_at"],
         )
 
     async def list_session_messages(

@@ -36,6 +36,15 @@ from graphmem.ingestion.name_resolution import choose_user_name, resolve_names
         ("Jonas (colleague)", "Person", "Jonas (Kollege)", "Person", 0.0, NameMatch.POSSIBLE),
         ("健太(会社)", "Person", "健太", "Person", 0.0, NameMatch.POSSIBLE),
         ("!!", None, "??", None, 0.0, NameMatch.DIFFERENT),
+        ("Calvin", "Person", "Calvin's dad", "Person", 0.9, NameMatch.DIFFERENT),
+        ("Calvin’s agent", "Person", "Calvin", "Person", 0.9, NameMatch.DIFFERENT),
+        ("Calvin", "Person", "Tom (Calvin's agent)", "Person", 0.9, NameMatch.DIFFERENT),
+        ("James", "Person", "James' uncle", "Person", 0.0, NameMatch.DIFFERENT),
+        ("Calvin", "Person", "madre de Calvin", "Person", 0.0, NameMatch.DIFFERENT),
+        ("Elin", "Person", "Mara's sister Elin", "Person", 0.0, NameMatch.POSSIBLE),
+        ("Rosa", "Person", "Tía Rosa", "Person", 0.0, NameMatch.POSSIBLE),
+        ("Paul", "Person", "Paul (Calvin's agent)", "Person", 0.0, NameMatch.POSSIBLE),
+        ("Sotheby's", "Organization", "Sotheby's London", "Organization", 0.0, NameMatch.POSSIBLE),
     ],
 )
 def test_two_names_are_the_same_possibly_the_same_or_different(
@@ -50,6 +59,7 @@ def test_two_people_share_a_first_name_and_a_short_form_is_part_of_a_name() -> N
     assert not are_different_people("Anna Maria Li", "Anna Li")
     assert is_short_form("Jonas", "Jonas Brandt")
     assert not is_short_form("Freddie", "Frederike Holm")
+    assert not is_short_form("Mara", "Mara's sister")
     assert not are_different_people("Jonas (colleague)", "Jonas Brandt")
 
 

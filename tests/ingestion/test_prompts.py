@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphmem.domain.identity import Owner
+from graphmem.domain.profile import TenantProfiles
 from graphmem.llm.prompts import load_prompts
 from tests.ingestion.conftest import (
     IngestionHarness,
@@ -74,6 +75,31 @@ async def test_prompts_hold_no_ids_and_no_secret(harness: IngestionHarness) -> N
     ids += [entity.id for memory in await harness.current_memories() for entity in [memory.subject, *memory.entities]]
     for prompt in harness.prompts:
         assert [text for text in [*ids, "4242 4242"] if text in prompt] == []
+
+
+@pytest.mark.req("CASH-10")
+@pytest.mark.parametrize("profiles", [TenantProfiles(["finance"])])
+async def test_the_topics_of_finance_are_those_of_its_profile(harness: IngestionHarness) -> None:
+    harness.model_answers(extraction())
+    await harness.send_and_extract("I pay 900 euros of rent.")
+    assert "<topics>\nCASHFLOW_AND_SPENDING, COMMUNICATION_PREFERENCES, FINANCIAL_PLANNING" in harness.prompts[0]
+
+
+async def test_a_general_assistant_has_no_topics_of_a_product(harness: IngestionHarness) -> None:
+    harness.model_answers(extraction())
+    await harness.send_and_extract("I pay 900 euros of rent.")
+    sent = "".join(message["content"] for message in harness.server.requests[0]["messages"])
+    assert [topic for topic in ("<topics>", "RISK_TOLERANCE", "FINANCIAL_PLANNING") if topic in sent] == []
+
+
+async def test_an_organisation_is_known_by_what_relates_it_to_the_user(harness: IngestionHarness) -> None:
+    works_at = candidate(
+        "User works at Kestrel", predicate="WORKS_AT", object={"name": "Kestrel", "type": "Organization"}
+    )
+    harness.model_answers(extraction(works_at), extraction())
+    await harness.send_and_extract("I work at Kestrel.")
+    await harness.send_and_extract("We moved to a bigger office.", session="s2")
+    assert "Kestrel (Organization): User works at Kestrel" in harness.prompts[1]
 
 
 @pytest.mark.parametrize("name", sorted(load_prompts()))

@@ -55,6 +55,15 @@ async def test_facts_of_a_renamed_user_entity_are_compared_with_new_candidates(
     assert "User loves green tea" in harness.prompts[-1]
 
 
+async def test_open_plans_are_compared_with_whatever_is_told(harness: IngestionHarness) -> None:
+    await harness.save("User plans to renew the passport", type="plan", predicate="PLANS")
+    await harness.save("User loves green tea", type="preference", predicate="LIKES")
+    likes = candidate("User is fond of green tea", type="preference", predicate="LIKES")
+    harness.model_answers(extraction(likes), reconciliation(decision(1, "insert")))
+    await harness.send_and_extract("I am so fond of green tea")
+    assert "User plans to renew the passport" in harness.prompts[-1]
+
+
 @pytest.mark.req("QUINN-06")
 async def test_memories_are_saved_during_the_conversation(harness: IngestionHarness) -> None:
     uses = {"predicate": "USES_OS", "single_valued": True}
