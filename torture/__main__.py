@@ -120,7 +120,8 @@ async def fuzz(sizes: Sizes, findings: Findings) -> list[Figure]:
 async def answers(sizes: Sizes, findings: Findings) -> list[Figure]:
     """Extract sessions with answers over everything that the prompts list, while the memories change."""
     with PromptedModel(sizes.seed) as model:
-        async with local_server(openai_base_url=model.base_url, **MODEL_SETTINGS) as server:
+        settings = {**MODEL_SETTINGS, "llm_timeout": 60}  # the memories change before the second answer
+        async with local_server(openai_base_url=model.base_url, **settings) as server:
             await play_sessions(
                 server.services, f"t{uuid.uuid4().hex[:12]}", max(1, sizes.cases // 20), model, findings
             )

@@ -70,10 +70,10 @@ async def play_sessions(
 def _check(job: Job, model: PromptedModel, findings: Findings) -> None:
     if job.status is JobStatus.FAILED or not job.status.is_final:
         error = job.error or job.reason or ""
-        findings.add(f"job: {error.partition(':')[0]}", f"{error[:300]} ← {model.last_answer[:3000]}")
+        findings.add(f"job: {error.partition(':')[0]}", f"{error[:300]} ← {model.last_answer[:1500]}")
     for action in job.actions:
         if UNEXPECTED in (action.get("reason") or ""):
-            findings.add("dropped candidate", f"{action} ← {model.last_answer[:3000]}")
+            findings.add("dropped candidate", f"{action} ← {model.last_answer[:1500]}")
 
 
 def _wait(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
