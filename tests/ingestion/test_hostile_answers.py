@@ -21,6 +21,7 @@ from tests.ingestion.conftest import (
     decision,
     extraction,
     lives_in,
+    message_at,
     midnight,
     reconciliation,
 )
@@ -108,7 +109,9 @@ async def test_a_statement_that_cannot_end_another_is_saved_beside_it_with_the_r
     by_rules = reconciliation(decision(1, "insert"), decision(3, "insert"))
     before = dropped("write")
     harness.model_answers(extraction(*statements), answers_after(save_immutable, by_rules))
-    job = await harness.send_and_extract("I am fond of green tea, Bob lives in Lund, I play the cello")
+    job = await harness.send_and_extract(
+        message_at("2026-03-01", "I am fond of green tea, Bob lives in Lund, I play the cello")
+    )
     assert job.status == "succeeded", job.error
     contents = await harness.current_contents()
     assert {"Bob lives in Oslo", "Bob lives in Lund", "User is fond of green tea", "User plays the cello"} <= {
@@ -128,7 +131,7 @@ async def test_two_statements_that_end_one_value_are_both_saved(harness: Ingesti
     harness.model_answers(
         extraction(moved, second), reconciliation(decision(1, "supersede", 2), decision(2, "supersede", 1))
     )
-    job = await harness.send_and_extract("I live in Lund now, I left Oslo for good")
+    job = await harness.send_and_extract(message_at("2026-03-01", "I live in Lund now, I left Oslo for good"))
     assert job.status == "succeeded", job.error
     assert {"User lives in Lund", "User left Oslo for good"} <= {*await harness.current_contents()}
     assert not any("unexpected" in (action["reason"] or "") for action in job.actions)
