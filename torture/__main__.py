@@ -3,9 +3,9 @@
     python -m torture [PART …] [--rounds 20] [--cases 10000] [--runs 1000] [--load-seconds 600] [--seed N] [--out DIR]
 
 The parts are `fuzz`, `answers`, `isolation`, `model`, `crash`, `load` and `forget`; without names all of them run.
-Each starts an embedded Neo4j in a temporary folder, `crash`, `load` and `forget` with a whole installation. The table
-is also written to `torture.md` in the folder of the reports, with what reproduces each finding. Exit status 1: a goal was
-missed.
+Each starts an embedded Neo4j in a temporary folder, `crash`, `load` and `forget` with a whole installation. The
+table is also written to `torture.md` in the folder of the reports, with what reproduces each finding. Exit status 1:
+a goal was missed.
 """
 
 from __future__ import annotations
