@@ -18,7 +18,7 @@ from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
 from graphmem.domain.job import Job
 from graphmem.domain.operations import OperationMethod, Request, accept_user_by_name
 from graphmem.domain.operations.composed import ComposedOperations, ComposedSteps, take_steps
-from graphmem.domain.requests import ConsolidationIn, RollbackIn
+from graphmem.domain.requests import ConsolidationIn, RetryQuery, RollbackIn
 from graphmem.domain.search_models import MessageHit, MessageSearchQuery
 from graphmem.errors import Unavailable
 
@@ -115,9 +115,9 @@ async def _search_messages(call: Call[MessageSearchQuery]) -> list[MessageHit]:
     return (await call.services.retrieval.search_messages(call.owner, call.parameters)).results
 
 
-async def _retry_job(call: Call[None]) -> Job:
+async def _retry_job(call: Call[RetryQuery]) -> Job:
     job = await call.services.jobs.get_for_tenant(call.tenant, call.resource_id)
-    return await call.services.jobs.retry(job.id)
+    return await call.services.jobs.retry(job.id, fresh=call.parameters.fresh)
 
 
 async def _consolidate(call: Call[ConsolidationIn]) -> ConsolidationRun | str:

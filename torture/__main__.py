@@ -2,9 +2,10 @@
 
     python -m torture [PART …] [--rounds 20] [--cases 10000] [--runs 1000] [--load-seconds 600] [--seed N] [--out DIR]
 
-The parts are `fuzz`, `isolation`, `model`, `crash`, `load` and `forget`; without names all of them run. Each starts an
-embedded Neo4j in a temporary folder, `crash`, `load` and `forget` with a whole installation. The table is also written
-to `torture.md` in the folder of the reports, with what reproduces each finding. Exit status 1: a goal was missed.
+The parts are `fuzz`, `answers`, `isolation`, `model`, `crash`, `load` and `forget`; without names all of them run.
+Each starts an embedded Neo4j in a temporary folder, `crash`, `load` and `forget` with a whole installation. The
+table is also written to `torture.md` in the folder of the reports, with what reproduces each finding. Exit status 1:
+a goal was missed.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from graphmem.settings import Settings
 from graphmem.store.invariants import check_invariants
 from tests.api.conftest import serve_app
 from tests.store.complete_user import fill_user
+from torture.answered_sessions import PromptedModel, play_sessions
 from torture.crash import run_crashes
 from torture.deployment import deployed
 from torture.figures import Figure, table
@@ -116,6 +118,22 @@ async def fuzz(sizes: Sizes, findings: Findings) -> list[Figure]:
     ]
 
 
+async def answers(sizes: Sizes, findings: Findings) -> list[Figure]:
+    """Extract sessions with answers over everything that the prompts list, while the memories change."""
+    with PromptedModel(sizes.seed) as model:
+        settings = {**MODEL_SETTINGS, "llm_timeout": 60}  # the memories change before the second answer
+        async with local_server(openai_base_url=model.base_url, **settings) as server:
+            await play_sessions(
+                server.services, f"t{uuid.uuid4().hex[:12]}", max(1, sizes.cases // 20), model, findings
+            )
+            broken = await count_violations(server.services, findings)
+    return [
+        Figure.count("answers", "sessions", findings.cases, least=sizes.cases // 20),
+        Figure.count("answers", "jobs that failed, unexpected errors", findings.total - broken, most=0),
+        Figure.count("answers", "violations of invariants", broken, most=0),
+    ]
+
+
 async def _fuzz_documents(server: LocalServer, seed: int, cases: int, findings: Findings) -> None:
     template = Owner("default", f"template-{uuid.uuid4().hex}")
     await fill_user(server.services, template)
@@ -186,6 +204,7 @@ async def forget(sizes: Sizes, findings: Findings) -> list[Figure]:
 
 PARTS: dict[str, Callable[[Sizes, Findings], Awaitable[list[Figure]]]] = {
     "fuzz": fuzz,
+    "answers": answers,
     "isolation": isolation,
     "model": model,
     "crash": crash,

@@ -99,8 +99,8 @@ class HostileModel(ThreadingHTTPServer):
         """The address that clients of the OpenAI API use."""
         return f"http://127.0.0.1:{self.server_port}/v1"
 
-    def answer(self, schema: str) -> str:
-        """Return the text of the next completion."""
+    def answer(self, schema: str, prompt: str) -> str:
+        """Return the text of the next completion, whatever the prompt says."""
         with self._lock:
             if self._chance.random() < 0.05:
                 return self._chance.choice(TEXTS)
@@ -127,7 +127,8 @@ class _Exchange(BaseHTTPRequestHandler):
         """Answer a request for a chat completion."""
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         schema = (body.get("response_format") or {}).get("json_schema", {}).get("name", "")
-        message = {"role": "assistant", "content": self.server.answer(schema)}
+        prompt = body["messages"][-1]["content"]
+        message = {"role": "assistant", "content": self.server.answer(schema, prompt)}
         completion = {"id": "c", "object": "chat.completion", "created": 1, "model": "hostile"}
         raw = json.dumps(
             {**completion, "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}

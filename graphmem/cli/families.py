@@ -33,6 +33,7 @@ GROUPS = {
     "db": ("db", "The embedded Neo4j."),
     "keys": ("keys", "API keys."),
     "hooks": ("hooks", "Memory for coding agents, by their hooks."),
+    "jobs": ("job_commands", "Background jobs."),
     "webhooks": ("webhooks", "Addresses that receive the changes of a tenant's users."),
     "types": ("declared_types", "Types of memories and entities that a tenant declares."),
     "persona": ("personas", "Weights of a user's searches by memory type or tag."),

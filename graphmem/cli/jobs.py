@@ -24,11 +24,16 @@ async def wait_for_job(operations: Operations, job_id: str) -> Job:
     job = await operations.job(job_id)
     if job.status == "failed" or job.waits_until:
         job = await operations.retry_job(job_id)
+    return await wait_until_at_rest(operations, job)
+
+
+async def wait_until_at_rest(operations: Operations, job: Job) -> Job:
+    """Wait until a job has ended or waits for a model."""
     pause = _FIRST_PAUSE
     while not job.is_at_rest:
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
-        job = await operations.job(job_id)
+        job = await operations.job(job.id)
     return job
 
 

@@ -36,7 +36,7 @@ from graphmem.domain.listing import Page
 from graphmem.domain.maintenance import MaintenanceResults
 from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
 from graphmem.domain.operations import Request
-from graphmem.domain.requests import ImportRequest, MemoryUpdate
+from graphmem.domain.requests import ImportRequest, MemoryUpdate, RetryQuery
 from graphmem.domain.responses import ErasedMemory, MaintenanceOut, RunAccepted, SaveOut
 from graphmem.domain.search_models import (
     EntityGraph,
@@ -150,6 +150,11 @@ def _encode_import(request: Request[ImportRequest, ImportResult]) -> ApiCall[Imp
     )
 
 
+def _encode_retry(request: Request[RetryQuery, Job]) -> ApiCall[Job]:
+    path = fill_path(f"{JOB}/retry", request)
+    return ApiCall("POST", path, _parse_job, params=to_query(request.parameters), is_write=True)
+
+
 def _parse_saved(response: httpx.Response) -> list[SaveResult]:
     return SaveOut.model_validate(response.json()).results
 
@@ -246,7 +251,7 @@ class Endpoints:
     summarize_session = Endpoint(operations.summarize_session, post(f"{SESSION}/summarize", _parse_job))
     feedback = Endpoint(operations.feedback, post(f"{MESSAGES}/{{resource_id}}/feedback", parse_model(FeedbackResult)))
     job = Endpoint(operations.job, get(JOB, _parse_job))
-    retry_job = Endpoint(operations.retry_job, post(f"{JOB}/retry", _parse_job))
+    retry_job = Endpoint(operations.retry_job, _encode_retry)
     trigger_extraction = Endpoint(
         operations.trigger_extraction,
         post("/_admin/trigger-memory-extraction-v2", parse_model(ExtractionTriggered)),

@@ -107,6 +107,12 @@ class SessionListQuery(PageQuery):
     active: bool | None = Field(None, description="true: open sessions only; false: closed sessions only.")
 
 
+class RetryQuery(BaseModel):
+    """Where a job that is retried starts."""
+
+    fresh: bool = Field(False, description="true: from its messages; false: from the step that failed.")
+
+
 class RunListQuery(PageQuery):
     """Which consolidation runs to list."""
 

@@ -12,6 +12,7 @@ from graphmem.domain.memory import MemoryIn, MemoryStatus
 from graphmem.domain.text import content_hash, name_key
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
 from graphmem.ingestion.date_parsing import parse_local_date
+from graphmem.ingestion.dropped_candidates import dropping_errors
 from graphmem.ingestion.job_actions import shorten_reason
 from graphmem.ingestion.linking_models import LinkingResult
 from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation
@@ -53,15 +54,31 @@ class ActionPlanner:
         self._entity_refs = entity_refs
         self._entities = linking.entities
         self._ended_ids: set[str] = set()
+        self._dropped: dict[int, str] = {}
         self._plan = ActionPlan()
 
     def plan(self, answer: Reconciliation | None) -> ActionPlan:
         """Return what to do with each candidate; without an answer, by the rules alone."""
+        decisions: dict[int, Decision] = {}
         if answer:
             self._resolve_ambiguous_names(answer)
-        decisions = {decision.new: decision for decision in answer.decisions} if answer else {}
+            decisions = self._read_decisions(answer)
         for index in sorted(range(len(self._candidates)), key=lambda index: self._rank(index, decisions)):
-            candidate, decision = self._candidates[index], decisions.get(index + 1)
+            self._plan_candidate(index, decisions.get(index + 1))
+        return self._plan
+
+    def _rank(self, index: int, decisions: Mapping[int, Decision]) -> int:
+        """Return the turn of a candidate: stated ends, then what ends memories, then what may reinforce others."""
+        decision = decisions.get(index + 1)
+        with dropping_errors("plan", index, self._dropped):
+            if self._find_ended_state(self._candidates[index], decision):
+                return 0
+        return 1 if decision and decision.action in (ActionKind.SUPERSEDE, ActionKind.DELETE) else 2
+
+    def _plan_candidate(self, index: int, decision: Decision | None) -> None:
+        """Plan one candidate; an unexpected error refuses it, with whatever was planned for it."""
+        candidate, facts, ended_ids = self._candidates[index], dict(self._facts), set(self._ended_ids)
+        with dropping_errors("plan", index, self._dropped):
             if candidate.retracts:
                 self._delete(index, candidate, decision)
             elif state := self._find_ended_state(candidate, decision):
@@ -70,23 +87,41 @@ class ActionPlanner:
                 self._insert(index, candidate)
             else:
                 self._decide(index, candidate, decision)
-        return self._plan
+        if error := self._dropped.get(index):
+            self._facts, self._ended_ids = facts, ended_ids
+            self._plan = self._plan.without([index])
+            self._veto(index, "insert", error)
 
-    def _rank(self, index: int, decisions: Mapping[int, Decision]) -> int:
-        """Return the turn of a candidate: stated ends, then what ends memories, then what may reinforce others."""
-        decision = decisions.get(index + 1)
-        if self._find_ended_state(self._candidates[index], decision):
-            return 0
-        return 1 if decision and decision.action in (ActionKind.SUPERSEDE, ActionKind.DELETE) else 2
+    def _read_decisions(self, answer: Reconciliation) -> dict[int, Decision]:
+        """Return the decisions by the number of their statement; of several about one statement the last counts."""
+        decisions = {decision.new: decision for decision in answer.decisions}
+        usable = {number: decision for number, decision in decisions.items() if 1 <= number <= len(self._candidates)}
+        if repeated := len(answer.decisions) - len(decisions):
+            self._plan.unusable.append(f"{repeated} decisions are about statements that were decided on twice")
+        if unknown := len(decisions) - len(usable):
+            self._plan.unusable.append(f"{unknown} decisions are about statements that do not exist")
+        return usable
 
     def _resolve_ambiguous_names(self, answer: Reconciliation) -> None:
         names, known = self._linking.ambiguous_names, self._linking.known
+        unknown = gone = 0
         for same in answer.same_entities:
-            if same.known is None or not (1 <= same.name <= len(names) and 1 <= same.known <= len(known)):
+            if not 1 <= same.name <= len(names):
+                unknown += 1
                 continue
-            name, entity = names[same.name - 1], known[same.known - 1]
-            if entity.id in name.options:
-                self._plan.resolved_names[name_key(name.name)] = entity.id
+            name = names[same.name - 1]
+            if same.known is None:
+                continue
+            if not (1 <= same.known <= len(known) and known[same.known - 1].id in name.options):
+                unknown += 1
+            elif (entity_id := known[same.known - 1].id) in self._entity_refs:
+                self._plan.resolved_names[name_key(name.name)] = entity_id
+            else:
+                gone += 1
+        if unknown:
+            self._plan.unusable.append(f"{unknown} names are said to mean what they were not asked about")
+        if gone:
+            self._plan.unusable.append(f"{gone} names mean entities that were erased meanwhile")
         self._entities = self._entities.with_names(self._plan.resolved_names)
 
     # One candidate
@@ -121,6 +156,18 @@ class ActionPlanner:
             start = candidate.effective_start.astimezone(UTC)
             memory = memory.model_copy(update={"single_valued": may_replace, "valid_at": start})
         self._plan.saves.append(PlannedSave(index, memory))
+        self._note_replaced_values(memory, candidate)
+
+    def _note_replaced_values(self, memory: MemoryIn, candidate: ValidatedCandidate) -> None:
+        """Remember which facts a single-valued statement ends on its own, so that no other statement ends them too."""
+        if not memory.single_valued:
+            return
+        start = memory.valid_at or candidate.sent_at
+        self._ended_ids |= {
+            fact.memory_id
+            for fact in self._competing_facts(candidate)
+            if fact.status is MemoryStatus.ACTIVE and fact.effective_start <= start < fact.valid_to
+        }
 
     def _competing_facts(self, candidate: ValidatedCandidate) -> list[Fact]:
         """Return the other values of the candidate's subject and predicate that were true at some time."""
@@ -220,6 +267,7 @@ class ActionPlanner:
         ends = {fact.memory_id: end for fact in superseded if (end := end_of_superseded(candidate, fact, stated_end))}
         reason = f"superseded: {shorten_reason(decision.reason)}"
         self._plan.saves.append(PlannedSave(index, memory, reason, ends=ends))
+        self._note_replaced_values(memory, candidate)
         if len(superseded) == 1:
             self._save_remainder(index, candidate, decision, superseded[0])
 

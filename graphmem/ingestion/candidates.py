@@ -26,6 +26,7 @@ from graphmem.domain.text import name_key
 from graphmem.domain.types import deduplicate
 from graphmem.ingestion.date_parsing import parse_local_date
 from graphmem.ingestion.declared_candidates import DeclaredLabel
+from graphmem.ingestion.dropped_candidates import dropping_errors
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named
 from graphmem.ingestion.name_matching import are_different_people
 from graphmem.ingestion.transcript import TranscriptLine
@@ -38,9 +39,6 @@ MAX_ENTITIES = 20
 
 MAX_TAGS = 10
 """Tags of a candidate that are used."""
-
-MAX_NAME_CHARACTERS = 300
-"""Characters of an alias; a longer one is dropped."""
 
 MAX_DOMAIN_CHARACTERS = 60
 """Characters of a domain that are used."""
@@ -161,14 +159,17 @@ def validate_candidates(
             too_many = f"more than {MAX_CANDIDATES_PER_WINDOW} candidates at once"
             rejections.append(Rejection(candidate.type.value, too_many))
             continue
-        validated = _validate_candidate(candidate, lines, session_id, user_name_keys, labels.get(index))
-        if isinstance(validated, Rejection):
-            rejections.append(validated)
-        elif reason := policy_check(validated.memory):
-            rejections.append(Rejection(candidate.type.value, reason))
-        else:
-            memory = _name_user_entity(validated.memory, candidate, user_entity_name, user_name_keys)
-            candidates.append(replace(validated, memory=memory))
+        dropped: dict[int, str] = {}
+        with dropping_errors("validate", index, dropped):
+            validated = _validate_candidate(candidate, lines, session_id, user_name_keys, labels.get(index))
+            if isinstance(validated, Rejection):
+                rejections.append(validated)
+            elif reason := policy_check(validated.memory):
+                rejections.append(Rejection(candidate.type.value, reason))
+            else:
+                memory = _name_user_entity(validated.memory, candidate, user_entity_name, user_name_keys)
+                candidates.append(replace(validated, memory=memory))
+        rejections += [Rejection(candidate.type.value, reason) for reason in dropped.values()]
     return _merge_duplicates(candidates), rejections
 
 
@@ -177,8 +178,7 @@ def collect_alias_groups(extraction: Extraction, user_names: Iterable[str]) -> l
     user_name_keys = _SELF_NAMES | {name_key(name) for name in user_names}
     groups: list[AliasGroup] = []
     for names in extraction.names:
-        stripped = [name.strip() for name in (names.name, *names.others)]
-        usable = [name for name in stripped if 0 < len(name) <= MAX_NAME_CHARACTERS]
+        usable = [entity.name for name in (names.name, *names.others) if (entity := _try_entity(name))]
         keys = {name_key(name) for name in usable}
         if keys & user_name_keys:
             others = tuple(name for name in usable if name_key(name) not in _SELF_NAMES)
@@ -275,13 +275,14 @@ def _read_entity(named: Named, user_name_keys: Set[str]) -> EntityIn | None:
     """Return an entity as the store takes it; None for the user, and for a name the store does not take."""
     if _is_user(named, user_name_keys):
         return None
+    return _try_entity(named.name, named.type or None) or _try_entity(named.name, DEFAULT_ENTITY_TYPE)
+
+
+def _try_entity(name: str, type: str | None = None) -> EntityIn | None:
     try:
-        return EntityIn(name=named.name, type=named.type or None)
+        return EntityIn(name=name, type=type)
     except ValidationError:
-        try:
-            return EntityIn(name=named.name, type=DEFAULT_ENTITY_TYPE)
-        except ValidationError:
-            return None
+        return None
 
 
 def _read_predicate(word: str) -> str | None:

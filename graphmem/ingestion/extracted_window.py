@@ -51,7 +51,10 @@ class CurrentFacts:
 async def load_current_facts(
     transaction: Transaction, loader: FactLoader, entities: EntityStore, owner: Owner, window: ExtractedWindow
 ) -> CurrentFacts:
-    """Return the facts related to the candidates, and those that compete with the single-valued ones."""
+    """Return the facts related to the candidates, and those that compete with the single-valued ones.
+
+    The entities are those that the facts and the candidates name, and those that unclear names may mean.
+    """
     ids = window.linking.entities
     slots = {
         (subject_id, candidate.memory.predicate)
@@ -64,4 +67,5 @@ async def load_current_facts(
         pairs=sorted((subject_id, predicate) for subject_id, predicate in slots if predicate),
     )
     named = {entity_id for fact in facts.values() for entity_id in (fact.subject_id, *fact.entity_ids)}
-    return CurrentFacts(facts, await entities.get_refs(transaction, owner, sorted(named | ids.all_ids)))
+    possible = {entity.id for entity in window.linking.known}
+    return CurrentFacts(facts, await entities.get_refs(transaction, owner, sorted(named | ids.all_ids | possible)))

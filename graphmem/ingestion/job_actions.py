@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from graphmem.domain.job import JobAction
 from graphmem.domain.memory import MemoryType, SaveResult
+from graphmem.text.storable import remove_unstorable
 
 MAX_REASON_CHARACTERS = 200
 """Characters of a model's reason that are stored."""
@@ -47,8 +48,8 @@ ExtractionAction = MemoryAction | LinkAction
 
 
 def shorten_reason(reason: str) -> str:
-    """Return a model's reason on one line, cut at `MAX_REASON_CHARACTERS`."""
-    return " ".join(reason.split())[:MAX_REASON_CHARACTERS]
+    """Return a model's reason on one line, without what cannot be stored, cut at `MAX_REASON_CHARACTERS`."""
+    return " ".join(remove_unstorable(reason).split())[:MAX_REASON_CHARACTERS]
 
 
 _ACTIONS: TypeAdapter[list[ExtractionAction]] = TypeAdapter(list[ExtractionAction])

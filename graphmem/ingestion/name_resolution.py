@@ -44,8 +44,9 @@ def resolve_names(
     """
     resolution = NameResolution()
     ids = {key: entity_id for key, entity_id in {**entities, **decided}.items() if key and entity_id in names}
-    for key, entity_id in decided.items():
-        _add_name(resolution, names[entity_id], written_names.get(key, key))
+    for key in decided:
+        if key in ids:
+            _add_name(resolution, names[ids[key]], written_names.get(key, key))
     for group in alias_groups:
         if not group.name:
             resolution.aliases.setdefault(own, []).extend(group.others)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from graphmem.domain.memory import MemoryIn
@@ -57,11 +57,29 @@ class Veto:
 
 @dataclass(slots=True)
 class ActionPlan:
-    """What to do, in order, and what was vetoed."""
+    """What to do, in order, and what was vetoed.
+
+    `unusable` are the parts of the answer that are about nothing that the prompt showed, as sentences.
+    """
 
     ends: list[PlannedEnd] = field(default_factory=list)
     saves: list[PlannedSave] = field(default_factory=list)
     deletions: list[PlannedDeletion] = field(default_factory=list)
     vetoes: list[Veto] = field(default_factory=list)
+    unusable: list[str] = field(default_factory=list)
     resolved_names: dict[str, str] = field(default_factory=dict)
     """Ids of the known entities that ambiguous names mean, by name key."""
+
+    def without(self, indexes: Collection[int]) -> ActionPlan:
+        """Return the plan without what it does, or vetoes, for some candidates."""
+
+        def is_kept(action: PlannedSave | PlannedEnd | PlannedDeletion | Veto) -> bool:
+            return action.candidate_index not in indexes
+
+        return replace(
+            self,
+            ends=[end for end in self.ends if is_kept(end)],
+            saves=[save for save in self.saves if is_kept(save)],
+            deletions=[deletion for deletion in self.deletions if is_kept(deletion)],
+            vetoes=[veto for veto in self.vetoes if is_kept(veto)],
+        )

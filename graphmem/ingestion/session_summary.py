@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from graphmem.ingestion.job_actions import MemoryAction
 from graphmem.ingestion.job_kinds import ClosingPayload, SummaryPayload
 from graphmem.ingestion.llm_schemas import Summary
 from graphmem.ingestion.memory_writer import SUMMARY_KIND, MemoryWriter
-from graphmem.ingestion.secret_redaction import make_redactor, render_secret_rule
+from graphmem.ingestion.secret_redaction import Redactor, make_redactor, render_secret_rule
 from graphmem.ingestion.transcript import (
     MessagePart,
     build_transcript,
@@ -40,6 +41,7 @@ from graphmem.store.driver import Graph
 from graphmem.store.episodes import EpisodeStore
 from graphmem.store.fact_mapping import fact_from_row
 from graphmem.store.facts import FactStore
+from graphmem.text.storable import remove_unstorable
 from graphmem.text_thread import read_text
 
 MAX_UNSUMMARIZED_MESSAGES = 50
@@ -131,11 +133,13 @@ class SummaryJob:
             earlier = summary.summary if summary else plan.earlier_summary
             summarize = partial(self._summarize_window, payload.owner, parts, earlier, model)
             window = await steps.run(f"summarize {number}", summarize, WindowSummary)
-            summary = window.summary
             receipt += window.receipt
-            COMPRESSION_RATIO.set(len(summary.summary) / max(1, sum(part.end - part.start for part in parts)))
+            if window.summary.summary:
+                summary = window.summary
+                COMPRESSION_RATIO.set(len(summary.summary) / max(1, sum(part.end - part.start for part in parts)))
         if summary is None:
-            return JobOutcome(status=JobStatus.SKIPPED, reason="nothing new to sum up")
+            reason = "the model wrote no summary" if plan.windows else "nothing new to sum up"
+            return JobOutcome(status=JobStatus.SKIPPED, reason=reason, receipt=receipt)
         actions = await steps.run("store", partial(self._store_summary, payload, summary), list[MemoryAction])
         return JobOutcome(actions=actions, receipt=receipt + Receipt(embedded_texts=len(actions)))
 
@@ -162,12 +166,7 @@ class SummaryJob:
             conversation=render_transcript(lines),
         )
         answer = await model.complete_structured(prompt, Summary, use="main")
-        redacted = {
-            "title": redact(answer.value.title),
-            "summary": redact(answer.value.summary),
-            "topics": [topic for topic in answer.value.topics if redact(topic) == topic],
-        }
-        return WindowSummary(summary=answer.value.model_copy(update=redacted), receipt=answer.receipt)
+        return WindowSummary(summary=_clean_summary(answer.value, redact), receipt=answer.receipt)
 
     async def _list_remembered(self, owner: Owner, session_id: str) -> list[str]:
         """Return what is remembered of a session, the latest last."""
@@ -221,6 +220,18 @@ class SummaryJob:
                 )
                 promoted.append(fact.memory_id)
         return promoted
+
+
+def _clean_summary(answer: Summary, redact: Redactor) -> Summary:
+    """Return a summary without secrets and what cannot be stored, and with a sentiment from -1 to 1."""
+    sentiment = answer.sentiment
+    return Summary(
+        title=redact(remove_unstorable(answer.title)).strip(),
+        summary=redact(remove_unstorable(answer.summary)).strip(),
+        takeaways=[remove_unstorable(text) for text in answer.takeaways],
+        topics=[topic for topic in map(remove_unstorable, answer.topics) if redact(topic) == topic],
+        sentiment=None if sentiment is None or math.isnan(sentiment) else min(1.0, max(-1.0, sentiment)),
+    )
 
 
 def _set_scope(fact: Fact, scope: Scope) -> Callable[[Ledger], Fact]:

@@ -19,6 +19,7 @@ from graphmem.domain.types import Vector
 from graphmem.domain.versioning import Ledger
 from graphmem.ingestion.action_plan import ActionPlanner
 from graphmem.ingestion.candidates import EXTRACTION_SOURCE, STATED_END_KEY
+from graphmem.ingestion.dropped_candidates import TrialSucceeded, WriteScope, write_without_culprits
 from graphmem.ingestion.extracted_window import CurrentFacts, ExtractedWindow, load_current_facts
 from graphmem.ingestion.job_actions import ExtractionAction, LinkAction, MemoryAction, parse_extraction_actions
 from graphmem.ingestion.name_resolution import (
@@ -53,18 +54,30 @@ class WindowWriter:
     ) -> list[ExtractionAction]:
         """Carry out a window's plan and return what was done; a window that was applied before only returns it.
 
-        `vectors` maps the texts to save and the names of new entities to their vectors.
+        `vectors` maps the texts to save and the names of new entities to their vectors. A candidate that cannot be
+        written is saved as a mere statement instead, which ends nothing, or refused; the others are written all the
+        same.
         """
 
-        async def work(transaction: Transaction) -> list[ExtractionAction]:
-            now = await self._facts.lock_user(transaction, owner)
-            rows = await transaction.run("extraction.get_extraction", group_id=owner.group_id, extraction_id=window.id)
-            if rows:
-                return parse_extraction_actions(rows[0]["actions"])
-            opened = WindowTransaction(transaction, self._facts, self._entities, owner, window, vectors, actor, now)
-            return await opened.apply(self._session_tags(owner, window))
+        async def write(scope: WriteScope) -> list[ExtractionAction]:
+            async def work(transaction: Transaction) -> list[ExtractionAction]:
+                now = await self._facts.lock_user(transaction, owner)
+                rows = await transaction.run(
+                    "extraction.get_extraction", group_id=owner.group_id, extraction_id=window.id
+                )
+                if rows:
+                    return parse_extraction_actions(rows[0]["actions"])
+                opened = WindowTransaction(
+                    transaction, self._facts, self._entities, owner, window, vectors, actor, now, scope
+                )
+                actions = await opened.apply(self._session_tags(owner, window))
+                if scope.is_trial:
+                    raise TrialSucceeded
+                return actions
 
-        return await self._graph.write(work)
+            return await self._graph.write(work)
+
+        return await write_without_culprits(write, len(window.candidates))
 
     def _session_tags(self, owner: Owner, window: ExtractedWindow) -> list[str]:
         """Return the tags of the candidates that label their session, in alphabetical order."""
@@ -81,7 +94,10 @@ class WindowWriter:
 
 
 class WindowTransaction:
-    """One window being applied in an open transaction that holds the user's lock since `now`."""
+    """One window being applied in an open transaction that holds the user's lock since `now`.
+
+    `scope` says what of it is written.
+    """
 
     def __init__(
         self,
@@ -93,6 +109,7 @@ class WindowTransaction:
         vectors: Mapping[str, Vector],
         actor: str,
         now: datetime,
+        scope: WriteScope,
     ) -> None:
         self._transaction = transaction
         self._facts = facts
@@ -102,6 +119,7 @@ class WindowTransaction:
         self._vectors = vectors
         self._actor = actor
         self._now = now
+        self._scope = scope
         self._fact_loader = FactLoader(transaction, owner)
         self._actions: list[ExtractionAction] = [
             MemoryAction(action="refuse", type=rejection.type, reason=rejection.reason)
@@ -116,9 +134,8 @@ class WindowTransaction:
             current = await load_current_facts(
                 self._transaction, self._fact_loader, self._entities, self._owner, window
             )
-            plan = ActionPlanner(window.candidates, window.linking, current.facts, current.entity_refs).plan(
-                window.answer
-            )
+            planner = ActionPlanner(window.candidates, window.linking, current.facts, current.entity_refs)
+            plan = self._limit(planner.plan(window.answer))
             resolution = self._resolve_names(plan, current.entity_refs)
             await self._rename_entities(resolution)
             await self._end(plan.ends)
@@ -129,14 +146,41 @@ class WindowTransaction:
             await self._save(saves, current.facts, has_ended=bool(plan.ends))
             await self._delete(plan.deletions)
             await self._add_aliases(resolution)
-            await self._name_user(current.entity_refs)
+            if self._includes_names:
+                await self._name_user(current.entity_refs)
+            self._actions += [MemoryAction(action="refuse", type="answer", reason=reason) for reason in plan.unusable]
             self._actions += [self._veto_action(veto) for veto in plan.vetoes]
             self._actions += self._links
         await self._record(session_tags)
         return self._actions
 
+    @property
+    def _includes_names(self) -> bool:
+        return self._scope.includes(len(self._window.candidates))
+
+    def _limit(self, plan: ActionPlan) -> ActionPlan:
+        """Return the plan as far as this write carries it out."""
+        candidates, scope = self._window.candidates, self._scope
+        left_out = {index for index in range(len(candidates)) if not scope.includes(index)}
+        limited = plan.without({*left_out, *scope.bare})
+        for index, reason in scope.bare.items():
+            if index not in left_out:
+                memory, is_saved = candidates[index].memory, not candidates[index].retracts
+                limited.vetoes.append(Veto(index, "change of other memories", reason, is_saved=is_saved))
+                if is_saved:
+                    bare = memory.model_copy(update={"single_valued": False, "supersedes": []})
+                    limited.saves.append(PlannedSave(index, bare))
+        limited.vetoes += [
+            Veto(index, "insert", reason) for index, reason in scope.refused.items() if index < len(candidates)
+        ]
+        return limited
+
     def _resolve_names(self, plan: ActionPlan, entity_refs: Mapping[str, EntityRef]) -> NameResolution:
         window = self._window
+        if not self._includes_names:
+            reason = self._scope.refused.get(len(window.candidates), "")
+            self._actions.append(MemoryAction(action="refuse", type="names", reason=reason))
+            return NameResolution()
         named = collect_named_entities(window.candidates, window.aliases)
         resolution = resolve_names(
             window.linking.entities.by_name_key,

@@ -93,7 +93,7 @@ class JobRun:
             # Other steps than recorded: the handler is not deterministic, or changed with an upgrade.
             self._abort_and_wait()
             log.warning("Job %s failed: %s", self.job_id, error.message)
-            result = JobResult.failed(error.message, restarts_when_retried=True)
+            result = JobResult.failed(error.message, self._steps.receipt, restarts_when_retried=True)
         except BaseException:
             self._abort_and_wait()
             raise
@@ -148,7 +148,7 @@ class JobRun:
             log.warning("Job %s failed: %s", self.job_id, error.detail, exc_info=bug)
         else:
             log.warning("Job %s failed", self.job_id, exc_info=error)
-        return JobResult.failed(error_detail(error))
+        return JobResult.failed(error_detail(error), self._steps.receipt)
 
     def _abort_and_wait(self) -> None:
         self.abort()

@@ -53,6 +53,6 @@ class JobResult(BaseModel):
         )
 
     @classmethod
-    def failed(cls, error: str, *, restarts_when_retried: bool = False) -> JobResult:
-        """Return the result of a handler that raised."""
-        return cls(status=JobStatus.FAILED, error=error, restarts_when_retried=restarts_when_retried)
+    def failed(cls, error: str, receipt: Receipt, *, restarts_when_retried: bool = False) -> JobResult:
+        """Return the result of a handler that raised after steps with a receipt."""
+        return cls(status=JobStatus.FAILED, error=error, receipt=receipt, restarts_when_retried=restarts_when_retried)

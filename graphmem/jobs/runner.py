@@ -175,8 +175,10 @@ class JobRunner:
             await asyncio.sleep(min(pause, left))
             pause = min(pause * 1.2, 0.25)
 
-    async def retry(self, job_id: str) -> Job:
+    async def retry(self, job_id: str, *, fresh: bool = False) -> Job:
         """Queue a failed job again from the step that failed, or end the wait of one that waits for a model.
+
+        With `fresh` a failed job starts from its first step: what a model answered then is forgotten.
 
         Raises NotFound, and Conflict for any other job.
         """
@@ -186,7 +188,7 @@ class JobRunner:
             return await self.get(job_id)
         if job.status is not JobStatus.FAILED:
             raise Conflict(f"Job {job_id} is {job.status.value}; only a failed or waiting job can be retried.")
-        await self._calls.run(self._store.retry, job)
+        await self._calls.run(self._store.retry, job, fresh)
         return await self.get(job_id)
 
     async def list(self, partition: str | None = None, kind: JobKind[Any] | None = None, limit: int = 50) -> list[Job]:

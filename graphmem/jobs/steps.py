@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_chain, wait_fixed
 
+from graphmem.domain.job import Receipt
 from graphmem.errors import ConfigurationError, GraphmemError, ModelUnavailable, Unavailable
 from graphmem.jobs.records import StepRecord
 from graphmem.tracing import span
@@ -66,6 +67,8 @@ class Steps:
         """The id of the job, the same in every attempt."""
         self.retry_count = 0
         """How many tries were repetitions."""
+        self.receipt = Receipt()
+        """What the finished steps cost whose results have a receipt, for a job that fails."""
         self._record = record
         self._retry_delays = retry_delays
         self._find_pause = find_pause
@@ -78,7 +81,11 @@ class Steps:
         as a GraphmemError that names it.
         """
         step = _Step(name, fn, returns)
-        return step.unwrap(await self._record(name, partial(self._execute, step)))
+        value = step.unwrap(await self._record(name, partial(self._execute, step)))
+        cost = getattr(value, "receipt", None)
+        if isinstance(cost, Receipt):
+            self.receipt += cost
+        return value
 
     async def run_idempotent(self, name: str, fn: Callable[[], Awaitable[T]], returns: type[T] | None = None) -> T:
         """Do `fn` each time the job reaches it, with the retries of a step and without a record.

@@ -148,13 +148,16 @@ class JobStore:
         except dbos_error.DBOSWorkflowIDInUseError:
             return
 
-    def retry(self, job: Job) -> None:
-        """Queue a failed job again under its id, keeping the records of every step before the one that failed."""
+    def retry(self, job: Job, fresh: bool = False) -> None:
+        """Queue a failed job again under its id.
+
+        It keeps the records of every step before the one that failed, and with `fresh` of none.
+        """
         with self.translate_errors():
             try:
                 self.client.rewind_workflow(
                     job.id,
-                    start_step=self._failed_step(job.id),
+                    start_step=1 if fresh else self._failed_step(job.id),
                     queue_name=self.queue,
                     queue_partition_key=job.partition,
                 )

@@ -135,6 +135,8 @@ async def test_a_conversation_is_stored_read_rated_and_closed(agent: AsyncClient
     assert again.status is JobStatus.SKIPPED
     with pytest.raises(Conflict):
         await agent.retry_job(again.id)
+    with pytest.raises(Conflict):
+        await agent.retry_job(again.id, fresh=True)
     stored = (await agent.session_messages("mara", "s/1")).items
     assert [message.content for message in stored] == [message["content"] for message in MESSAGES]
     assert (await agent.search_messages("mara", "Lisbon"))[0].message.session_id == "s/1"

@@ -41,6 +41,28 @@ async def test_summarizing_a_session_saves_a_memory_tagged_summary(harness: Inge
     assert session.sentiment_score == 0.5
 
 
+@pytest.mark.parametrize("text", ["", "  \n", "\x00"])
+async def test_a_summary_without_text_is_skipped_and_counted(harness: IngestionHarness, text: str) -> None:
+    await harness.send(message_at("2026-05-01", "which boat is for me?"), extract=False)
+    harness.model_answers(summary(text))
+    job = await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    assert (job.status, job.reason) == (JobStatus.SKIPPED, "the model wrote no summary")
+    assert job.receipt.llm_calls == 1
+    assert await harness.current_contents() == []
+
+
+async def test_a_summary_keeps_what_of_it_can_be_stored(harness: IngestionHarness) -> None:
+    await harness.send(message_at("2026-05-01", "which boat is for me?"), extract=False)
+    odd = {"title": "\x00", "takeaways": ["", "a\x00b", "x" * 20_000], "topics": ["\x00", "boats"], "sentiment": 5}
+    harness.model_answers(summary("Mara looked\x00for a boat", **odd))
+    job = await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    assert job.status is JobStatus.SUCCEEDED, job.error
+    contents = await harness.current_contents()
+    assert {"Mara looked for a boat", "a b"} <= set(contents)
+    session = await harness.conversations.get_session(harness.owner, "s1")
+    assert session.sentiment_score == 1.0
+
+
 @pytest.mark.req("QUINN-08")
 async def test_a_later_summary_starts_from_the_earlier_one_and_replaces_it(harness: IngestionHarness) -> None:
     await harness.send(message_at("2026-05-01", "which boat is for me?"), extract=False)

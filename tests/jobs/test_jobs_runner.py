@@ -290,6 +290,33 @@ async def test_failed_job_logs_one_warning_and_retries_from_its_failed_step(
         await runner.retry(job_id)
 
 
+@both_stores
+async def test_a_fresh_retry_forgets_what_the_steps_recorded(open_runner: OpenRunner) -> None:
+    answers: list[str] = []
+
+    async def extract(payload: JobInput, steps: Steps) -> JobOutcome:
+        async def ask() -> str:
+            answers.append("unusable" if len(answers) == 0 else "usable")
+            return answers[-1]
+
+        answer = await steps.run("ask", ask)
+        if answer == "unusable":
+            raise ValueError("it cannot be applied")
+        return JobOutcome(actions=[Report(got=[answer])])
+
+    runner = await open_runner({"extract": extract})
+    job_id = await runner.enqueue(kind("extract"), JobInput())
+    assert (await runner.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.FAILED
+    await runner.retry(job_id)
+    assert (await runner.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.FAILED
+    assert answers == ["unusable"]
+    await runner.retry(job_id, fresh=True)
+    job = await runner.wait(job_id, TIMEOUT_SECONDS)
+    assert (job.status, job.actions, job.attempts) == (JobStatus.SUCCEEDED, [{"got": ["usable"]}], 3)
+    with pytest.raises(Conflict):
+        await runner.retry(job_id, fresh=True)
+
+
 async def test_handler_that_catches_a_step_error_gets_the_same_error_on_replay(open_runner: OpenRunner) -> None:
     seen: list[str] = []
 

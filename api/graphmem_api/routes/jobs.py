@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKey
 from graphmem.domain.job import Job
+from graphmem.domain.requests import RetryQuery
 from graphmem.errors import NotFound
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller
@@ -25,10 +28,10 @@ async def get(job_id: str, caller: Caller, services: ServicesDep) -> Job:
 
 
 @write_router.post(JOB_PATH + "/retry", summary="Retry a failed job")
-async def retry(job_id: str, caller: Caller, services: ServicesDep) -> Job:
-    """Queue a failed job again from the step that failed; 409 when it has not failed."""
+async def retry(job_id: str, caller: Caller, services: ServicesDep, query: Annotated[RetryQuery, Query()]) -> Job:
+    """Queue a failed job again, from the step that failed or afresh; 409 when it has not failed."""
     await _get_accessible_job(services, caller, job_id)
-    return await services.jobs.retry(job_id)
+    return await services.jobs.retry(job_id, fresh=query.fresh)
 
 
 async def _get_accessible_job(services: Services, caller: ApiKey, job_id: str) -> Job:

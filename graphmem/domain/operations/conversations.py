@@ -10,7 +10,7 @@ from graphmem.domain.job import Job
 from graphmem.domain.learned_preferences import FeedbackResult
 from graphmem.domain.listing import Page
 from graphmem.domain.operations.request import Request
-from graphmem.domain.requests import PageQuery, SessionListQuery, SummarizeIn, TriggerIn
+from graphmem.domain.requests import PageQuery, RetryQuery, SessionListQuery, SummarizeIn, TriggerIn
 from graphmem.domain.session import (
     ExtractionTriggered,
     FeedbackIn,
@@ -109,9 +109,12 @@ def job(job_id: str) -> Request[None, Job]:
     return Request(None, resource_id=job_id)
 
 
-def retry_job(job_id: str) -> Request[None, Job]:
-    """Queue a failed job again; raise Conflict when it has not failed."""
-    return Request(None, resource_id=job_id)
+def retry_job(job_id: str, *, fresh: bool = False) -> Request[RetryQuery, Job]:
+    """Queue a failed job again from the step that failed; raise Conflict when it has not failed.
+
+    With `fresh` it starts again from its messages, and a model that has answered already is asked again.
+    """
+    return Request(validate_input(RetryQuery, {"fresh": fresh}), resource_id=job_id)
 
 
 def trigger_extraction(session_id: str, *, user_id: str | None = None) -> Request[TriggerIn, ExtractionTriggered]:

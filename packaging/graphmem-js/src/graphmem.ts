@@ -77,9 +77,9 @@ export class Graphmem {
     return (await this.api.GET("/v1/jobs/{job_id}", { params, fetch: this.#transport.with(options) })).data!;
   }
 
-  /** Queues a failed job again. */
-  async retryJob(jobId: string, options: CallOptions = {}): Promise<Job> {
-    const params = { path: { job_id: jobId } };
+  /** Queues a failed job again, from the step that failed or, with `fresh`, from its messages. */
+  async retryJob(jobId: string, query: { fresh?: boolean } = {}, options: CallOptions = {}): Promise<Job> {
+    const params = { path: { job_id: jobId }, query };
     return (await this.api.POST("/v1/jobs/{job_id}/retry", { params, fetch: this.#transport.with(options) })).data!;
   }
 }

@@ -365,7 +365,7 @@ export interface paths {
         put?: never;
         /**
          * Retry a failed job
-         * @description Queue a failed job again from the step that failed; 409 when it has not failed.
+         * @description Queue a failed job again, from the step that failed or afresh; 409 when it has not failed.
          */
         post: operations["jobs_retry"];
         delete?: never;
@@ -7731,7 +7731,10 @@ export interface operations {
     };
     jobs_retry: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description true: from its messages; false: from the step that failed. */
+                fresh?: boolean;
+            };
             header?: {
                 /** @description The same key and request again returns the first response. */
                 "Idempotency-Key"?: string;

@@ -1,0 +1,149 @@
+"""Whatever a model decides, a plan accounts for every statement, and the rules of versions take what it plans."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphmem.domain.entity import EntityIn, EntityRef
+from graphmem.domain.fact import Fact
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryStatus
+from graphmem.domain.new_memory import NewMemory, first_version
+from graphmem.domain.text import name_key
+from graphmem.domain.versioning import Ledger
+from graphmem.ingestion.action_plan import ActionPlanner
+from graphmem.ingestion.candidates import ValidatedCandidate, collect_alias_groups
+from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity
+from graphmem.ingestion.llm_schemas import Extraction, Reconciliation
+from graphmem.ingestion.name_resolution import resolve_names
+from graphmem.ingestion.statement_matching import collect_named_entities
+from tests.ingestion.conftest import midnight
+from tests.ingestion.test_action_plan import candidate, fact
+from torture.prompted_answers import answer_extraction, answer_reconciliation
+
+OWNER = Owner("default", "mara")
+ENTITIES = {
+    id: EntityRef(id=id, name=name, type=type)
+    for id, name, type in [
+        ("me", "mara", "Person"),
+        ("paul", "Paul", "Person"),
+        ("smith", "Paul Smith", "Person"),
+        ("calvin", "Calvin", "Person"),
+        ("dad", "Calvin's dad", "Person"),
+        ("rome", "Rome", "Place"),
+        ("oslo", "Oslo", "Place"),
+    ]
+}
+PERSONS = st.sampled_from([None, "Paul", "Calvin", "Paul Smith", "Someone"])
+PLACES = st.sampled_from([None, "Rome", "Oslo", "Lund"])
+YEARS = st.sampled_from([None, "2001-01-01", "2019-01-01", "2026-05-01", "2031-01-01"])
+
+
+@st.composite
+def facts(draw: st.DrawFn, number: int) -> Fact:
+    start, end = draw(YEARS), draw(YEARS)
+    ended: dict[str, Any] = {}
+    if end and (start is None or start <= end) and draw(st.booleans()):
+        ended = {"invalid_at": midnight(end)}
+        if draw(st.booleans()):
+            ended |= {"status": MemoryStatus.SUPERSEDED, "superseded_by": "f9"}
+    target = draw(st.sampled_from([None, "rome", "oslo"]))
+    subject = draw(st.sampled_from(["me", "paul", "calvin", "gone"]))
+    return fact(
+        f"f{number}",
+        draw(st.sampled_from([f"statement {number}", f"{subject} lives in {target}"])),
+        subject_id=subject,
+        object_id=target,
+        predicate=draw(st.sampled_from(["LIVES_IN", "LIKES"])),
+        single_valued=draw(st.booleans()),
+        immutable=draw(st.integers(0, 4)) == 0,
+        valid_at=midnight(start) if start else None,
+        entity_ids=tuple(filter(None, (subject, target))),
+        **ended,
+    )
+
+
+@st.composite
+def statements(draw: st.DrawFn, number: int) -> ValidatedCandidate:
+    subject, place, start, end = draw(PERSONS), draw(PLACES), draw(YEARS), draw(YEARS)
+    fields: dict[str, Any] = {"valid_at": midnight(start)} if start else {}
+    if end and (start is None or start < end):
+        fields |= {"invalid_at": midnight(end), "metadata": {"until": end}}
+    return candidate(
+        draw(st.sampled_from([f"new {number}", f"{subject} lives in {place}", "me lives in rome"])),
+        subject=EntityIn(name=subject, type="Person") if subject else None,
+        object=EntityIn(name=place) if place else None,
+        predicate=draw(st.sampled_from(["LIVES_IN", "LIKES"])),
+        single_valued=draw(st.booleans()),
+        retracts=draw(st.integers(0, 5)) == 0,
+        **fields,
+    )
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data(), st.integers(1, 5), st.integers(0, 5), st.integers(0, 2**32))
+def test_every_statement_is_applied_or_refused_whatever_is_decided(
+    data: st.DataObject, statement_count: int, fact_count: int, seed: int
+) -> None:
+    known = {f"f{number}": data.draw(facts(number)) for number in range(fact_count)}
+    new = [data.draw(statements(number)) for number in range(statement_count)]
+    listed = [*known, "erased"]
+    options = [PossibleEntity(id=id, name=id, type="Person") for id in ("smith", "gone")]
+    linking = LinkingResult(
+        entities=EntityIds(user="me", by_name_key={"paul": "paul", "calvin": "calvin", "rome": "rome", "x": "gone"}),
+        ambiguous_names=[AmbiguousName(name="Someone", type="Person", options=["smith", "gone"])],
+        known=options,
+        related=listed,
+        related_by_candidate=[list(range(len(listed))) for _ in new],
+    )
+    chance = random.Random(seed)
+    answer = Reconciliation.model_validate(answer_reconciliation(_prompt(len(new), len(listed)), chance))
+    refs = {**ENTITIES, "gone": EntityRef(id="gone", name="Gone", type="Person")} if seed % 2 else ENTITIES
+    current = {key: value for key, value in known.items() if value.subject_id in refs}
+    plan = ActionPlanner(new, linking, current, refs).plan(answer)
+    planned = {save.candidate_index for save in plan.saves} | {end.candidate_index for end in plan.ends}
+    planned |= {deletion.candidate_index for deletion in plan.deletions}
+    assert planned | {veto.candidate_index for veto in plan.vetoes} == set(range(len(new)))
+    assert not [veto for veto in plan.vetoes if "unexpected" in veto.reason]
+    _resolve(plan.resolved_names, linking, new, refs, chance)
+
+    ledger = Ledger(current.values(), midnight("2026-06-01"), "test")
+    for end in plan.ends:
+        ledger.amend(end.memory_id, {"invalid_at": end.at})
+    for save in plan.saves:
+        memory = NewMemory(save.memory, [], "extraction", save.reason, ends=save.ends)
+        by_key = {name_key(ref.name): ref for ref in refs.values()} | {"": refs["me"]}
+        for entity in memory.entities:
+            key = name_key(entity.name)
+            decided = plan.resolved_names.get(key)
+            by_key.setdefault(key, refs[decided] if decided else EntityRef(id=key, name=entity.name, type="Thing"))
+        draft = first_version(OWNER, memory, by_key, {}, midnight("2026-06-01"))
+        ledger.save(draft, save.memory.supersedes, save.reason, save.ends)
+    for deletion in plan.deletions:
+        ledger.delete(deletion.memory_id)
+
+
+def _resolve(
+    decided: dict[str, str],
+    linking: LinkingResult,
+    new: list[ValidatedCandidate],
+    refs: dict[str, EntityRef],
+    chance: random.Random,
+) -> None:
+    """Resolve the names of a window, with names that another answer gave to everything."""
+    groups = collect_alias_groups(Extraction.model_validate(answer_extraction("", chance)), ["Ada"])
+    written = {key: entity.name for key, entity in collect_named_entities(new, groups).items()}
+    resolution = resolve_names(linking.entities.by_name_key, decided, written, refs, groups, "me")
+    assert set(resolution.renames) <= set(refs)
+
+
+def _prompt(statement_count: int, fact_count: int) -> str:
+    counts = {"new_statements": statement_count, "known_memories": fact_count, "unclear_names": 1, "known_entities": 2}
+    return "\n".join(
+        f"<{section}>\n" + "\n".join(f"[{number}] entry {number}" for number in range(1, count + 1)) + f"\n</{section}>"
+        for section, count in counts.items()
+    )
