@@ -156,10 +156,12 @@ def as_dicts(items: Sequence[object]) -> list[object]:
     return [dict(item) if isinstance(item, Mapping) else item for item in items]
 
 
-def parse_memories(given: MemoryInput | Sequence[MemoryInput]) -> SaveIn:
+def parse_memories(given: MemoryInput | Sequence[MemoryInput], *, infer: bool = False) -> SaveIn:
     """Return one statement or several as a save; raise InvalidInput when one cannot be used."""
     statements = [given] if isinstance(given, str | MemoryIn | Mapping) else given
-    return validate_input(SaveIn, {"memories": [_to_memory_fields(statement) for statement in statements]})
+    return validate_input(
+        SaveIn, {"memories": [_to_memory_fields(statement) for statement in statements], "infer": infer}
+    )
 
 
 def _to_memory_fields(statement: MemoryInput) -> object:

@@ -39,7 +39,9 @@ def name_keys_in(text: str) -> set[str]:
                 phrase = " ".join(words[start:end])
                 keys |= {phrase, phrase.strip(_EDGES)}
         for run in _UNSPACED_RUN.findall(form)[:MAX_SEARCHED_WORDS]:
-            keys |= {run[at : at + size] for size in range(2, MAX_UNSPACED_NAME + 1) for at in range(len(run) - size + 1)}
+            keys |= {
+                run[at : at + size] for size in range(2, MAX_UNSPACED_NAME + 1) for at in range(len(run) - size + 1)
+            }
     return keys - {""}
 
 

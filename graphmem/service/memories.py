@@ -14,6 +14,7 @@ from graphmem.domain.short_ids import complete_id
 from graphmem.domain.text import StorableText
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput, MemoryDeleted
+from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.service.declared_types import DeclaredTypeService
 from graphmem.store.entities import EntityStore
@@ -33,6 +34,7 @@ class MemoryService:
     def __init__(
         self,
         memory_writer: MemoryWriter,
+        inferred_save: InferredSave,
         declared_types: DeclaredTypeService,
         facts: FactStore,
         entities: EntityStore,
@@ -40,6 +42,7 @@ class MemoryService:
         max_batch_size: int,
     ) -> None:
         self._memory_writer = memory_writer
+        self._inferred_save = inferred_save
         self._declared_types = declared_types
         self._facts = facts
         self._entities = entities
@@ -54,17 +57,20 @@ class MemoryService:
         actor: str | None = None,
         kind: str = "api",
         request: IdempotentRequest | None = None,
+        infer: bool = False,
     ) -> list[SaveResult]:
-        """Save statements: all of them or none.
+        """Save statements: all of them or none; with `infer` a model compares them with what is known.
 
         Raises InvalidInput for an empty list, for one that is too long, and for a type that is not declared, NotFound
-        for an unknown association.
+        for an unknown association, NotConfigured for `infer` without a model.
         """
         if not memories:
             raise InvalidInput("The list of memories is empty.")
         if len(memories) > self._max_batch_size:
             raise InvalidInput(f"A save takes up to {self._max_batch_size} memories: send them in several saves.")
         resolved = await self._declared_types.resolve_all(owner, memories)
+        if infer:
+            return await self._inferred_save.save(owner, resolved, actor=actor, kind=kind, request=request)
         return await self._memory_writer.save(owner, resolved, actor=actor, kind=kind, request=request)
 
     async def complete_id(self, owner: Owner, given: str) -> str:

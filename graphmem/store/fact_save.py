@@ -17,12 +17,11 @@ from graphmem.domain.text import content_hash, name_key
 from graphmem.domain.types import Vector
 from graphmem.domain.versioning import Ledger, SaveOutcome
 from graphmem.store.driver import Transaction
-from graphmem.store.entity_mapping import named_entity_from_node
 from graphmem.store.entities import EntityStore, ResolvedEntities
+from graphmem.store.entity_mapping import named_entity_from_node
 from graphmem.store.fact_mapping import fact_from_row, memory_from_fact
 from graphmem.store.fact_write import FactLoader, FactWrite
 from graphmem.store.interests import MENTIONED_ONCE, record_interest
-
 
 MIN_RELATED_COSINE = 0.58
 """Cosine from which on two statements about one subject may contradict each other, measured with the default model."""

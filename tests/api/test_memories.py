@@ -546,3 +546,11 @@ async def test_a_single_purchase_is_skipped_and_a_possession_is_kept(agent: http
     )
     assert [result["action"] for result in results] == ["skip", "skip", "insert"]
     assert results[0]["reason"] == "a temporary state"
+
+
+async def test_infer_without_a_model_says_what_to_configure(agent: httpx.AsyncClient) -> None:
+    refused = await agent.post(MEMORIES, json={"memories": [{"content": "I live in Oslo"}], "infer": True})
+    problem = refused.json()
+    assert (refused.status_code, problem["title"]) == (501, "Not configured")
+    assert "GRAPHMEM_LLM_MODEL" in problem["detail"]
+    assert await current_contents(agent) == set()

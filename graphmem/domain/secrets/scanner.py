@@ -47,7 +47,8 @@ def find_secrets(text: str, *, region: str | None = None) -> list[SecretFinding]
     """Return the secrets in `text` in reading order; telephone numbers without a country code may be from `region`.
 
     Offsets are those of `text`, although width forms, foreign digits, invisible characters, words of digits and thin
-    disguises are folded first. A finding within the characters of another has the class that comes first in `SECRET_CLASSES`.
+    disguises are folded first. A finding within the characters of another has the class that comes first in
+    `SECRET_CLASSES`.
     """
     found: dict[SecretClass, list[Span]] = {cls: [] for cls in SECRET_CLASSES}
     found["api_key"] += find_private_keys(text)
