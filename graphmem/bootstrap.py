@@ -30,6 +30,7 @@ from graphmem.embedding import Embedder
 from graphmem.embedding.recorded import RecordedEmbedder
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.inbox import Inbox
+from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.job_kinds import (
     CLOSING_JOB,
     EMBEDDING_JOB,
@@ -170,6 +171,9 @@ class Services:
         self.declared_types = DeclaredTypeService(DeclaredTypeStore(graph), policy, clock)
         self.memories = MemoryService(
             components.memory_writer,
+            InferredSave(
+                graph, facts, entities, components.memory_writer, policy, components.embedder, components.model, clock
+            ),
             self.declared_types,
             facts,
             entities,

@@ -15,6 +15,7 @@
     ├── Gone                    410  the retention period has passed
     ├── TooLarge                413  the request is over a configured limit
     ├── RateLimited             429  too many requests
+    ├── NotConfigured           501  the installation lacks what the call needs
     └── Unavailable             503  a dependency is unavailable
         ├── DatabaseUnavailable      Neo4j
         ├── JobStoreUnavailable      the job store
@@ -131,6 +132,12 @@ class RateLimited(GraphmemError):
     """Too many requests; `retry_after` is the number of seconds to wait."""
 
     status, title = 429, "Too many requests"
+
+
+class NotConfigured(GraphmemError):
+    """The installation lacks what the call needs, such as a language model; the detail says what to configure."""
+
+    status, title = 501, "Not configured"
 
 
 class Unavailable(GraphmemError):

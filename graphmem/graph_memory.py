@@ -193,7 +193,11 @@ class GraphMemory:
     _save_statements = Method(
         operations.add,
         lambda call: call.services.memories.save(
-            call.owner, call.parameters.memories, actor=call.actor, kind=call.actor or SOURCE_KIND
+            call.owner,
+            call.parameters.memories,
+            actor=call.actor,
+            kind=call.actor or SOURCE_KIND,
+            infer=call.parameters.infer,
         ),
     )
     memories = Method(operations.memories, lambda call: call.services.memories.page(call.owner, call.parameters))

@@ -22,6 +22,24 @@ CALL () {
 }
 RETURN {{fact_version}}
 
+// name: find_related(group_id, statements, now, min_cosine, min_slot_cosine, neighbours, limit)
+// Find current facts about the entities of new statements that are similar to them, the most similar first: the less
+// similar ones only where the relation is the same and the object another.
+CYPHER 25
+UNWIND $statements AS statement
+CALL (statement) {
+  MATCH ()-[r:RELATES_TO]->()
+  SEARCH r IN (VECTOR INDEX graphmem_fact_embedding FOR statement.vector
+    WHERE r.group_id = $group_id AND r.valid_to > $now AND r.known_to > $now LIMIT $neighbours) SCORE AS score
+  WITH r, 2 * score - 1 AS cosine
+  WHERE startNode(r).uuid IN statement.entity_ids AND r.valid_from <= $now AND r.content_hash <> statement.content_hash
+    AND (cosine >= $min_cosine
+         OR cosine >= $min_slot_cosine AND r.name = statement.predicate AND endNode(r).uuid <> statement.object_id)
+  WITH r.memory_id AS memory_id, cosine ORDER BY cosine DESC, memory_id LIMIT $limit
+  RETURN collect(memory_id) AS memory_ids
+}
+RETURN statement.at AS at, memory_ids
+
 // name: commit_write(group_id, entities, changed, created, episodes, max_facts, referring, now, at)
 // Write the new entities, the changed and the new versions of a user, their links to messages, the references of some
 // memories and the time of the write. A message lists its latest `max_facts` versions. A new version has its own vector or copies that of an earlier version. An entity name that is taken violates a constraint.

@@ -58,8 +58,9 @@ async def add(
         list[str] | None, typer.Option(help="Id of a memory it replaces; repeat for several.")
     ] = None,
     immutable: Annotated[bool, typer.Option("--immutable", help="Nobody may change it.")] = False,
+    infer: Annotated[bool, typer.Option("--infer", help="Let a model compare it with what is known.")] = False,
 ) -> None:
-    """Save one statement, without a language model."""
+    """Save one statement, without a language model unless --infer is given."""
     from graphmem.cli import render
 
     statement: dict[str, Any] = {
@@ -83,8 +84,13 @@ async def add(
         if supersedes:
             ids = [await complete_memory_id(operations, user, memory_id) for memory_id in supersedes]
             statement["supersedes"] = ids
-        results = await operations.add(user, statement)
-    output.show({"results": results}, render.save_results(results), *render.undo_hints(user, results))
+        results = await operations.add(user, statement, infer=infer)
+    output.show(
+        {"results": results},
+        render.save_results(results),
+        *render.undo_hints(user, results),
+        *render.related_hints(user, results),
+    )
 
 
 @command(app, "search")

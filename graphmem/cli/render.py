@@ -58,6 +58,13 @@ def save_results(results: Iterable[SaveResult]) -> TextTable:
     return table
 
 
+def related_hints(user: str, results: Iterable[SaveResult]) -> list[Renderable]:
+    """Return how to see the memories that saved statements may contradict."""
+    ids = [related for result in results for related in result.related]
+    commands = [f"graphmem history {shorten_id(related)} --user {shlex.quote(user)}" for related in ids]
+    return [Text(f"It may contradict: {command}", no_wrap=True) for command in commands]
+
+
 def undo_hints(user: str, results: Iterable[SaveResult]) -> list[Renderable]:
     """Return the commands that undo the replacements of a save."""
     ids = [replaced for result in results for replaced in result.superseded]

@@ -55,6 +55,9 @@ NAME_PREDICATES = frozenset(
 PERSONAL_TYPES = frozenset({"Person", "Pet", "Animal", "Dog", "Cat", "Family", "Child"})
 """Types of the entities that a personal remark may be about."""
 
+NAMING_WORDS = frozenset({"NAME", "NAMED", "CALLED"})
+"""Words of the predicates that give somebody's name."""
+
 POINTER_KEYS = frozenset(
     {
         *("pointer", "pointers", "kb", "kb_article", "article", "url", "link", "document"),
@@ -239,6 +242,8 @@ def _personal_touches(request: ContextRequest, sources: HintSources) -> list[str
 
 
 def _is_personal(memory: Memory) -> bool:
+    if memory.subject.type == "Person" and not NAMING_WORDS.isdisjoint(memory.predicate.split("_")):
+        return False  # what somebody is called is nothing to talk about
     return memory.subject.type in PERSONAL_TYPES - {"Person"} or any(
         entity.type in PERSONAL_TYPES and entity.id != memory.subject.id for entity in memory.entities
     )

@@ -162,10 +162,11 @@ def as_dicts(items: Sequence[object]) -> list[object]:
     return [dict(item) if isinstance(item, Mapping) else item for item in items]
 
 
-def parse_memories(given: MemoryInput | Sequence[MemoryInput]) -> SaveIn:
+def parse_memories(given: MemoryInput | Sequence[MemoryInput], *, infer: bool = False) -> SaveIn:
     """Return one statement or several as a save; raise InvalidInput when one cannot be used."""
     statements = [given] if isinstance(given, str | MemoryIn | Mapping) else given
-    return validate_arguments(SaveIn, {"memories": [_to_memory_fields(statement) for statement in statements]})
+    fields = {"memories": [_to_memory_fields(statement) for statement in statements], "infer": infer}
+    return validate_arguments(SaveIn, fields)
 
 
 def _to_memory_fields(statement: MemoryInput) -> object:

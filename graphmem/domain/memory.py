@@ -353,9 +353,15 @@ class SaveAction(StrEnum):
 
 
 class SaveResult(BaseModel):
-    """The result of saving a statement: its memory, and the ids of the memories it superseded."""
+    """The result of saving a statement: its memory, and the ids of the memories it superseded.
+
+    `related` are current memories of the same subject that it may contradict or repeat, the most similar first.
+    """
 
     action: SaveAction
     memory: Memory | None
     superseded: list[str] = Field(default_factory=list)
+    related: list[str] = Field(
+        default_factory=list, description="Current memories that it may contradict or repeat, the most similar first."
+    )
     reason: str | None = None

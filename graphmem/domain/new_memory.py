@@ -26,7 +26,8 @@ class NewMemory:
     """A statement with its vector and its source.
 
     `reason` is stored with the memories that the statement supersedes; `ends` are the times at which they end, by
-    memory id, where that is not the statement's start. An imported statement has a `provenance`.
+    memory id, where that is not the statement's start. An imported statement has a `provenance`. With `links_names` the
+    statement is linked to the known entities that its text names, beside those that it gives.
     """
 
     memory: MemoryIn
@@ -35,6 +36,7 @@ class NewMemory:
     reason: str = "superseded"
     provenance: ImportProvenance | None = None
     ends: Mapping[str, datetime] = field(default_factory=dict)
+    links_names: bool = False
 
     def memory_id(self, owner: Owner) -> str:
         """Return an id for the memory: random, or the same each time for the same imported statement."""

@@ -45,6 +45,9 @@ class SaveIn(RequestBody):
     """Statements to save together."""
 
     memories: list[MemoryIn] = Field(min_length=1)
+    infer: bool = Field(
+        False, description="Let a model compare them with what is known: insert, reinforce, supersede or skip."
+    )
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from graphmem.text.folding import is_blank
 from graphmem.text.normalising import normalise
 from graphmem.text.storable import check_storable
 
@@ -22,7 +23,7 @@ def name_key(name: str) -> str:
 
 
 def _strip_non_blank(text: str) -> str:
-    if not text.strip():
+    if is_blank(text):
         raise ValueError("must not be empty")
     return text.strip()
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.conversation import ConversationContext
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
+from graphmem.domain.memory import MemoryIn
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.session import MessageRole, RunMessage
@@ -24,7 +26,7 @@ from graphmem.ingestion.secret_redaction import Redactor, make_redactor, render_
 from graphmem.ingestion.tool_extraction import (
     UPSERT_MEMORIES_TOOL,
     convert_tool_calls,
-    explain_unusable_call,
+    explain_refused_call,
     make_transcript,
     render_history,
     render_period,
@@ -120,8 +122,11 @@ class Extractor:
         profiles: TenantProfiles,
         prompts: Mapping[str, PromptTemplate],
         zone: str,
+        find_refusal: Callable[[Owner, MemoryIn], str | None],
     ) -> None:
+        """`find_refusal` returns why the policy rejects a statement, or None."""
         self._graph = graph
+        self._find_refusal = find_refusal
         self._episodes = episodes
         self._policy = policy
         self._profiles = profiles
@@ -191,7 +196,12 @@ class Extractor:
             secrets=self._render_secret_rule(owner),
             custom_instructions=instructions.text,
         )
-        answer = await model.call_tools(prompt, [UPSERT_MEMORIES_TOOL], use="gate", check=explain_unusable_call)
+        answer = await model.call_tools(
+            prompt,
+            [UPSERT_MEMORIES_TOOL],
+            use="gate",
+            check=partial(explain_refused_call, find_refusal=partial(self._find_refusal, owner)),
+        )
         extraction, rejections = convert_tool_calls(answer.calls, lines, conversation.domain)
         return ExtractionStep(
             session_id=conversation.messages[0].session_id,

@@ -70,7 +70,15 @@ class ExtractionJob:
         self._queue_summary = queue_summary
         self._queue_learning = queue_learning
         self._extractor = Extractor(
-            graph, episodes, policy, instructions, declared_types, profiles, self._prompts, zone
+            graph,
+            episodes,
+            policy,
+            instructions,
+            declared_types,
+            profiles,
+            self._prompts,
+            zone,
+            memory_writer.rejection_reason,
         )
 
     async def run(self, payload: ExtractionPayload, steps: Steps) -> JobOutcome:
@@ -82,10 +90,10 @@ class ExtractionJob:
         return await self._run(payload, steps, self._extractor.extract_with_tools)
 
     async def _run(self, payload: ExtractionPayload, steps: Steps, first_call: MakeFirstCall) -> JobOutcome:
-        owner = payload.owner
+        owner, embedded = payload.owner, Receipt(embedded_texts=payload.embedded_texts)
         if self._model is None:
             await steps.run("release", lambda: self._episodes.release_from_job(owner, steps.job_id))
-            return JobOutcome(status=JobStatus.SKIPPED, reason=NO_MODEL_REASON)
+            return JobOutcome(status=JobStatus.SKIPPED, reason=NO_MODEL_REASON, receipt=embedded)
         tools = WindowTools(
             first_call=first_call,
             reconcile_prompt=self._prompts["reconcile"],
@@ -106,7 +114,7 @@ class ExtractionJob:
         if others:
             await steps.run("mark read", lambda: self._episodes.mark_extracted(owner, others))
         await self._queue_followers(payload, windows, steps)
-        return _job_outcome(windows)
+        return _job_outcome(windows, embedded)
 
     async def _queue_followers(self, payload: ExtractionPayload, windows: Sequence[WindowResult], steps: Steps) -> None:
         """Queue what follows from the windows: learning from their turns, and a summary that the user asked for."""
@@ -117,8 +125,8 @@ class ExtractionJob:
             await steps.run("queue summary", partial(self._queue_summary, payload.owner, payload.session_id))
 
 
-def _job_outcome(windows: Sequence[WindowResult]) -> JobOutcome:
-    receipt = sum((window.receipt for window in windows), Receipt())
+def _job_outcome(windows: Sequence[WindowResult], embedded: Receipt) -> JobOutcome:
+    receipt = sum((window.receipt for window in windows), embedded)
     skip_reasons = [window.skip_reason for window in windows if window.skip_reason]
     if len(skip_reasons) == len(windows):
         reason = skip_reasons[0] if skip_reasons else "no message of the user or the assistant"

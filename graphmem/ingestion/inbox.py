@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from graphmem.domain.conversation import PendingMessages, PreparedMessage
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobOutcome, JobStatus
+from graphmem.domain.job import JobOutcome, JobStatus, Receipt
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.session import (
     Message,
@@ -128,7 +128,8 @@ class Inbox:
         for pending_job in stored.pending_jobs:
             await self._ensure_enqueued(owner, pending_job)
         if stored.job_id:
-            await self._enqueue_pending(owner, stored.job_id)
+            embedded = 0 if vectors is None else len(stored.new_ids)
+            await self._enqueue_pending(owner, stored.job_id, embedded)
         if self._summaries and summarize and stored.new_ids:
             await self._enqueue_summary_when_long(owner, stored.session_id)
         last_pending_job = stored.pending_jobs[-1] if extract and stored.pending_jobs else None
@@ -167,7 +168,7 @@ class Inbox:
             await self._episodes.set_vectors(owner, dict(zip(ids, vectors, strict=True)))
 
         await steps.run("embed", embed)
-        return JobOutcome(status=JobStatus.SUCCEEDED)
+        return JobOutcome(status=JobStatus.SUCCEEDED, receipt=Receipt(embedded_texts=len(payload.message_ids)))
 
     async def open_session(
         self, owner: Owner, session: SessionIn, *, request: IdempotentRequest | None = None
@@ -307,13 +308,15 @@ class Inbox:
         if await self._jobs.find(job_id) is None:
             await self._enqueue_pending(owner, job_id)
 
-    async def _enqueue_pending(self, owner: Owner, job_id: str) -> None:
+    async def _enqueue_pending(self, owner: Owner, job_id: str, embedded: int = 0) -> None:
         """Queue the extraction of the messages that a job has not read yet, if there are any."""
         if messages := await self._episodes.list_pending_of_job(owner, job_id):
-            await self._enqueue_extraction(owner, messages, job_id)
+            await self._enqueue_extraction(owner, messages, job_id, embedded)
 
-    async def _enqueue_extraction(self, owner: Owner, messages: Sequence[Message], job_id: str) -> str:
-        payload = _extraction_payload(owner, messages[0].session_id, messages)
+    async def _enqueue_extraction(
+        self, owner: Owner, messages: Sequence[Message], job_id: str, embedded: int = 0
+    ) -> str:
+        payload = _extraction_payload(owner, messages[0].session_id, messages, embedded)
         return await self._jobs.enqueue(EXTRACTION_JOB, payload, job_id)
 
 
@@ -326,13 +329,16 @@ def _with_ids(messages: Sequence[MessageIn], request: IdempotentRequest | None) 
             yield message.model_copy(update={"id": request.derive_id(f"message {index}")})
 
 
-def _extraction_payload(owner: Owner, session_id: str, messages: Sequence[Message]) -> ExtractionPayload:
+def _extraction_payload(
+    owner: Owner, session_id: str, messages: Sequence[Message], embedded: int = 0
+) -> ExtractionPayload:
     return ExtractionPayload(
         tenant=owner.tenant,
         user_id=owner.user_id,
         session_id=session_id,
         message_ids=[message.id for message in messages],
         windows=split_into_windows([message for message in messages if is_dialogue(message)]),
+        embedded_texts=embedded,
     )
 
 

@@ -7,11 +7,15 @@ from graphmem.jobs import JobKind, UserJobPayload
 
 
 class ExtractionPayload(UserJobPayload):
-    """Messages to extract memories from, cut into windows when the job is queued."""
+    """Messages to extract memories from, cut into windows when the job is queued.
+
+    `embedded_texts` is how many of them were embedded when they arrived, which the receipt of the job counts.
+    """
 
     session_id: str
     message_ids: list[str]
     windows: list[list[MessagePart]]
+    embedded_texts: int = 0
 
 
 class SummaryPayload(UserJobPayload):

@@ -101,7 +101,9 @@ class MemoryWriter:
         named = {name_key(name): name for memory in memories for name in _entity_names(memory)}
         named.setdefault(name_key(owner.entity_name), owner.entity_name)
         vectors = await self._embedder.embed([memory.content for memory in memories] + list(named.values()))
-        statements = [NewMemory(memory, vector, kind) for memory, vector in zip(memories, vectors, strict=False)]
+        statements = [
+            NewMemory(memory, vector, kind, links_names=True) for memory, vector in zip(memories, vectors, strict=False)
+        ]
         return statements, dict(zip(named, vectors[len(memories) :], strict=True))
 
     async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> tuple[FactAmendments, Vector | None]:

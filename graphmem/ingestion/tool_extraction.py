@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
-from graphmem.domain.memory import DEFAULT_PREDICATES
+from graphmem.domain.memory import DEFAULT_PREDICATES, MemoryIn
 from graphmem.domain.profile import known_topic_tags
 from graphmem.domain.session import MessageRole, RunMessage
 from graphmem.ingestion.candidates import Rejection
@@ -70,6 +70,19 @@ def explain_unusable_call(call: ToolCall) -> str | None:
     except ValidationError as error:
         return f"the call does not fit the tool: {_invalid_fields(error)}"
     return None
+
+
+def explain_refused_call(call: ToolCall, find_refusal: Callable[[MemoryIn], str | None]) -> str | None:
+    """Return why a call saves nothing, also because the policy rejects the statement, or None for one that saves."""
+    if reason := explain_unusable_call(call):
+        return reason
+    given = UpsertMemory.model_validate(call.arguments)
+    try:
+        memory = MemoryIn(content=given.content, type=given.type, confidence=given.confidence)
+    except ValidationError as error:
+        return f"not saved: {error.errors()[0]['msg']}"
+    reason = find_refusal(memory)
+    return f"not saved: {reason}" if reason else None
 
 
 def convert_tool_calls(

@@ -34,10 +34,8 @@ from graphmem.store.driver import Graph, Transaction
 from graphmem.store.entities import EntityStore
 from graphmem.store.fact_write import FactLoader, FactWrite
 from graphmem.store.facts import FactStore
+from graphmem.store.interests import MENTIONED_ONCE, record_interest
 from graphmem.store.json_text import to_json
-
-MIN_INTEREST_MENTIONS = 2
-"""Messages that must show an inferred interest before it is saved."""
 
 
 class WindowWriter:
@@ -259,7 +257,13 @@ class WindowTransaction:
             self._owner,
             [
                 NewMemory(
-                    save.memory, self._vectors[save.memory.content], EXTRACTION_SOURCE, save.reason, ends=save.ends
+                    save.memory,
+                    self._vectors[save.memory.content],
+                    EXTRACTION_SOURCE,
+                    save.reason,
+                    ends=save.ends,
+                    # The tool has no field for what a statement names.
+                    links_names=bool(self._window.transcript),
                 )
                 for save in ready
             ],
@@ -284,20 +288,16 @@ class WindowTransaction:
         is_known = any(fact.content_hash == content_hash(memory.content) for fact in facts.values())
         if memory.type is not MemoryType.INFERRED_INTEREST or save.is_reinforcement or is_known or memory.supersedes:
             return save
-        key = name_key(memory.object.name) if memory.object else content_hash(memory.content)
-        rows = await self._transaction.run(
-            "extraction.record_interest",
-            group_id=self._owner.group_id,
-            key=key,
-            topic=memory.object.name if memory.object else memory.content,
-            message_ids=list(self._window.candidates[save.candidate_index].user_message_ids),
-            now=self._now,
+        message_ids = await record_interest(
+            self._transaction,
+            self._owner,
+            memory,
+            list(self._window.candidates[save.candidate_index].user_message_ids),
+            self._now,
         )
-        message_ids = rows[0]["message_ids"]
-        if len(message_ids) < MIN_INTEREST_MENTIONS:
-            self._add_action("note", memory.type, "an interest mentioned once")
+        if message_ids is None:
+            self._add_action("note", memory.type, MENTIONED_ONCE)
             return None
-        await self._transaction.run("extraction.delete_interest", group_id=self._owner.group_id, key=key)
         assert memory.source
         source = memory.source.model_copy(update={"message_ids": message_ids[-MAX_SOURCE_MESSAGES:]})
         return replace(save, memory=memory.model_copy(update={"source": source}))

@@ -74,6 +74,10 @@ class SaveMemoryResult(_CompactModel):
     action: Literal["insert", "reinforce", "supersede", "skip", "update"]
     memory_id: str | None = None
     superseded: list[str] = Field(default_factory=list, description="ids of memories it replaced")
+    related: list[str] = Field(
+        default_factory=list,
+        description="ids of memories that it may contradict; end those that are outdated with supersedes",
+    )
     reason: str | None = Field(None, description="why it was not saved")
     confirmation: str | None = Field(None, description="what to tell the user")
 
@@ -85,6 +89,7 @@ class SaveMemoryResult(_CompactModel):
             action=result.action.value,
             memory_id=memory.id if memory else None,
             superseded=result.superseded,
+            related=result.related,
             reason=result.reason,
             confirmation=confirmation if memory else None,
         )

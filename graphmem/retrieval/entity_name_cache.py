@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from graphmem.domain.identity import Owner
+from graphmem.domain.name_index import EntityMention, NameIndex
 from graphmem.domain.times import Clock
 from graphmem.metrics import HitRate
 from graphmem.retrieval.cache import LOOKUP_TTL_SECONDS, LocalCache
-from graphmem.retrieval.name_index import EntityMention, NameIndex
 from graphmem.store.facts import FactStore
 from graphmem.store.fulltext import NAME_TEXT_FIELDS
 from graphmem.store.search import SearchStore

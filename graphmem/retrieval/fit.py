@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from graphmem.domain.name_index import EntityMention
 from graphmem.domain.search_candidates import FactCandidate
-from graphmem.retrieval.name_index import EntityMention
 from graphmem.text.names import name_words
 from graphmem.text.tokenising import tokenize
 

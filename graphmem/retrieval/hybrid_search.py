@@ -11,6 +11,7 @@ from functools import partial
 
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.identity import Owner
+from graphmem.domain.name_index import EntityMention, MentionKind, question_focus
 from graphmem.domain.search_candidates import MessageCandidate
 from graphmem.domain.search_models import (
     Evidence,
@@ -29,7 +30,6 @@ from graphmem.embedding import Embedder
 from graphmem.retrieval.entity_name_cache import EntityNameCache
 from graphmem.retrieval.evidence import EVIDENCE_PER_RESULT, describe_facts, describe_messages, rank_messages
 from graphmem.retrieval.fit import fit_features
-from graphmem.retrieval.name_index import EntityMention, MentionKind, question_focus
 from graphmem.retrieval.overview import overview_topic
 from graphmem.retrieval.rank_fusion import CHANNEL_WEIGHTS
 from graphmem.retrieval.ranking import (

@@ -15,6 +15,7 @@ from graphmem.domain.short_ids import complete_id
 from graphmem.domain.text import StorableText
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput, MemoryDeleted
+from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.memory_writer import MemoryWriter
 from graphmem.service.declared_types import DeclaredTypeService
 from graphmem.store.entities import EntityStore
@@ -34,6 +35,7 @@ class MemoryService:
     def __init__(
         self,
         memory_writer: MemoryWriter,
+        inferred_save: InferredSave,
         declared_types: DeclaredTypeService,
         facts: FactStore,
         entities: EntityStore,
@@ -41,6 +43,7 @@ class MemoryService:
         max_batch_size: int,
     ) -> None:
         self._memory_writer = memory_writer
+        self._inferred_save = inferred_save
         self._declared_types = declared_types
         self._facts = facts
         self._entities = entities
@@ -55,11 +58,12 @@ class MemoryService:
         actor: str | None = None,
         kind: str = "api",
         request: IdempotentRequest | None = None,
+        infer: bool = False,
     ) -> list[SaveResult]:
-        """Save statements: all of them or none.
+        """Save statements: all of them or none; with `infer` a model compares them with what is known.
 
         Raises InvalidInput for an empty list, for one that is too long, and for a type that is not declared, NotFound
-        for an unknown association.
+        for an unknown association, NotConfigured for `infer` without a model.
         """
         if not memories:
             raise InvalidInput("The list of memories is empty.")
@@ -67,7 +71,8 @@ class MemoryService:
             raise InvalidInput(f"A save takes up to {self._max_batch_size} memories: send them in several saves.")
         resolved = await self._declared_types.resolve_all(owner, memories)
         typed = with_implied_types(resolved)
-        return await self._memory_writer.save(owner, typed, actor=actor, kind=kind, request=request)
+        save = self._inferred_save.save if infer else self._memory_writer.save
+        return await save(owner, typed, actor=actor, kind=kind, request=request)
 
     async def complete_id(self, owner: Owner, given: str) -> str:
         """Return the id of the memory whose id begins with a text; raise InvalidInput when several do."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, Entity, EntityIn, EntityRef
+from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, Entity, EntityIn, EntityRef, NamedEntity
 from graphmem.domain.identity import Owner
 from graphmem.domain.text import name_key
 from graphmem.domain.times import parse_times
@@ -43,6 +43,13 @@ def entity_from_columns(stored: Mapping[str, Any], times: Sequence[int | None], 
 def entity_ref_from_node(stored: Mapping[str, Any]) -> EntityRef:
     """Return an entity as a memory refers to it."""
     return EntityRef(id=stored["uuid"], name=stored["name"], type=stored["type"])
+
+
+def named_entity_from_node(stored: Mapping[str, Any]) -> NamedEntity:
+    """Return an entity with its names."""
+    return NamedEntity(
+        stored["uuid"], stored["name"], stored["type"], stored.get("aliases") or (), bool(stored.get("is_user"))
+    )
 
 
 def new_entity_properties(

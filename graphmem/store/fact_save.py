@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from graphmem.domain.entity import EntityIn, EntityRef
+from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, EntityIn, EntityRef, NamedEntity
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
-from graphmem.domain.memory import SaveAction, SaveResult
+from graphmem.domain.memory import MAX_SOURCE_MESSAGES, MemorySourceIn, MemoryType, SaveAction, SaveResult
+from graphmem.domain.name_linking import find_named_entities, name_keys_in
 from graphmem.domain.new_memory import NewMemory, SourceMessage, first_version
-from graphmem.domain.text import name_key
+from graphmem.domain.text import content_hash, name_key
 from graphmem.domain.types import Vector
 from graphmem.domain.versioning import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
 from graphmem.store.driver import Transaction
 from graphmem.store.entities import EntityStore, ResolvedEntities
+from graphmem.store.entity_mapping import named_entity_from_node
 from graphmem.store.fact_mapping import fact_from_row, memory_from_fact
 from graphmem.store.fact_write import FactLoader, FactWrite
+from graphmem.store.interests import MENTIONED_ONCE, record_interest
+
+MIN_RELATED_COSINE = 0.58
+"""Cosine from which on two statements about one subject may contradict each other, measured with the default model."""
+
+MIN_SLOT_COSINE = 0.40
+"""The same for two statements of one relation with different objects."""
+
+NEIGHBOURS = 12
+"""Facts near a statement among which those of its subject are looked for."""
+
+MAX_RELATED = 5
+"""Most memories that a save names as related to one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +48,61 @@ class FactSave:
     actor: str | None
 
     async def run(self, memories: Sequence[NewMemory], name_vectors: Mapping[str, Vector]) -> list[SaveResult]:
-        """Save memories in order; `name_vectors` holds the vectors of entity names by name key."""
+        """Save memories in order; `name_vectors` holds the vectors of entity names by name key.
+
+        An inferred interest that was mentioned once is skipped, as a candidate.
+        """
+        checked = await self._check_interests(memories)
+        ready = await self._link_names([memory for memory in checked if memory])
+        saved = iter(await self._save(ready, name_vectors) if ready else [])
+        return [
+            next(saved) if memory else SaveResult(action=SaveAction.SKIP, memory=None, reason=MENTIONED_ONCE)
+            for memory in checked
+        ]
+
+    async def _check_interests(self, memories: Sequence[NewMemory]) -> list[NewMemory | None]:
+        """Return the memories, with None for each inferred interest that has not been mentioned often enough."""
+        inferred = [memory for memory in memories if _is_counted_interest(memory)]
+        if not inferred:
+            return list(memories)
+        hashes = [content_hash(memory.memory.content) for memory in inferred]
+        known = {fact.content_hash for fact in (await self.loader.fetch(hashes=hashes)).values()}
+        this_save = f"save:{uuid.uuid4()}"
+        checked: list[NewMemory | None] = []
+        for memory in memories:
+            if not _is_counted_interest(memory) or content_hash(memory.memory.content) in known:
+                checked.append(memory)
+                continue
+            mentions = await record_interest(
+                self.transaction, self.owner, memory.memory, memory.message_ids or [this_save], self.now
+            )
+            checked.append(_with_message_ids(memory, mentions) if mentions else None)
+        return checked
+
+    async def _link_names(self, memories: Sequence[NewMemory]) -> list[NewMemory]:
+        """Return the memories with the entities that their texts name, known ones and those of this save."""
+        texts = [memory.memory.content for memory in memories if memory.links_names]
+        if not texts:
+            return list(memories)
+        keys = sorted(set().union(*map(name_keys_in, texts)))
+        rows = await self.transaction.run("entities.find_by_keys", group_ids=[self.owner.group_id], keys=keys)
+        entities = [named_entity_from_node(row["entity"]) for row in rows]
+        known = {key for entity in entities for key in map(name_key, (entity.name, *entity.aliases))}
+        new = {name_key(entity.name): entity for memory in memories for entity in memory.entities}
+        entities += [
+            NamedEntity(key, entity.name, entity.type or DEFAULT_ENTITY_TYPE, entity.aliases, is_user=False)
+            for key, entity in new.items()
+            if key not in known and key != name_key(self.owner.entity_name)
+        ]
+        return [_link(memory, entities) if memory.links_names else memory for memory in memories]
+
+    async def _save(self, memories: Sequence[NewMemory], name_vectors: Mapping[str, Vector]) -> list[SaveResult]:
         named = [entity for memory in memories for entity in memory.entities]
         entities = await self.entities.resolve_entities(self.transaction, self.owner, named, name_vectors, self.now)
         sources = await self._fetch_sources(memories)
         drafts = [first_version(self.owner, memory, entities.refs, sources, self.now) for memory in memories]
         facts = await self._load_facts(memories, drafts, entities)
+        related = await self._find_related(memories, drafts, entities)
         ledger = Ledger(facts.values(), self.now, self.actor)
         imported = await self._find_imported_before(memories, drafts)
         outcomes = [
@@ -53,7 +118,49 @@ class FactSave:
         await write.commit([outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP])
         await self._add_aliases(named, entities)
         refs = await self._load_refs(outcomes, entities)
-        return [_save_result(outcome, refs, ledger.now) for outcome in outcomes]
+        ended = {memory_id for outcome in outcomes for memory_id in outcome.superseded}
+        return [
+            _save_result(outcome, refs, ledger.now, [key for key in found if key not in ended])
+            for outcome, found in zip(outcomes, related, strict=True)
+        ]
+
+    async def _find_related(
+        self, memories: Sequence[NewMemory], drafts: Sequence[Fact], entities: ResolvedEntities
+    ) -> list[list[str]]:
+        """Return, for each statement, the ids of current memories that it may contradict or repeat.
+
+        Imported statements are not compared: they are history. There is nothing about an entity that is new.
+        """
+        new_entity_ids = {properties["uuid"] for properties in entities.new_entities}
+        statements = [
+            {
+                "at": at,
+                "vector": memory.vector,
+                "entity_ids": [key for key in draft.entity_ids if key not in new_entity_ids],
+                "predicate": draft.predicate if draft.object_id else None,
+                "object_id": draft.object_id,
+                "content_hash": draft.content_hash,
+            }
+            for at, (memory, draft) in enumerate(zip(memories, drafts, strict=True))
+            if memory.provenance is None
+        ]
+        related: list[list[str]] = [[] for _ in drafts]
+        statements = [statement for statement in statements if statement["entity_ids"]]
+        if not statements:
+            return related
+        rows = await self.transaction.run(
+            "facts.find_related",
+            group_id=self.owner.group_id,
+            statements=statements,
+            now=self.now,
+            min_cosine=MIN_RELATED_COSINE,
+            min_slot_cosine=MIN_SLOT_COSINE,
+            neighbours=NEIGHBOURS,
+            limit=MAX_RELATED,
+        )
+        for row in rows:
+            related[row["at"]] = row["memory_ids"]
+        return related
 
     async def _add_aliases(self, named: Iterable[EntityIn], entities: ResolvedEntities) -> None:
         """Add the aliases that the statements give; several entities may share one."""
@@ -131,10 +238,41 @@ def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str]
     return replace(outcome, fact=fact, reason=f"{outcome.reason}; {FIXED_ASSOCIATIONS_REASON}")
 
 
-def _save_result(outcome: SaveOutcome, refs: Mapping[str, EntityRef], now: datetime) -> SaveResult:
+def _is_counted_interest(memory: NewMemory) -> bool:
+    is_inferred = memory.memory.type is MemoryType.INFERRED_INTEREST
+    return is_inferred and memory.provenance is None and not memory.memory.supersedes
+
+
+def _with_message_ids(memory: NewMemory, mentions: Sequence[str]) -> NewMemory:
+    """Return a memory with the messages among its mentions as its source."""
+    message_ids = [mention for mention in mentions if not mention.startswith("save:")]
+    if not message_ids:
+        return memory
+    source = memory.memory.source or MemorySourceIn()
+    source = source.model_copy(update={"message_ids": message_ids[-MAX_SOURCE_MESSAGES:]})
+    return replace(memory, memory=memory.memory.model_copy(update={"source": source}))
+
+
+def _link(memory: NewMemory, entities: Sequence[NamedEntity]) -> NewMemory:
+    """Return a memory that names the entities which its text names."""
+    given = {name_key(entity.name) for entity in memory.entities}
+    found = [
+        EntityIn(name=entity.name)
+        for entity in find_named_entities(memory.memory.content, entities)
+        if given.isdisjoint(map(name_key, (entity.name, *entity.aliases)))
+    ]
+    if not found:
+        return memory
+    return replace(memory, memory=memory.memory.model_copy(update={"entities": [*memory.memory.entities, *found]}))
+
+
+def _save_result(
+    outcome: SaveOutcome, refs: Mapping[str, EntityRef], now: datetime, related: Sequence[str]
+) -> SaveResult:
     return SaveResult(
         action=outcome.action,
         memory=memory_from_fact(outcome.fact, refs, now),
         superseded=list(outcome.superseded),
+        related=[key for key in related if key != outcome.fact.memory_id],
         reason=outcome.reason,
     )

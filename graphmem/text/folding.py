@@ -11,6 +11,7 @@ from functools import lru_cache
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u20e3\u3164\uffa0") | {
     chr(code) for code in range(0xFE00, 0xFE10)
 }
+_BRAILLE_BLANK = "\u2800"
 _DASHES = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u30fb\uff65\u00b7\u2022\u2027\u22c5")
 _QUOTES = {"\u2018": "'", "\u2019": "'", "\u201a": "'", "\u201b": "'", "\u2032": "'", "\u02bc": "'"} | {
     "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u201f": '"', "\u00ab": '"', "\u00bb": '"', "\u2039": '"',
@@ -84,6 +85,11 @@ def fold(text: str) -> FoldedText:
         at = _fold_run(text, run.start(), run.end(), builder)
     builder.copy(original, at, len(text))
     return builder.build()
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a text has no visible character: white space and what `fold` removes are not seen."""
+    return all(char.isspace() or char == _BRAILLE_BLANK or not _fold_char(char) or char < " " for char in text)
 
 
 def _fold_run(text: str, at: int, limit: int, builder: _Builder) -> int:

@@ -46,7 +46,10 @@ async def current_contents(client: httpx.AsyncClient, **filters: Any) -> set[str
 async def test_every_type_is_stored_and_every_alias_resolved(agent: httpx.AsyncClient) -> None:
     for word, stored in {**{name: name for name in TYPES}, **ALIASES}.items():
         kind = "alias" if word in ALIASES else "type"
-        (result,) = await save(agent, {"content": f"a statement of the {kind} {word}", "type": word})
+        statement = {"content": f"a statement of the {kind} {word}", "type": word}
+        if stored == "inferred_interest":
+            await save(agent, statement)  # becomes a memory when it is mentioned again
+        (result,) = await save(agent, statement)
         assert result["action"] == "insert"
         assert result["memory"]["type"] == stored
     refused = await agent.post(MEMORIES, json={"memories": [{"content": "x", "type": "gossip"}]})
@@ -438,3 +441,148 @@ async def test_associations_and_a_quote_of_the_source_are_saved_and_changed(agen
     told = {"content": "The boat of Mara is called Alma", "source": {"session_id": "s", "message_ids": ["m1"]}}
     [quoted] = (await agent.post(MEMORIES, json={"memories": [told]})).json()["results"]
     assert quoted["memory"]["source"]["quote"] == turn["content"]
+
+
+@pytest.mark.req("UMB-19")
+async def test_a_statement_is_linked_to_the_known_entities_that_its_text_names(agent: httpx.AsyncClient) -> None:
+    await save(agent, {"content": "Bob works at Acme", "subject": {"name": "Bob", "type": "Person"}})
+    (result,) = await save(agent, {"content": "Bob likes green tea"})
+    await save(agent, {"content": "Bob Smith likes coffee"}, {"content": "The bobsleigh run is steep"})
+    assert result["memory"]["subject"]["name"] == "mara"
+    assert [entity["name"] for entity in result["memory"]["entities"]] == ["mara", "Bob"]
+    found = (await agent.get("/v1/users/mara/entities/lookup", params={"q": "Bob"})).json()["entities"]
+    assert [{memory["content"] for memory in match["memories"]} for match in found] == [
+        {"Bob works at Acme", "Bob likes green tea"}
+    ]
+
+
+@pytest.mark.req("UMB-19")
+async def test_a_name_that_two_entities_share_links_to_neither(agent: httpx.AsyncClient) -> None:
+    await save(
+        agent,
+        {"content": "Robert rows", "subject": {"name": "Robert", "type": "Person", "aliases": ["Bob"]}},
+        {"content": "Bobby sings", "subject": {"name": "Bobby", "type": "Person", "aliases": ["Bob"]}},
+    )
+    (result,) = await save(agent, {"content": "Bob likes green tea"})
+    assert [entity["name"] for entity in result["memory"]["entities"]] == ["mara"]
+
+
+@pytest.mark.req("UMB-19")
+async def test_statements_of_one_save_are_linked_to_the_entities_of_each_other(agent: httpx.AsyncClient) -> None:
+    results = await save(
+        agent, {"content": "小明喜欢绿茶"}, {"content": "小明在北京工作", "subject": {"name": "小明", "type": "Person"}}
+    )
+    assert [[entity["name"] for entity in result["memory"]["entities"]] for result in results] == [
+        ["mara", "小明"],
+        ["小明"],
+    ]
+
+
+@pytest.mark.req("UMB-05")
+async def test_an_inferred_interest_is_a_memory_from_its_second_mention_on(agent: httpx.AsyncClient) -> None:
+    interest = {"content": "Interested in sailing", "type": "inferred_interest"}
+    (first,) = await save(agent, interest)
+    assert (first["action"], first["memory"], first["reason"]) == ("skip", None, "an interest mentioned once")
+    assert await current_contents(agent) == set()
+    (second,) = await save(agent, interest)
+    assert second["action"] == "insert"
+    (third,) = await save(agent, interest)
+    assert third["action"] == "reinforce"
+    assert await current_contents(agent) == {"Interested in sailing"}
+
+
+@pytest.mark.req("UMB-05")
+async def test_a_statement_repeated_in_one_save_is_one_mention_and_two_messages_are_two(
+    agent: httpx.AsyncClient,
+) -> None:
+    sailing = {"content": "Interested in sailing", "type": "inferred_interest"}
+    assert {result["action"] for result in await save(agent, sailing, sailing)} == {"skip"}
+    (result,) = await save(
+        agent,
+        {
+            "content": "Interested in rowing",
+            "type": "inferred_interest",
+            "source": {"session_id": "s", "message_ids": ["a", "b"]},
+        },
+    )
+    assert (result["action"], result["memory"]["source"]["message_ids"]) == ("insert", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ({"content": "I live in Vienna"}, {"content": "I live in Oslo"}),
+        ({"content": "Mara is allergic to penicillin"}, {"content": "Mara is not allergic to penicillin"}),
+        (
+            {"content": "Drinks tea", "predicate": "DRINKS", "object": {"name": "tea"}},
+            {"content": "Drinks coffee", "predicate": "DRINKS", "object": {"name": "coffee"}},
+        ),
+    ],
+)
+async def test_a_save_names_the_current_memories_that_it_may_contradict(
+    agent: httpx.AsyncClient, earlier: dict[str, Any], later: dict[str, Any]
+) -> None:
+    (known, other) = await save(agent, earlier, {"content": "Plays the cello"})
+    assert (known["related"], other["related"]) == ([], [])
+    (result,) = await save(agent, later)
+    assert (result["action"], result["related"]) == ("insert", [known["memory"]["id"]])
+    about_another = {**later, "subject": {"name": "Elin", "type": "Person"}}
+    assert [found["related"] for found in await save(agent, about_another)] == [[]]
+
+
+async def test_what_a_save_ends_is_superseded_and_not_related(agent: httpx.AsyncClient) -> None:
+    vienna = {"content": "Lives in Vienna", "predicate": "LIVES_IN", "object": {"name": "Vienna"}}
+    (known,) = await save(agent, {**vienna, "single_valued": True})
+    (moved,) = await save(
+        agent,
+        {
+            "content": "Lives in Oslo",
+            "predicate": "LIVES_IN",
+            "object": {"name": "Oslo"},
+            "single_valued": True,
+        },
+    )
+    assert (moved["superseded"], moved["related"]) == ([known["memory"]["id"]], [])
+
+
+@pytest.mark.parametrize("blank", ["\u200b\u200d\u2060", "\ufeff \u00ad", "\u3164\u2800"])
+async def test_a_text_without_a_visible_character_is_refused(agent: httpx.AsyncClient, blank: str) -> None:
+    refused = await agent.post(MEMORIES, json={"memories": [{"content": blank}]})
+    assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["body", "memories", 0, "content"])
+
+
+@pytest.mark.req("CASH-11")
+@pytest.mark.parametrize(
+    ("content", "cls"),
+    [
+        ("The card is 4111 and 1111 and 1111 and 1111", "card"),
+        ("4lll llll llll llll", "card"),
+        ("4111&nbsp;1111&nbsp;1111&nbsp;1111", "card"),
+        ("my login is ada / S3cure-Horse-99", "password"),
+        ("the login code is 889123", "password"),
+        ("D\u0415 89 3704 0044 0532 0130 00", "iban"),
+    ],
+)
+async def test_a_secret_in_thin_disguise_is_skipped(agent: httpx.AsyncClient, content: str, cls: str) -> None:
+    (result,) = await save(agent, {"content": content})
+    assert (result["action"], result["reason"]) == ("skip", f"holds a secret: {cls}")
+
+
+@pytest.mark.req("CASH-12")
+async def test_a_single_purchase_is_skipped_and_a_possession_is_kept(agent: httpx.AsyncClient) -> None:
+    results = await save(
+        agent,
+        {"content": "I bought coffee for $4."},
+        {"content": "I bought coffee for $4 yesterday"},
+        {"content": "I bought a car for $900 yesterday"},
+    )
+    assert [result["action"] for result in results] == ["skip", "skip", "insert"]
+    assert results[0]["reason"] == "a temporary state"
+
+
+async def test_infer_without_a_model_says_what_to_configure(agent: httpx.AsyncClient) -> None:
+    refused = await agent.post(MEMORIES, json={"memories": [{"content": "I live in Oslo"}], "infer": True})
+    problem = refused.json()
+    assert (refused.status_code, problem["title"]) == (501, "Not configured")
+    assert "GRAPHMEM_LLM_MODEL" in problem["detail"]
+    assert await current_contents(agent) == set()

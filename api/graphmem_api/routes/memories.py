@@ -34,12 +34,14 @@ _IF_MATCH = re.compile(headers.IF_MATCH_PATTERN)
 async def save(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SaveIn, request: IdempotentRequestDep
 ) -> SaveOut:
-    """Save a list of statements: all of them or none."""
+    """Save a list of statements: all of them or none; with `infer` a model compares them with what is known."""
     if any(memory.scope is Scope.GLOBAL for memory in body.memories):
         require_admin(caller, "Writing what all users of the tenant read (scope global)")
     kind = COMMAND_LINE if caller.id == COMMAND_LINE else "api"
     return SaveOut(
-        results=await services.memories.save(owner, body.memories, actor=caller.id, kind=kind, request=request)
+        results=await services.memories.save(
+            owner, body.memories, actor=caller.id, kind=kind, request=request, infer=body.infer
+        )
     )
 
 

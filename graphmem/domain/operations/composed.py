@@ -39,8 +39,12 @@ def add(
     memories: MemoryInput | MessageIn | Sequence[MemoryInput | MessageIn],
     *,
     session_id: str | None = None,
+    infer: bool = False,
 ) -> ComposedSteps[list[SaveResult]]:
     """Save statements without a language model, all or none; or store messages and return what was extracted from them.
+
+    With `infer` a model compares statements with what is known, and they are inserted, reinforce or supersede memories
+    or are skipped.
 
     A list of `{"role", "content"}` is a conversation, of the session `session_id`; the call ends when its extraction
     has. `add_messages` extracts in the background.
@@ -49,7 +53,7 @@ def add(
     if not any(map(is_message, items)):
         if session_id is not None:
             raise InvalidInput("session_id is the session of messages: give a statement a `source` instead.")
-        saved: list[SaveResult] = yield _step("_save_statements", user_id, memories)
+        saved: list[SaveResult] = yield _step("_save_statements", user_id, memories, infer=infer)
         return saved
     if not all(map(is_message, items)):
         raise InvalidInput("The list mixes messages, which have a role, with statements: add them in two calls.")

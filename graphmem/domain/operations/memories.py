@@ -14,9 +14,14 @@ from graphmem.domain.requests import MemoryUpdate, SaveIn
 from graphmem.domain.validation import validate_arguments
 
 
-def add(user_id: str, memories: MemoryInput | Sequence[MemoryInput]) -> Request[SaveIn, list[SaveResult]]:
-    """Save one statement or several without a language model: all of them or none."""
-    return Request(parse_memories(memories), user_id)
+def add(
+    user_id: str, memories: MemoryInput | Sequence[MemoryInput], *, infer: bool = False
+) -> Request[SaveIn, list[SaveResult]]:
+    """Save one statement or several: all of them or none.
+
+    No language model is called, unless with `infer` one compares them with what is known.
+    """
+    return Request(parse_memories(memories, infer=infer), user_id)
 
 
 def memories(user_id: str, **filters: Unpack[ListMemoriesOptions]) -> Request[ListFilters, Page[Memory]]:

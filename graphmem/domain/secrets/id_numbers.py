@@ -55,6 +55,8 @@ def _find_iban_end(text: str, start: re.Match[str]) -> int | None:
 
 
 _SSN = re.compile(r"(?<![A-Za-z0-9_.\-+])\d{3}(\s|-)\s?\d{2}\1\s?\d{4}(?![A-Za-z0-9_\-]|[.,]\d)")
+_SSN_IN_WORDS = re.compile(r"(?<!\d)\d{3}(?P<gap>[^\d.!?\n]{1,20})\d{2}(?P=gap)\d{4}(?!\d)")
+"""The three groups of a US number with the same words between them."""
 _SSN_LABEL = re.compile(rf"\b{_WORDS.any_of('ssn_labels')}", re.IGNORECASE)
 _NATIONAL_ID = (
     r"(?:[A-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]|[XYZ]-?\d{7}-?[A-Z]|\d{7,8}-?[A-Z]"
@@ -92,5 +94,7 @@ def find_ssns(text: str) -> Iterator[Span]:
         if number_match := _LABELLED_SSN.match(text, end):
             yield number_match.span("value")
     if labels:
+        for match in _SSN_IN_WORDS.finditer(text):
+            yield match.span()
         for match in _SSN_BEFORE_LABEL.finditer(text):
             yield match.span("value")

@@ -13,7 +13,7 @@ _WORDS = load_vocabulary("passwords")
 _COPULA = _WORDS.any_of("copulas", "other_copulas")
 _LABEL = re.compile(
     rf"(?:(?<=_)|(?<![^\W_]))(?:(?P<phrase>{_WORDS.any_of('phrase_labels')})|(?P<code>{_WORDS.any_of('code_labels')})"
-    rf"|(?P<weak>{_WORDS.any_of('weak_labels')})|{_WORDS.any_of('word_labels')})(?P<plural>s|wörter|es|n)?(?![^\W_])",
+    rf"|{_WORDS.any_of('word_labels')}|(?P<weak>{_WORDS.any_of('weak_labels')}))(?P<plural>s|wörter|es|n)?(?![^\W_])",
     re.IGNORECASE,
 )
 _UNSPACED_LABEL = re.compile(rf"{_WORDS.any_of('unspaced_labels')}[^!-~]{{0,6}}[:=]?\s?(?P<value>[!-~]{{4,}})")
@@ -60,6 +60,15 @@ _USED_AS = re.compile(
     rf"(?:[\w'\-]{{1,20}}[ ]){{0,2}}?{_NOUN}(?!\w)",
     re.IGNORECASE,
 )
+_USER_AND_PASSWORD = rf"[^\s/|]{{2,60}}?(?:[ ]?[/|,:;][ ]?|[ ](?:{_WORDS.any_of('login_joints')}[ ])?)"
+_LOGIN = re.compile(
+    rf"(?<![^\W_])(?:{_WORDS.any_of('login_labels')}(?:[ ]?[:=][ ]?|[ ]{_WORDS.any_of('copulas', 'login_copulas')}[ ]:?"
+    r"|[ ](?=[^\s/|:]{2,60}[ ]?[/|:]))"
+    rf"|{_WORDS.any_of('login_verbs')}[ ]{_WORDS.any_of('login_as')}[ ]){_USER_AND_PASSWORD}(?P<value>\S{{8,60}})",
+    re.IGNORECASE,
+)
+_MIXED_TOKEN = re.compile(r"(?=\D*\d)(?=[^A-Z]*[A-Z]|[\w.\-]*[^\w.\-])(?=[^a-z]*[a-z])\S{8,}")
+"""Small letters and digits with capitals or marks: what a password has and a second name has not."""
 _EDGE_PUNCTUATION = ".,;:!?)]}>\"'"
 
 
@@ -75,6 +84,10 @@ def find_passwords(text: str) -> Iterator[Span]:
     for match in _COMMAND_PASSWORD.finditer(text):
         yield match.span("value" if match["value"] else "user_value")
     yield from _find_before_label(text)
+    for match in _LOGIN.finditer(text):
+        value = match["value"].rstrip(_EDGE_PUNCTUATION)
+        if _MIXED_TOKEN.fullmatch(value) and "://" not in value:
+            yield match.start("value"), match.start("value") + len(value)
 
 
 def _find_after_label(text: str, label: re.Match[str]) -> Span | None:

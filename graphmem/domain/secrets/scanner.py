@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 
@@ -14,6 +15,7 @@ from graphmem.domain.secrets.api_keys import find_api_keys, find_private_keys
 from graphmem.domain.secrets.birth_dates import find_birth_dates
 from graphmem.domain.secrets.cards import find_cards
 from graphmem.domain.secrets.contacts import find_emails, find_phones
+from graphmem.domain.secrets.disguises import join_digit_groups, undisguise
 from graphmem.domain.secrets.id_numbers import find_ibans, find_ssns
 from graphmem.domain.secrets.models import SECRET_CLASSES, SecretClass, SecretFinding, Span
 from graphmem.domain.secrets.passwords import find_passwords
@@ -44,8 +46,9 @@ _Found = Mapping[SecretClass, list[Span]]
 def find_secrets(text: str, *, region: str | None = None) -> list[SecretFinding]:
     """Return the secrets in `text` in reading order; telephone numbers without a country code may be from `region`.
 
-    Offsets are those of `text`, although width forms, foreign digits, invisible characters and words of digits are
-    folded first. A finding within the characters of another has the class that comes first in `SECRET_CLASSES`.
+    Offsets are those of `text`, although width forms, foreign digits, invisible characters, words of digits and thin
+    disguises are folded first. A finding within the characters of another has the class that comes first in
+    `SECRET_CLASSES`.
     """
     found: dict[SecretClass, list[Span]] = {cls: [] for cls in SECRET_CLASSES}
     found["api_key"] += find_private_keys(text)
@@ -57,9 +60,11 @@ def find_secrets(text: str, *, region: str | None = None) -> list[SecretFinding]
 def _scan_window(text: str, start: int, end: int, region: str | None, found: _Found) -> None:
     """Add the secrets that begin in a window of a text."""
     first, last = max(0, start - _BEFORE), min(len(text), end + _AFTER)
-    folded = fold_spelled_digits(fold(text[first:last]).replace(_WIDE_SPACE, lambda _: " "))
-    for cls, (folded_start, folded_end) in _run_detectors(folded.text, region):
-        span = folded.original_span(folded_start, folded_end)
+    folded = fold_spelled_digits(undisguise(fold(text[first:last])).replace(_WIDE_SPACE, lambda _: " "))
+    spans = [(cls, folded.original_span(*span)) for cls, span in _run_detectors(folded.text, region)]
+    if joined := join_digit_groups(replace(folded, text=_mask_ids(folded.text))):
+        spans += [(cls, joined.original_span(*span)) for cls, span in _run_checked_detectors(joined.text)]
+    for cls, span in spans:
         at, until = first + span[0], first + span[1]
         if not start <= at < end:
             continue
@@ -70,7 +75,7 @@ def _scan_window(text: str, start: int, end: int, region: str | None, found: _Fo
 
 def _run_detectors(text: str, region: str | None) -> Iterator[tuple[SecretClass, Span]]:
     has_digit = _HAS_DIGIT.search(text) is not None
-    numbers = _HEXADECIMAL_ID.sub(lambda match: _MASK * len(match.group()), text) if has_digit else text
+    numbers = _mask_ids(text) if has_digit else text
     ibans = list(find_ibans(numbers)) if has_digit else []
     detectors: list[tuple[SecretClass, bool, str, Callable[[str], Iterable[Span]]]] = [
         ("iban", bool(ibans), numbers, lambda _: ibans),
@@ -88,6 +93,18 @@ def _run_detectors(text: str, region: str | None) -> Iterator[tuple[SecretClass,
         if is_applicable:
             for span in detector(read):
                 yield cls, span
+
+
+def _run_checked_detectors(text: str) -> Iterator[tuple[SecretClass, Span]]:
+    """Yield the numbers that check digits prove, whatever stands between their groups."""
+    ibans = list(find_ibans(text))
+    yield from (("iban", span) for span in ibans)
+    yield from (("card", span) for span in find_cards(_mask(text, ibans)))
+
+
+def _mask_ids(text: str) -> str:
+    """Return a text of the same length without UUIDs, hashes and object ids."""
+    return _HEXADECIMAL_ID.sub(lambda match: _MASK * len(match.group()), text)
 
 
 def _mask(text: str, spans: Iterable[Span]) -> str:

@@ -1,0 +1,236 @@
+"""Saving of statements that a model compares with what is known, as it does with the statements of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+
+from pydantic import TypeAdapter
+
+from graphmem.domain.idempotency import IdempotentRequest
+from graphmem.domain.identity import Owner
+from graphmem.domain.memory import MemoryIn, MemoryStatus, SaveAction, SaveResult
+from graphmem.domain.new_memory import NewMemory
+from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.session import MessageRole
+from graphmem.domain.text import name_key
+from graphmem.domain.times import Clock
+from graphmem.domain.types import Vector
+from graphmem.domain.versioning import Ledger
+from graphmem.embedding import Embedder
+from graphmem.errors import InvalidInput, NotConfigured
+from graphmem.ingestion.action_plan import ActionPlanner
+from graphmem.ingestion.candidates import STATED_END_KEY, ValidatedCandidate
+from graphmem.ingestion.entity_linking import CandidateLinker
+from graphmem.ingestion.extracted_window import ExtractedWindow, load_current_facts
+from graphmem.ingestion.llm_schemas import Reconciliation
+from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.ingestion.name_resolution import with_canonical_names
+from graphmem.ingestion.planned_actions import ActionPlan
+from graphmem.ingestion.reconciliation import build_reconciliation_prompt, needs_model_call
+from graphmem.ingestion.secret_redaction import make_redactor
+from graphmem.ingestion.transcript import TranscriptLine
+from graphmem.llm.model import LanguageModel
+from graphmem.llm.prompts import load_prompts
+from graphmem.store.driver import Graph, Transaction
+from graphmem.store.entities import EntityStore
+from graphmem.store.fact_write import FactLoader, FactWrite
+from graphmem.store.facts import FactStore
+from graphmem.store.idempotency import write_once
+
+MAX_INFERRED = 20
+"""Statements of one save that a model compares with what is known."""
+
+_SAVE_RESULTS = TypeAdapter(list[SaveResult])
+
+
+class InferredSave:
+    """Saves statements as the reconciliation of messages would: it inserts, reinforces, supersedes or skips them."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        facts: FactStore,
+        entities: EntityStore,
+        memory_writer: MemoryWriter,
+        policy: SecretPolicy,
+        embedder: Embedder,
+        model: LanguageModel | None,
+        clock: Clock,
+    ) -> None:
+        self._graph = graph
+        self._facts = facts
+        self._entities = entities
+        self._memory_writer = memory_writer
+        self._policy = policy
+        self._embedder = embedder
+        self._model = model
+        self._clock = clock
+        self._linker = CandidateLinker(graph)
+        self._prompt = load_prompts()["reconcile"]
+
+    async def save(
+        self,
+        owner: Owner,
+        memories: Sequence[MemoryIn],
+        *,
+        actor: str | None,
+        kind: str,
+        request: IdempotentRequest | None = None,
+    ) -> list[SaveResult]:
+        """Save statements in the order given, all or none.
+
+        Raises NotConfigured without a model, InvalidInput for too many statements, ModelUnavailable for a model that
+        fails.
+        """
+        if self._model is None:
+            raise NotConfigured(
+                "No language model is configured, which infer needs: set GRAPHMEM_LLM_MODEL and the key of its "
+                "provider, or save without infer."
+            )
+        if len(memories) > MAX_INFERRED:
+            raise InvalidInput(f"A save with infer takes up to {MAX_INFERRED} memories: send them in several saves.")
+        reasons = [self._memory_writer.rejection_reason(owner, memory) for memory in memories]
+        allowed = [memory for memory, reason in zip(memories, reasons, strict=True) if reason is None]
+        saved = iter(
+            await self._reconcile_and_save(owner, allowed, self._model, actor, kind, request) if allowed else []
+        )
+        return [
+            next(saved) if reason is None else SaveResult(action=SaveAction.SKIP, memory=None, reason=reason)
+            for reason in reasons
+        ]
+
+    async def _reconcile_and_save(
+        self,
+        owner: Owner,
+        memories: Sequence[MemoryIn],
+        model: LanguageModel,
+        actor: str | None,
+        kind: str,
+        request: IdempotentRequest | None,
+    ) -> list[SaveResult]:
+        now = self._clock()
+        candidates = [_to_candidate(memory, now) for memory in memories]
+        vectors: dict[str, Vector] = {}
+        names = [entity.name for candidate in candidates for entity in candidate.named_entities]
+        await self._embed(vectors, [*(memory.content for memory in memories), *names, owner.user_id, owner.entity_name])
+        linking, related = await self._linker.link(owner, candidates, (), vectors, ())
+        window = ExtractedWindow(id="", session_id="", message_ids=(), candidates=candidates, linking=linking)
+        if needs_model_call(candidates, linking, related):
+            window = await self._ask(owner, window, model, vectors)
+
+        async def write(transaction: Transaction) -> list[SaveResult]:
+            apply = partial(self._apply, transaction, owner, window, vectors, actor, kind)
+            return await write_once(transaction, request, _SAVE_RESULTS, apply)
+
+        return await self._graph.write(write)
+
+    async def _ask(
+        self, owner: Owner, window: ExtractedWindow, model: LanguageModel, vectors: dict[str, Vector]
+    ) -> ExtractedWindow:
+        """Return the window with the model's answer; embed what the answer may save beside the statements."""
+        current = await self._graph.read(
+            lambda transaction: load_current_facts(
+                transaction, FactLoader(transaction, owner), self._entities, owner, window
+            )
+        )
+        redact = make_redactor(self._policy.allowed_classes(owner.tenant))
+        lines = [
+            TranscriptLine(number, "", MessageRole.USER, None, candidate.sent_at, candidate.memory.content)
+            for number, candidate in enumerate(window.candidates, 1)
+        ]
+        prompt = build_reconciliation_prompt(
+            self._prompt,
+            lines,
+            window.candidates,
+            window.linking,
+            current.facts,
+            current.entity_refs,
+            "User",
+            redact,
+        )
+        answer = (await model.complete_structured(prompt, Reconciliation, use="main")).value
+        decisions = [
+            decision.model_copy(update={"reason": redact(decision.reason), "remaining": None})
+            for decision in answer.decisions
+        ]
+        known = [fact.content for fact in current.facts.values() if fact.status is MemoryStatus.ACTIVE]
+        await self._embed(vectors, known)
+        return replace(window, answer=answer.model_copy(update={"decisions": decisions}))
+
+    async def _embed(self, vectors: dict[str, Vector], texts: Sequence[str]) -> None:
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if missing:
+            vectors.update(zip(missing, await self._embedder.embed(missing), strict=True))
+
+    async def _apply(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        window: ExtractedWindow,
+        vectors: Mapping[str, Vector],
+        actor: str | None,
+        kind: str,
+    ) -> list[SaveResult]:
+        now = await self._facts.lock_or_create_user(transaction, owner)
+        current = await load_current_facts(transaction, FactLoader(transaction, owner), self._entities, owner, window)
+        plan = ActionPlanner(window.candidates, window.linking, current.facts, current.entity_refs).plan(window.answer)
+        results = _skipped(window.candidates, plan)
+        if plan.ends:
+            facts = await FactLoader(transaction, owner).fetch(memory_ids=[end.memory_id for end in plan.ends])
+            ledger = Ledger(facts.values(), now, actor)
+            for end in plan.ends:
+                metadata = {**facts[end.memory_id].metadata, STATED_END_KEY: end.stated}
+                ledger.amend(end.memory_id, {"invalid_at": end.at, "metadata": metadata})
+            await FactWrite(owner, transaction, now, ledger).commit()
+        canonical = {
+            **{
+                key: ref.name
+                for key, id in window.linking.entities.by_name_key.items()
+                if (ref := current.entity_refs.get(id))
+            },
+            **{key: ref.name for key, id in plan.resolved_names.items() if (ref := current.entity_refs.get(id))},
+        }
+        saves = [save for save in plan.saves if save.memory.content in vectors]
+        saved = await self._facts.save_in_transaction(
+            transaction,
+            owner,
+            [
+                NewMemory(
+                    with_canonical_names(save.memory, canonical),
+                    vectors[save.memory.content],
+                    kind,
+                    save.reason,
+                    ends=save.ends,
+                    links_names=True,
+                )
+                for save in saves
+            ],
+            {name_key(text): vector for text, vector in vectors.items()},
+            actor,
+        )
+        for save, result in zip(saves, saved, strict=True):
+            if results[save.candidate_index].memory is None:
+                results[save.candidate_index] = result
+        return results
+
+
+def _to_candidate(memory: MemoryIn, now: datetime) -> ValidatedCandidate:
+    """Return a statement as one that the user makes now."""
+    return ValidatedCandidate(
+        memory=memory, sent_at=now, user_message_ids=("",), retracts=False, is_dated=memory.valid_at is not None
+    )
+
+
+def _skipped(candidates: Sequence[ValidatedCandidate], plan: ActionPlan) -> list[SaveResult]:
+    """Return a result for each statement as if none were saved, with the reason and the memory that it concerns."""
+    results = [SaveResult(action=SaveAction.SKIP, memory=None, reason="known already") for _ in candidates]
+    for veto in plan.vetoes:
+        results[veto.candidate_index] = SaveResult(action=SaveAction.SKIP, memory=None, reason=veto.reason)
+    for end in plan.ends:
+        results[end.candidate_index] = SaveResult(
+            action=SaveAction.SKIP, memory=None, related=[end.memory_id], reason="it only ends a known memory"
+        )
+    return results

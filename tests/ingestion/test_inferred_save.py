@@ -1,0 +1,34 @@
+"""Saves that a model compares with what is known."""
+
+from __future__ import annotations
+
+from graphmem.domain.memory import MemoryIn, SaveAction
+from tests.ingestion.conftest import IngestionHarness
+
+
+async def test_an_inferred_save_supersedes_what_it_contradicts(harness: IngestionHarness) -> None:
+    (known,) = await harness.memories.save(harness.owner, [MemoryIn(content="Lives in Vienna")])
+    assert known.memory
+    harness.model_answers(
+        {
+            "decisions": [{"new": 1, "action": "supersede", "known": [1], "ended_at": None, "reason": "moved"}],
+            "same_entities": [],
+        }
+    )
+    (moved,) = await harness.memories.save(harness.owner, [MemoryIn(content="Lives in Oslo")], infer=True)
+    assert (moved.action, moved.superseded, moved.related) == (SaveAction.SUPERSEDE, [known.memory.id], [])
+    assert [memory.content for memory in await harness.current_memories()] == ["Lives in Oslo"]
+
+
+async def test_an_inferred_save_without_anything_related_calls_no_model(harness: IngestionHarness) -> None:
+    (first,) = await harness.memories.save(harness.owner, [MemoryIn(content="Lives in Vienna")], infer=True)
+    assert (first.action, harness.prompts) == (SaveAction.INSERT, [])
+    (again,) = await harness.memories.save(harness.owner, [MemoryIn(content="Lives in Vienna")], infer=True)
+    assert (again.action, harness.prompts) == (SaveAction.REINFORCE, [])
+
+
+async def test_an_inferred_save_refuses_what_every_save_refuses(harness: IngestionHarness) -> None:
+    statements = [MemoryIn(content="I bought coffee for $4."), MemoryIn(content="Plays the cello")]
+    refused, saved = await harness.memories.save(harness.owner, statements, infer=True)
+    assert (refused.action, refused.reason) == (SaveAction.SKIP, "a temporary state")
+    assert saved.action is SaveAction.INSERT
