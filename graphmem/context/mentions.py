@@ -16,7 +16,7 @@ from graphmem.domain.context_models import AmountMention, Mention, TimeMention
 from graphmem.domain.profile import ProductProfile
 from graphmem.domain.session import Message, MessageRole
 from graphmem.text.time_expressions import find_time_expressions
-from graphmem.text.word_lists import WESTERN_LANGUAGES
+from graphmem.text.word_lists import LANGUAGES
 
 MAX_CHARACTERS_READ = 2_000
 """Characters of a message that are read for times and amounts, from its beginning."""
@@ -168,7 +168,7 @@ def extract_times(text: str, local: datetime) -> list[TimeMention]:
     """
     masked = _PERCENTAGE.sub(" ; ", _AMOUNT.sub(" ; ", text))
     found: dict[str, TimeMention] = {}
-    for expression in find_time_expressions(masked, local.replace(tzinfo=None), WESTERN_LANGUAGES):
+    for expression in find_time_expressions(masked, local.replace(tzinfo=None), LANGUAGES):
         moment = expression.at.replace(tzinfo=local.tzinfo)
         mention = TimeMention(type=expression.precision, text=expression.text, at=moment.isoformat())
         found.setdefault(expression.text.casefold(), mention)
