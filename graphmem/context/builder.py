@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from graphmem.context.relevance import (
 from graphmem.context.snapshot_cache import SnapshotCache
 from graphmem.domain.context_models import ContextRequest, ContextSnapshot, RelatedSession
 from graphmem.domain.identity import Owner
+from graphmem.domain.memory import Memory
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.search_models import SearchHit, SearchQuery, SearchResponse
 from graphmem.domain.times import MAX_TIME
@@ -100,7 +102,7 @@ class ContextBuilder:
         if request.domain is None and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.domain})
         found = await self._add_hits_of_domain(owner, request, found)
-        quotable, related, message_times = await asyncio.gather(
+        quotable, related, message_times, profile = await asyncio.gather(
             self._store.load_quotable_messages(
                 owner,
                 [hit.message.id for hit in found.messages],
@@ -111,9 +113,10 @@ class ContextBuilder:
                 owner, request, found if refers_to_past else _without_messages(found), ticket_sessions
             ),
             self._load_message_times(owner, request, snapshot, found.results),
+            self._load_profile(owner, request, snapshot),
         )
         material = ContextMaterial(
-            snapshot=snapshot,
+            snapshot=replace(snapshot, profile=profile),
             hits=found.results,
             related=related,
             message_times=message_times,
@@ -133,6 +136,12 @@ class ContextBuilder:
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
         )
+
+    async def _load_profile(self, owner: Owner, request: ContextRequest, snapshot: ContextSnapshot) -> list[Memory]:
+        """Return the memories of the profile with the strength and access count of now: the snapshot may be old."""
+        if request.is_past:
+            return [*snapshot.profile]
+        return [*(await self._store.load_retrieval_states(owner, snapshot.profile)).values()]
 
     async def _search(self, owner: Owner, request: ContextRequest) -> SearchResponse:
         """Search memories and messages for the question; without one nothing is found."""

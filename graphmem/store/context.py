@@ -33,6 +33,7 @@ from graphmem.store.context_mapping import (
 )
 from graphmem.store.context_transaction import ContextTransaction
 from graphmem.store.driver import Graph, Row, Transaction
+from graphmem.store.retrieval_states import load_retrieval_states
 from graphmem.store.user_lock import lock_or_create_user, lock_user
 
 MAX_PROFILE_MEMORIES = 100
@@ -128,6 +129,10 @@ class ContextStore:
             patterns=[pattern for pattern in snapshot.patterns if pattern.first_detected <= moment],
             intents=[intent for intent in snapshot.intents if intent.created_at <= moment],
         )
+
+    async def load_retrieval_states(self, owner: Owner, memories: Sequence[Memory]) -> dict[str, Memory]:
+        """Return memories, by id, with the strength, confidence and access count that they have now."""
+        return await load_retrieval_states(self._graph, owner, memories, self._clock())
 
     async def list_domain_memories(
         self,

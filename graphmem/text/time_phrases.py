@@ -1,7 +1,7 @@
 """Relative times as each language says them, such as "la semana pasada", and the words that tell its texts.
 
-`dateparser` reads dates and the relative times of English; those of other languages, of which it misses many, are data in
-`relative_times/<language>.toml`: patterns by the English phrase that means the same.
+`dateparser` reads dates and the relative times of English. It misses many of other languages: these are data in
+`relative_times/<language>.toml`, patterns by the English phrase that means the same.
 """
 
 from __future__ import annotations
