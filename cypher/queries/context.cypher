@@ -284,14 +284,15 @@ RETURN m {.*, content_embedding: null, next_vector: null} AS rated, m.learned_fr
 MATCH (i:LearnedIntent {group_id: $group_id, intent: $intent})
 RETURN i.confidence_score AS confidence
 
-// name: upsert_intent(group_id, intent, id, confidence, sql, positive, message_id, now)
-// Write the confidence of an intent and the latest ten database queries that answered it well, linked to the rated message.
+// name: upsert_intent(group_id, intent, id, confidence, sql, positive, negative, message_id, now)
+// Write the confidence of an intent, unless null, and the latest ten database queries that answered it well, linked to the
+// rated message; `positive` and `negative` are by how many its well and badly rated messages change.
 MATCH (u:User {group_id: $group_id})
 MERGE (i:LearnedIntent {group_id: $group_id, intent: $intent})
 ON CREATE SET i.id = $id, i.name = $intent, i.created_at = $now, i.positive = 0, i.negative = 0, i.successful_queries = []
-SET i.confidence_score = $confidence, i.updated_at = $now,
-    i.positive = i.positive + CASE WHEN $positive THEN 1 ELSE 0 END,
-    i.negative = i.negative + CASE WHEN $positive THEN 0 ELSE 1 END,
+SET i.confidence_score = coalesce($confidence, i.confidence_score), i.updated_at = $now,
+    i.positive = i.positive + $positive,
+    i.negative = i.negative + $negative,
     i.successful_queries = CASE WHEN $sql IS NULL OR $sql IN i.successful_queries THEN i.successful_queries
                                 ELSE ($sql + i.successful_queries)[..10] END
 MERGE (u)-[:ASKS]->(i)

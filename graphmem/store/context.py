@@ -27,7 +27,7 @@ from graphmem.store.context_mapping import (
     mention_to_row,
     pattern_from_node,
     pattern_to_row,
-    preference_from_node,
+    settled_preferences,
     snapshot_from_row,
     stated_item_to_row,
 )
@@ -230,9 +230,9 @@ class ContextStore:
         return [item_from_node(node) for node in row["items"]]
 
     async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
-        """Return the learned preferences, the most confident first."""
+        """Return the learned preferences, the most confident first, without what was asked for once."""
         (row,) = await self._graph.fetch("context.list_preferences", group_id=owner.group_id)
-        return [preference_from_node(node) for node in row["preferences"]]
+        return settled_preferences(row["preferences"])
 
     async def list_patterns(self, owner: Owner) -> list[BehaviorPattern]:
         """Return the patterns that a user shows now, the most confident first."""
