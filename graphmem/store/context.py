@@ -17,7 +17,7 @@ from graphmem.domain.learned_preferences import (
     LearnedIntent,
     LearnedPreference,
 )
-from graphmem.domain.memory import CORE_IMPORTANCE, Memory
+from graphmem.domain.memory import Memory
 from graphmem.domain.session import Session
 from graphmem.domain.times import MAX_TIME, Clock
 from graphmem.errors import NotFound
@@ -77,7 +77,6 @@ class ContextStore:
             max_time=MAX_TIME,
             profile_limit=MAX_PROFILE_MEMORIES,
             global_limit=MAX_GLOBAL_MEMORIES,
-            core_importance=CORE_IMPORTANCE,
             message_limit=message_limit,
             said_until=MAX_TIME,
             stored_until=MAX_TIME,
@@ -108,7 +107,6 @@ class ContextStore:
             max_time=MAX_TIME,
             profile_limit=0,
             global_limit=0,
-            core_importance=CORE_IMPORTANCE,
             message_limit=message_limit,
             said_until=said_until,
             stored_until=stored_until,
@@ -154,7 +152,6 @@ class ContextStore:
             "context.list_memories_as_of",
             group_ids=owner.readable_group_ids,
             domain=domain,
-            core_importance=CORE_IMPORTANCE,
             limit=limit,
             **filters.as_of_params,
         )
@@ -208,9 +205,10 @@ class ContextStore:
     async def load_quotable_messages(
         self, owner: Owner, message_ids: Sequence[str], *, valid_as_of: datetime | None, known_as_of: datetime | None
     ) -> dict[str, str]:
-        """Return the texts of messages without their secrets, by id.
+        """Return the texts of messages that may be quoted, by id.
 
-        A message is left out if a memory that was taken from it is deleted or superseded as of the two times.
+        A message is left out if it had a secret, or if a memory that was taken from it is deleted or superseded as of
+        the two times.
         """
         if not message_ids:
             return {}

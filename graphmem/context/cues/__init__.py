@@ -26,6 +26,7 @@ class CueWords(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     past_session: list[str]
+    echo: list[str]
     abandoned: list[str]
     ticket: list[str]
     abandoned_break: list[str]
@@ -122,6 +123,9 @@ _WORDS = load_cue_words()
 
 PAST_SESSION = compile_words(_WORDS.past_session)
 """Finds a reference to an earlier conversation."""
+
+ECHO = tuple(_WORDS.echo)
+"""Words by which a reply takes up a question, and which say nothing about it."""
 
 TICKET = re.compile(
     r"(?<![\w#])#(?P<marked>\w[\w-]*)"
