@@ -35,8 +35,8 @@ class RelatedSessionStore:
     ) -> list[RelatedSession]:
         """Return other sessions, best first: by the weight of their id plus the share of words in their description.
 
-        Sessions that changed after one of the two times are left out. One without a summary is described by its first user
-        messages that `may_quote` permits: none that had a secret, and none of which a memory is deleted or superseded.
+        Sessions that changed after one of the two times are left out. One without a summary is described by its first
+        user messages that `may_quote` permits: none that had a secret, none of which a memory is deleted or superseded.
         """
         filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
         rows = await self._graph.fetch(
