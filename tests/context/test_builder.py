@@ -314,7 +314,7 @@ async def test_other_users_memories_are_excluded_and_global_ones_included(harnes
 
 
 @pytest.mark.req("UMB-08")
-async def test_a_context_strengthens_what_answers_the_question_and_not_what_it_lists_beside(
+async def test_a_context_strengthens_what_answers_and_nothing_beside(
     harness: ContextHarness,
 ) -> None:
     await harness.save_memories(COOKING, "Mara has a boat", "Mara sings in a choir")
