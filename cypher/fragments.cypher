@@ -16,6 +16,17 @@ WITH datetime({epochSeconds: $valid_at[0], microsecond: $valid_at[1]}) AS valid_
 r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND r.valid_from <= valid_at AND r.valid_to >= valid_after
 
+// fragment: is_quotable
+// True for a message `m` that had no secret, and of which no memory is deleted or superseded as of two times.
+m.redacted IS NULL AND all(memory_id IN COLLECT {
+  UNWIND m.entity_edges AS uuid
+  MATCH ()-[r:RELATES_TO {uuid: uuid}]->() WHERE r.group_id = m.group_id AND r.known_from <= known_at
+  RETURN DISTINCT r.memory_id
+} WHERE EXISTS {
+  MATCH ()-[r:RELATES_TO {group_id: m.group_id, memory_id: memory_id}]->()
+  WHERE r.known_from <= known_at AND r.known_to > known_at AND (r.superseded_by IS NULL OR r.retired OR r.valid_to > valid_at)
+})
+
 // fragment: matches_filters
 // True for a version `r` whose attributes match the filters; null and empty lists filter nothing.
 ($types IS NULL OR r.type IN $types OR r.subtype IN $types)

@@ -149,7 +149,7 @@ class Services:
         self.context_usage = ContextUsage(context_uses, facts, clock, settings.context_days)
         self.contexts = ContextService(
             context_store,
-            RelatedSessionStore(graph),
+            RelatedSessionStore(graph, clock),
             retrieval.search,
             retrieval.reinforcement,
             profiles,

@@ -1,6 +1,6 @@
 // Context for a model's prompt, and what is learned from conversations.
 
-// name: load_snapshot(group_id, group_ids, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, core_importance, message_limit, said_until, stored_until)
+// name: load_snapshot(group_id, group_ids, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, message_limit, said_until, stored_until)
 // Fetch the part of a context that does not depend on the question, unless its version is still `cached_version`.
 // The version is the write version of the user and of the tenant's global group.
 // A composite index is used only where every property of it is bounded, hence `m.position >= 0`, and its order only
@@ -19,7 +19,7 @@ CALL (write_version) {
   }
   CALL () {
     MATCH ()-[r:RELATES_TO]->()
-    WHERE r.group_id IN $group_ids AND r.scope = 'global' AND r.known_to = $max_time AND r.importance >= $core_importance
+    WHERE r.group_id IN $group_ids AND r.scope = 'global' AND r.known_to = $max_time AND r.importance >= 0.0
       AND r.valid_from < $valid_until AND r.valid_to > $now
     WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $global_limit
     RETURN collect(r) AS global_facts
@@ -79,12 +79,12 @@ CALL (write_version) {
 }
 RETURN write_version AS version, found
 
-// name: list_memories_as_of(group_ids, domain, core_importance, limit, valid_at, valid_after, known_at)
+// name: list_memories_as_of(group_ids, domain, limit, valid_at, valid_after, known_at)
 // Fetch the facts of a domain, or without one those of the profile, as of two times, the most important first.
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
 WHERE {{as_of_filter}} AND CASE WHEN $domain IS NULL
-  THEN r.scope = 'profile' OR r.scope = 'global' AND r.importance >= $core_importance ELSE r.domain = $domain END
+  THEN r.scope IN ['profile', 'global'] ELSE r.domain = $domain END
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
 WITH r, {{fact_version}}
 RETURN {{fact_with_entities}} AS row
@@ -130,31 +130,23 @@ MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.valid_at AS at
 
 // name: load_quotable_messages(group_ids, message_ids, valid_at, valid_after, known_at)
-// Fetch the text of messages without its secrets, unless a memory that was taken from one is deleted or superseded.
+// Fetch the text of messages; not of one that had a secret, or of which a memory is deleted or superseded.
 {{as_of_params}}
 UNWIND $group_ids AS group_id
-MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
-WITH m, valid_at, known_at, COLLECT {
-  UNWIND m.entity_edges AS uuid
-  MATCH ()-[r:RELATES_TO {uuid: uuid}]->() WHERE r.group_id = m.group_id AND r.known_from <= known_at
-  RETURN DISTINCT r.memory_id
-} AS memory_ids
-WHERE all(memory_id IN memory_ids WHERE EXISTS {
-  MATCH ()-[r:RELATES_TO {group_id: m.group_id, memory_id: memory_id}]->()
-  WHERE r.known_from <= known_at AND r.known_to > known_at AND (r.superseded_by IS NULL OR r.retired OR r.valid_to > valid_at)
-})
-RETURN collect([m.message_id, coalesce(m.redacted, m.content)]) AS found
+MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND {{is_quotable}}
+RETURN collect([m.message_id, m.content]) AS found
 
-// name: find_related_sessions(group_id, excluded_session_id, weights, words, limit, updated_until)
+// name: find_related_sessions(group_id, excluded_session_id, weights, words, limit, updated_until, valid_at, valid_after, known_at)
 // Find other sessions relevant to a question: those that its hits come from, and those whose description shares its words.
+{{as_of_params}}
 MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND s.updated_at <= $updated_until
   AND ($excluded_session_id IS NULL OR s.session_id <> $excluded_session_id)
-WITH s, ' ' + toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '') + ' ' +
+WITH valid_at, known_at, s, ' ' + toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '') + ' ' +
   reduce(all = '', tag IN s.topic_tags + s.intent_sequence | all + ' ' + replace(replace(tag, '_', ' '), '-', ' '))) AS text
-WITH s, coalesce($weights[s.session_id], 0.0) +
+WITH valid_at, known_at, s, coalesce($weights[s.session_id], 0.0) +
   CASE WHEN size($words) = 0 THEN 0.0 ELSE toFloat(size([word IN $words WHERE text CONTAINS ' ' + word])) / size($words) END AS score
 WHERE score > 0
-WITH s, score ORDER BY score DESC, s.updated_at DESC, s.session_id LIMIT $limit
+WITH valid_at, known_at, s, score ORDER BY score DESC, s.updated_at DESC, s.session_id LIMIT $limit
 RETURN s {.session_id, .title, .summary, .topic_tags, .message_count, .created_at, .updated_at} AS session, score,
        head(COLLECT {
          MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0
@@ -166,8 +158,8 @@ RETURN s {.session_id, .title, .summary, .topic_tags, .message_count, .created_a
        }) AS last_at,
        COLLECT {
          MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id})
-         WHERE m.position >= 0 AND s.summary IS NULL AND m.role = 'user'
-         RETURN left(coalesce(m.redacted, m.content), 400) ORDER BY m.position LIMIT 4
+         WHERE m.position >= 0 AND s.summary IS NULL AND m.role = 'user' AND {{is_quotable}}
+         RETURN left(m.content, 400) ORDER BY m.position LIMIT 4
        } AS said
 
 // name: find_ticket_sessions(group_id, marked, fields, limit)
@@ -284,14 +276,15 @@ RETURN m {.*, content_embedding: null, next_vector: null} AS rated, m.learned_fr
 MATCH (i:LearnedIntent {group_id: $group_id, intent: $intent})
 RETURN i.confidence_score AS confidence
 
-// name: upsert_intent(group_id, intent, id, confidence, sql, positive, message_id, now)
-// Write the confidence of an intent and the latest ten database queries that answered it well, linked to the rated message.
+// name: upsert_intent(group_id, intent, id, confidence, sql, positive, negative, message_id, now)
+// Write the confidence of an intent, unless null, and the latest ten database queries that answered it well, linked to the
+// rated message; `positive` and `negative` are by how many its well and badly rated messages change.
 MATCH (u:User {group_id: $group_id})
 MERGE (i:LearnedIntent {group_id: $group_id, intent: $intent})
 ON CREATE SET i.id = $id, i.name = $intent, i.created_at = $now, i.positive = 0, i.negative = 0, i.successful_queries = []
-SET i.confidence_score = $confidence, i.updated_at = $now,
-    i.positive = i.positive + CASE WHEN $positive THEN 1 ELSE 0 END,
-    i.negative = i.negative + CASE WHEN $positive THEN 0 ELSE 1 END,
+SET i.confidence_score = coalesce($confidence, i.confidence_score), i.updated_at = $now,
+    i.positive = i.positive + $positive,
+    i.negative = i.negative + $negative,
     i.successful_queries = CASE WHEN $sql IS NULL OR $sql IN i.successful_queries THEN i.successful_queries
                                 ELSE ($sql + i.successful_queries)[..10] END
 MERGE (u)-[:ASKS]->(i)

@@ -114,11 +114,11 @@ RETURN {{fact_version}}, key
 
 // name: reinforce(group_ids, hits, strength_step, max_strength, confidence_step, max_confidence)
 // Count retrievals: what decay has left of the strength, and the confidence, rise up to their maxima; the caller has
-// locked the users.
+// locked the users. The confidence of an immutable memory stays what its writer stated.
 // Times arrive as [seconds since 1970, microseconds].
 UNWIND $hits AS hit
 MATCH ()-[r:RELATES_TO {memory_id: hit.memory_id}]->()
-WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND NOT r.immutable
+WHERE r.group_id IN $group_ids AND r.expired_at IS NULL
 WITH r, hit, datetime({epochSeconds: hit.at[0], microsecond: hit.at[1]}) AS at
 WITH r, hit, at, r.confidence + $confidence_step * hit.times AS confidence,
      (at.epochMillis - coalesce(r.last_accessed_at, r.first_created_at).epochMillis) / 86400000.0 AS idle_days
@@ -126,7 +126,7 @@ WITH r, hit, at, confidence, $strength_step * hit.times +
      r.strength * exp(-r.decay_rate * CASE WHEN idle_days > 0 THEN idle_days ELSE 0 END) AS strength
 SET r.access_count = r.access_count + hit.times,
     r.strength = CASE WHEN strength > $max_strength THEN $max_strength ELSE strength END,
-    r.confidence = CASE WHEN r.confidence >= $max_confidence THEN r.confidence
+    r.confidence = CASE WHEN r.immutable OR r.confidence >= $max_confidence THEN r.confidence
                         WHEN confidence > $max_confidence THEN $max_confidence
                         ELSE confidence END,
     r.last_accessed_at = at

@@ -179,6 +179,13 @@ WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND (r.scope IN ['profil
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
 RETURN collect({{memory_columns}}) AS found
 
+// name: load_retrieval_states(group_ids, ids)
+// Fetch what retrievals have changed of the latest versions of memories: strength, confidence and how often they were read.
+UNWIND $group_ids AS group_id
+UNWIND $ids AS id
+MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
+RETURN collect([r.memory_id, r.version, r.strength, r.decay_rate, r.confidence, r.access_count, {{fact_times}}]) AS found
+
 // name: list_entity_edges(entity_ids, group_ids, limit, valid_at, valid_after, known_at)
 // Fetch the facts at the edges of entities as of two times, the most important first.
 {{as_of_params}}

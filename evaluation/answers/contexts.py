@@ -113,7 +113,7 @@ class ContextSource:
         store = ContextStore(components.graph, components.clock)
         snapshots = SnapshotCache(store, components.clock)
         self._builder = ContextBuilder(
-            store, RelatedSessionStore(components.graph), snapshots, self._search, components.profiles
+            store, RelatedSessionStore(components.graph, components.clock), snapshots, self._search, components.profiles
         )
 
     @asynccontextmanager

@@ -25,6 +25,12 @@ async def context(
     domain: Annotated[str | None, typer.Option(help="The domain of the question.")] = None,
     token_budget: Annotated[int, typer.Option(help="Most tokens of context and question.")] = 2000,
     sources: Annotated[bool, typer.Option("--sources", help="Show when and where each memory was said.")] = False,
+    recent_messages: Annotated[
+        bool,
+        typer.Option(
+            "--recent-messages/--no-recent-messages", help="Add the last messages of the session, or leave them out."
+        ),
+    ] = True,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
 ) -> None:
@@ -41,6 +47,7 @@ async def context(
             domain=domain,
             token_budget=token_budget,
             sources=sources,
+            recent_messages=recent_messages,
             valid_as_of=valid_as_of,
             known_as_of=known_as_of,
         )

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from graphmem.context import cues
 from graphmem.context.excerpts import ExcerptWords
 from graphmem.context.preamble import AnswerLine
 from graphmem.context.relevance import content_words
 from graphmem.domain.memory import MemoryType, Scope
 from graphmem.domain.search_models import FIT_SCORE, MessageHit, SearchHit
+from graphmem.domain.session import MessageRole
 
 MIN_FIT = 0.1
 """Score from which a memory may answer a question in other words."""
@@ -35,6 +37,8 @@ MIN_SHARED_WORDS = 0.5
 
 MAX_REPEATED_WORDS = 0.8
 """Share of the content words of a line that an earlier line has, from which it repeats that one."""
+
+_ECHO_WORDS = frozenset(content_words(" ".join(cues.ECHO)))
 
 SUMMARIES = frozenset({MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_TOPIC})
 """Types of memories that say what was talked about."""
@@ -95,6 +99,14 @@ def says_something(hit: MessageHit, words: ExcerptWords) -> bool:
         return True
     shared = words.count_in(hit.message.content)
     return shared > 0 and (hit.cosine >= MIN_SIMILARITY or shared >= MIN_SHARED_WORDS * words.count)
+
+
+def repeats_question(hit: MessageHit, question: str) -> bool:
+    """Return whether a message says hardly more than the question: an earlier one, or the echo in a reply to one."""
+    words, asked = set(content_words(hit.message.content)), set(content_words(question))
+    if hit.message.role is MessageRole.ASSISTANT:
+        words -= _ECHO_WORDS
+    return len(words & asked) >= MAX_REPEATED_WORDS * len(words)
 
 
 def _same_relation(fitting: Sequence[SearchHit], stating: Sequence[SearchHit]) -> list[SearchHit]:

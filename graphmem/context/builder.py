@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
@@ -19,9 +20,11 @@ from graphmem.context.relevance import (
 from graphmem.context.snapshot_cache import SnapshotCache
 from graphmem.domain.context_models import ContextRequest, ContextSnapshot, RelatedSession
 from graphmem.domain.identity import Owner
-from graphmem.domain.profile import TenantProfiles
+from graphmem.domain.memory import Memory
+from graphmem.domain.profile import ProductProfile, TenantProfiles
 from graphmem.domain.search_models import SearchHit, SearchQuery, SearchResponse
-from graphmem.domain.times import MAX_TIME
+from graphmem.domain.temporary_states import is_temporary_state
+from graphmem.metrics import SEMANTIC_SEARCH_LATENCY
 from graphmem.store.context import ContextStore
 from graphmem.store.related_sessions import RelatedSessionStore
 
@@ -93,6 +96,7 @@ class ContextBuilder:
         ticket_sessions = await self._find_ticket_sessions(owner, request)
         refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
         message_limit = max(MIN_MESSAGES, min(MAX_MESSAGES, request.token_budget // TOKENS_PER_MESSAGE))
+        product = self._profiles.for_tenant(owner.tenant)
         snapshot, found = await asyncio.gather(
             self._load_snapshot(owner, request, message_limit),
             self._search(owner, request),
@@ -100,7 +104,7 @@ class ContextBuilder:
         if request.domain is None and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.domain})
         found = await self._add_hits_of_domain(owner, request, found)
-        quotable, related, message_times = await asyncio.gather(
+        quotable, related, message_times, profile = await asyncio.gather(
             self._store.load_quotable_messages(
                 owner,
                 [hit.message.id for hit in found.messages],
@@ -108,12 +112,13 @@ class ContextBuilder:
                 known_as_of=request.known_as_of,
             ),
             self._find_related_sessions(
-                owner, request, found if refers_to_past else _without_messages(found), ticket_sessions
+                owner, request, product, found if refers_to_past else _without_messages(found), ticket_sessions
             ),
             self._load_message_times(owner, request, snapshot, found.results),
+            self._load_profile(owner, request, snapshot),
         )
         material = ContextMaterial(
-            snapshot=snapshot,
+            snapshot=replace(snapshot, profile=profile),
             hits=found.results,
             related=related,
             message_times=message_times,
@@ -121,7 +126,7 @@ class ContextBuilder:
             messages=found.messages,
             quotable=quotable,
         )
-        return compose_context(request, material, self._profiles.for_tenant(owner.tenant))
+        return compose_context(request, material, product)
 
     async def _load_snapshot(self, owner: Owner, request: ContextRequest, message_limit: int) -> ContextSnapshot:
         if not request.is_past:
@@ -134,11 +139,18 @@ class ContextBuilder:
             known_as_of=request.known_as_of,
         )
 
+    async def _load_profile(self, owner: Owner, request: ContextRequest, snapshot: ContextSnapshot) -> list[Memory]:
+        """Return the memories of the profile with the strength and access count of now: the snapshot may be old."""
+        if request.is_past:
+            return [*snapshot.profile]
+        return [*(await self._store.load_retrieval_states(owner, snapshot.profile)).values()]
+
     async def _search(self, owner: Owner, request: ContextRequest) -> SearchResponse:
         """Search memories and messages for the question; without one nothing is found."""
         if request.question is None:
             return SearchResponse(results=[], took_ms=0.0)
-        return await self._searcher.search(owner, _to_query(request, request.question, include_messages=True))
+        with SEMANTIC_SEARCH_LATENCY.time():
+            return await self._searcher.search(owner, _to_query(request, request.question, include_messages=True))
 
     async def _add_hits_of_domain(self, owner: Owner, request: ContextRequest, found: SearchResponse) -> SearchResponse:
         """Search within the domain of the context as well, where too few hits belong to it.
@@ -151,7 +163,8 @@ class ContextBuilder:
         if request.domain is None or sum(hit.memory.domain == request.domain for hit in found.results) >= wanted:
             return found
         within = {"domain": request.domain, "limit": max(1, request.top)}
-        inside = await self._searcher.search(owner, _to_query(request, request.question).model_copy(update=within))
+        with SEMANTIC_SEARCH_LATENCY.time():
+            inside = await self._searcher.search(owner, _to_query(request, request.question).model_copy(update=within))
         hits = {hit.memory.id: hit for hit in [*inside.results, *found.results]}
         return found.model_copy(update={"results": sorted(hits.values(), key=lambda hit: -hit.score)})
 
@@ -166,11 +179,16 @@ class ContextBuilder:
         return SearchResponse(results=[SearchHit(memory=memory, score=0.0) for memory in memories], took_ms=0.0)
 
     async def _find_related_sessions(
-        self, owner: Owner, request: ContextRequest, found: SearchResponse, ticket_sessions: Sequence[str]
+        self,
+        owner: Owner,
+        request: ContextRequest,
+        product: ProductProfile,
+        found: SearchResponse,
+        ticket_sessions: Sequence[str],
     ) -> list[RelatedSession]:
         """Find the sessions of named tickets, those that hits come from, and those whose description shares words.
 
-        Hits weigh by their rank.
+        Hits weigh by their rank. Of a session without a summary, what held only at its moment is not quoted.
         """
         weights = dict.fromkeys(ticket_sessions, TICKET_WEIGHT)
         memory_sessions = [
@@ -187,7 +205,9 @@ class ContextBuilder:
             weights=weights,
             words=words[:MAX_QUESTION_WORDS],
             limit=MAX_RELATED_SESSIONS,
-            updated_until=min(filter(None, (request.valid_as_of, request.known_as_of)), default=MAX_TIME),
+            valid_as_of=request.valid_as_of,
+            known_as_of=request.known_as_of,
+            may_quote=lambda text: not is_temporary_state(text, product.temporary_states),
         )
         return [
             session

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
+from typing import TypedDict
 
 from graphmem.context import conversation_summary
-from graphmem.context.answer_lines import count_chosen, limit_memories, order_answers, without_repetitions
+from graphmem.context.answer_lines import (
+    count_chosen,
+    limit_memories,
+    order_answers,
+    repeats_question,
+    without_repetitions,
+)
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
 from graphmem.context.excerpts import ExcerptWords
 from graphmem.context.hints import (
@@ -23,10 +31,11 @@ from graphmem.context.memory_lines import memory_bullets, quote_line
 from graphmem.context.preamble import AnswerLine, PreambleContent, PreambleLine, PreambleSection, pack_preamble
 from graphmem.context.relevance import JustSaid, is_in_scope, match_domains, semantic_score
 from graphmem.domain.context_models import ContextRequest, ContextResponse, ContextSnapshot, RelatedSession
-from graphmem.domain.memory import Memory
+from graphmem.domain.memory import Memory, MemoryType, Scope
 from graphmem.domain.profile import ProductProfile
-from graphmem.domain.search_models import MessageHit, SearchHit
+from graphmem.domain.search_models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.domain.session import MessageRole
+from graphmem.domain.temporary_states import is_temporary_state
 
 MAX_UNREAD_MESSAGES = 5
 """User messages, not yet read by extraction, that may contradict a memory; the latest are taken."""
@@ -37,13 +46,23 @@ MIN_QUOTE_TOKENS, MAX_QUOTE_TOKENS = 60, 100
 QUOTES_PER_BUDGET = 8
 """Quotes of the longest length that would fill the budget, within these bounds."""
 
+MAX_SUMMARIES = 3
+"""Summaries of earlier conversations that a context has whatever is asked; the latest ones."""
+
 SESSION_SUMMARY_CHARACTERS = 2_000
 """Characters of an earlier session's summary in the preamble at most."""
 
 
+class _ConversationLines(TypedDict, total=False):
+    """The fields of `PreambleContent` about the messages of the session."""
+
+    messages: Sequence[PreambleLine]
+    summarize_omitted: Callable[[int], str]
+
+
 @dataclass(frozen=True, slots=True)
 class BuiltContext:
-    """A context, the memories in it that the question recalled, and the ids of the messages that it quotes."""
+    """A context, the memories in it that answer the question, and the ids of the messages that it quotes."""
 
     context: ContextResponse
     recalled: Sequence[Memory]
@@ -80,9 +99,11 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
         if hit.memory.id not in contradicted_ids
         and is_in_scope(hit.memory, domains, request.session_id, refers_to_past=material.refers_to_past)
     ]
-    profile_memories = [memory for memory in snapshot.profile if memory.id not in contradicted_ids]
+    profile_memories = [
+        memory for memory in _base_layer(snapshot, request.session_id) if memory.id not in contradicted_ids
+    ]
     said_at = material.message_times if request.sources else None
-    answers = _answer_lines(request, material, fitting, contradicted)
+    answers = _answer_lines(request, material, fitting, contradicted, profile)
     content = PreambleContent(
         answers=answers,
         profile=memory_bullets(profile_memories, said_at),
@@ -91,10 +112,7 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
         style_instructions=_style_lines(request, snapshot, profile),
         citation=PreambleLine("citation", CITATION_INSTRUCTION),
         past_sessions=[_past_session_line(session) for session in material.related] if material.refers_to_past else [],
-        messages=conversation_summary.message_lines(snapshot.messages),
-        summarize_omitted=lambda shown: conversation_summary.summarize_omitted_messages(
-            snapshot.session, snapshot.statistics, snapshot.messages, shown
-        ),
+        **_conversation_lines(request, snapshot),
     )
     packed = pack_preamble(request.question_text, content, request.token_budget)
     memories = [candidates[key] for key in packed.memory_keys]
@@ -110,7 +128,9 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
         conversation_summary=conversation_summary.build_conversation_summary(
             snapshot.session, snapshot.statistics, snapshot.messages
         ),
-        recent_messages=conversation_summary.build_recent_messages(snapshot.messages),
+        recent_messages=conversation_summary.build_recent_messages(snapshot.messages)
+        if request.recent_messages
+        else [],
         active_contexts=list(snapshot.items),
         user_preferences=list(snapshot.preferences),
         behavioral_patterns=list(snapshot.patterns),
@@ -118,7 +138,36 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
         personalization_hints=build_hints(request, snapshot, hint_sources),
         memories=memories,
     )
-    return BuiltContext(context, [hit.memory for hit in recalled[: request.top]], packed.quote_keys)
+    answering = [hit.memory for hit in recalled if hit.score >= FIT_SCORE]
+    return BuiltContext(context, answering[: request.top], packed.quote_keys)
+
+
+def _conversation_lines(request: ContextRequest, snapshot: ContextSnapshot) -> _ConversationLines:
+    """Return the messages of the session and the digest of those that do not fit, unless the caller has them."""
+    if not request.recent_messages:
+        return {}
+    return {
+        "messages": conversation_summary.message_lines(snapshot.messages),
+        "summarize_omitted": lambda shown: conversation_summary.summarize_omitted_messages(
+            snapshot.session, snapshot.statistics, snapshot.messages, shown
+        ),
+    }
+
+
+def _base_layer(snapshot: ContextSnapshot, session_id: str | None) -> list[Memory]:
+    """Return the memories that every context has: the most important of the user, those of the tenant, the others.
+
+    Of summaries of conversations these are the latest, without that of the session, whose messages say more.
+    """
+    own = [memory for memory in snapshot.profile if memory.scope is not Scope.GLOBAL]
+    summaries = sorted(
+        (memory for memory in own if memory.type is MemoryType.CONVERSATION_SUMMARY), key=attrgetter("created_at")
+    )
+    kept = [memory.id for memory in summaries if not session_id or memory.source.session_id != session_id]
+    left_out = {memory.id for memory in summaries} - set(kept[-MAX_SUMMARIES:])
+    own = [memory for memory in own if memory.id not in left_out]
+    of_tenant = [memory for memory in snapshot.profile if memory.scope is Scope.GLOBAL]
+    return [*own[:1], *of_tenant, *own[1:]]
 
 
 def _select_contradicted(
@@ -135,7 +184,11 @@ def _select_contradicted(
 
 
 def _answer_lines(
-    request: ContextRequest, material: ContextMaterial, fitting: Sequence[SearchHit], contradicted: Sequence[Memory]
+    request: ContextRequest,
+    material: ContextMaterial,
+    fitting: Sequence[SearchHit],
+    contradicted: Sequence[Memory],
+    profile: ProductProfile,
 ) -> list[AnswerLine]:
     """Return the facts and parts of messages that may answer the question, best first, as many as may fit."""
     if request.question is None or not request.top:
@@ -147,7 +200,10 @@ def _answer_lines(
     messages = [
         hit
         for hit in material.messages
-        if hit.message.id in material.quotable.keys() - excluded and to_single_line(hit.content) not in summaries
+        if hit.message.id in material.quotable.keys() - excluded
+        and to_single_line(hit.content) not in summaries
+        and not repeats_question(hit, request.question)
+        and not is_temporary_state(hit.content, profile.temporary_states)
     ]
     quote_limit = max(MIN_QUOTE_TOKENS, min(MAX_QUOTE_TOKENS, request.token_budget // QUOTES_PER_BUDGET))
     said_at = material.message_times if request.sources else None

@@ -8,6 +8,8 @@ from datetime import datetime
 from graphmem.context import cues
 from graphmem.context.preferences import (
     LANGUAGE_KEY,
+    NEW_WEIGHT,
+    OLD_WEIGHT,
     PreferenceSignal,
     apply_signals,
     blend_confidence,
@@ -19,11 +21,13 @@ from graphmem.domain.learned_preferences import (
     FeedbackResult,
     FeedbackVerdict,
     LearnedPreference,
+    Lesson,
     PreferenceKey,
     PreferenceType,
     RatedInteraction,
     verdict_for_score,
 )
+from graphmem.domain.session import Message
 
 LOWEST_SCORE = 1
 HIGHEST_SCORE = 5
@@ -56,38 +60,33 @@ def detect_issues(text: str) -> list[str]:
     return [issue for issue, pattern in cues.ISSUES.items() if pattern.search(text)] or [UNSPECIFIED_ISSUE]
 
 
-def unchanged_result(interaction: RatedInteraction, score: int) -> FeedbackResult:
-    """Return the result of feedback that was learned from before."""
-    return FeedbackResult(
-        message_id=interaction.message.id,
-        score=score,
-        verdict=verdict_for_score(score),
-        confidence=_or_unrated(interaction.message.confidence),
-    )
-
-
 def evaluate_feedback(
     interaction: RatedInteraction, score: int, text: str, technical_cues: Sequence[str], now: datetime
 ) -> FeedbackResult:
     """Return what feedback on an interaction changes.
 
     Positive feedback reinforces the intent and the preferences that the interaction shows. Negative feedback weakens
-    the intent and the preferences that it complains about. Neutral feedback changes only the message's confidence.
+    the intent and the preferences that it complains about. Neutral feedback changes only the message's confidence. A
+    rating that is changed replaces the one before it in the confidence; what its verdict has taught, it does not teach
+    again, and a new comment adds what it states.
     """
-    relative_score = (score - LOWEST_SCORE) / (HIGHEST_SCORE - LOWEST_SCORE)
     verdict = verdict_for_score(score)
     result = FeedbackResult(
         message_id=interaction.message.id,
         score=score,
         verdict=verdict,
-        confidence=blend_confidence(_or_unrated(interaction.message.confidence), relative_score),
+        confidence=blend_confidence(_unrated_confidence(interaction.message), _relative(score)),
     )
-    if verdict is FeedbackVerdict.NEUTRAL:
+    if verdict is FeedbackVerdict.NEUTRAL or Lesson(verdict, text) in interaction.lessons:
         return result
+    if any(lesson.verdict is verdict for lesson in interaction.lessons):
+        issues = detect_issues(text) if verdict is FeedbackVerdict.NEGATIVE else []
+        said = _apply(interaction, extract_stated_preferences(text), now)
+        return result.model_copy(update={"issues": issues, "preferences": said})
     stated = extract_stated_preferences(text)
     if verdict is FeedbackVerdict.POSITIVE:
         shown = signals_from_interaction(interaction.question, interaction.reply, technical_cues)
-        issues: list[str] = []
+        issues = []
         preferences = _apply(interaction, [*shown, *stated], now)
     else:
         issues = detect_issues(text)
@@ -118,6 +117,18 @@ def _blend_intent_confidence(interaction: RatedInteraction, verdict: FeedbackVer
     return blend_confidence(
         _or_unrated(interaction.intent_confidence), 1.0 if verdict is FeedbackVerdict.POSITIVE else 0.0
     )
+
+
+def _relative(score: int) -> float:
+    return (score - LOWEST_SCORE) / (HIGHEST_SCORE - LOWEST_SCORE)
+
+
+def _unrated_confidence(message: Message) -> float:
+    """Return the confidence that a message had before it was rated."""
+    if message.confidence is None or message.feedback_score is None:
+        return _or_unrated(message.confidence)
+    before = (message.confidence - NEW_WEIGHT * _relative(message.feedback_score)) / OLD_WEIGHT
+    return min(1.0, max(0.0, before))
 
 
 def _or_unrated(confidence: float | None) -> float:

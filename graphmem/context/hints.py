@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import JsonValue
+
 from graphmem.context import cues
 from graphmem.context.conversation_summary import truncate_at_word
 from graphmem.context.followups import likely_followups
@@ -153,10 +155,26 @@ def collect_goals(request: ContextRequest, snapshot: ContextSnapshot) -> list[st
 def list_stated_items(snapshot: ContextSnapshot, item_type: str) -> list[str]:
     """Return the values of the context items of a type; one that is no text is given as its key with the value."""
     return [
-        item.context_value if isinstance(item.context_value, str) else f"{item.context_key}: {item.context_value}"
+        item.context_value
+        if isinstance(item.context_value, str)
+        else f"{item.context_key}: {_in_words(item.context_value)}"
         for item in snapshot.items
         if item.context_type == item_type
     ]
+
+
+def _in_words(value: JsonValue) -> str:
+    """Return a JSON value as a prompt says it: "tone warm, length short" for an object."""
+    match value:
+        case dict():
+            return ", ".join(f"{name.replace('_', ' ')} {_in_words(part)}" for name, part in value.items())
+        case list():
+            return ", ".join(map(_in_words, value))
+        case bool():
+            return "yes" if value else "no"
+        case None:
+            return "unknown"
+    return str(value)
 
 
 def session_topic(session: PastSession) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from graphmem.context.feedback import HIGHEST_SCORE, LOWEST_SCORE, evaluate_feedback, unchanged_result
+from graphmem.context.feedback import HIGHEST_SCORE, LOWEST_SCORE, evaluate_feedback
 from graphmem.context.mentions import MAX_TTL, extract_mentions, extract_named_things
 from graphmem.context.patterns import find_patterns, max_window_days
 from graphmem.context.preferences import apply_signals, extract_stated_preferences, select_stale_preferences
@@ -16,7 +16,7 @@ from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.context_models import Mention
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.domain.learned_preferences import FeedbackResult
+from graphmem.domain.learned_preferences import FeedbackResult, Lesson
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
 from graphmem.domain.search_models import LookupResponse
@@ -107,7 +107,7 @@ class ContextLearner:
     async def learn_from_feedback(
         self, owner: Owner, message_id: str, score: int, text: str | None = None, context_id: str | None = None
     ) -> FeedbackResult:
-        """Learn from a score of 1 to 5 on a message and an optional comment; repeated feedback changes nothing.
+        """Learn from a score of 1 to 5 on a message and an optional comment; repeated feedback teaches nothing.
 
         A positive one credits the memories of the context that led to the reply. Raises InvalidInput for another score,
         NotFound for an unknown message or context.
@@ -118,15 +118,13 @@ class ContextLearner:
                 errors=[{"loc": ["score"], "msg": "out of range"}],
             )
         technical_cues = self._profiles.for_tenant(owner.tenant).technical_cues
-        feedback = f"{score} {text or ''}"
+        said = " ".join((text or "").split())
         now = self._clock()
 
         async def learn(transaction: ContextTransaction) -> FeedbackResult:
             interaction = await transaction.load_interaction(message_id)
-            if interaction.learned_from == feedback:
-                return unchanged_result(interaction, score)
-            result = evaluate_feedback(interaction, score, text or "", technical_cues, now)
-            await transaction.save_feedback(interaction, result, text, learned_from=feedback)
+            result = evaluate_feedback(interaction, score, said, technical_cues, now)
+            await transaction.save_feedback(interaction, result, text, Lesson(result.verdict, said))
             return result
 
         credited: list[str] = []

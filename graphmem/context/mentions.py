@@ -16,7 +16,7 @@ from graphmem.domain.context_models import AmountMention, Mention, TimeMention
 from graphmem.domain.profile import ProductProfile
 from graphmem.domain.session import Message, MessageRole
 from graphmem.text.time_expressions import find_time_expressions
-from graphmem.text.word_lists import WESTERN_LANGUAGES
+from graphmem.text.word_lists import LANGUAGES
 
 MAX_CHARACTERS_READ = 2_000
 """Characters of a message that are read for times and amounts, from its beginning."""
@@ -33,6 +33,9 @@ ENTITY_RELEVANCE = 0.85
 TIME_TTL = timedelta(minutes=60)
 AMOUNT_TTL = timedelta(minutes=30)
 ENTITY_TTL = timedelta(minutes=120)
+
+TIME_KINDS = ("time", "date", "period")
+"""Types of the entities by which a sender names times."""
 
 MAX_TTL = max(TIME_TTL, AMOUNT_TTL, ENTITY_TTL)
 """Age from which a message mentions nothing of use any more."""
@@ -82,26 +85,29 @@ def extract_named_things(message: Message, now: datetime) -> list[Mention]:
 
     Times and amounts are not among them, since they are read from the text.
     """
-    kinds = message.entities.keys() - {"time", "date", "period", "amount"}
+    kinds = message.entities.keys() - {*TIME_KINDS, "amount"}
     named = message.model_copy(update={"entities": {kind: message.entities[kind] for kind in sorted(kinds)}})
     return [mention for mention in _entity_mentions(named, now, ()) if mention.expires_at > now]
 
 
 def _time_mentions(message: Message, now: datetime) -> list[Mention]:
     at = min(message.timestamp, now)
-    if at + TIME_TTL <= now or message.entities.keys() & {"time", "date", "period"}:
+    if at + TIME_TTL <= now:
         return []
+    given = {str(value).casefold() for kind in TIME_KINDS for value in message.entities.get(kind, ())}
     local = at.astimezone(timezone(timedelta(minutes=message.utc_offset_minutes)))
     return [
         Mention(message.id, message.session_id, "time_reference", time.type, time, TIME_RELEVANCE, at + TIME_TTL)
         for time in extract_times(message.content[:MAX_CHARACTERS_READ], local)
+        if given.isdisjoint((time.text.casefold(), time.at.casefold(), time.at[:10], time.at[:7]))
     ]
 
 
 def _amount_mentions(message: Message, now: datetime, profile: ProductProfile) -> list[Mention]:
     at = min(message.timestamp, now)
-    if at + AMOUNT_TTL <= now or "amount" in message.entities:
+    if at + AMOUNT_TTL <= now:
         return []
+    given = {parse_amount(value) for value in message.entities.get("amount", ())}
     text, categories = message.content[:MAX_CHARACTERS_READ], message.entities.get("category", ())
     return [
         Mention(
@@ -114,6 +120,7 @@ def _amount_mentions(message: Message, now: datetime, profile: ProductProfile) -
             at + AMOUNT_TTL,
         )
         for amount in extract_amounts(text, profile, categories)
+        if amount.amount not in given
     ]
 
 
@@ -168,7 +175,7 @@ def extract_times(text: str, local: datetime) -> list[TimeMention]:
     """
     masked = _PERCENTAGE.sub(" ; ", _AMOUNT.sub(" ; ", text))
     found: dict[str, TimeMention] = {}
-    for expression in find_time_expressions(masked, local.replace(tzinfo=None), WESTERN_LANGUAGES):
+    for expression in find_time_expressions(masked, local.replace(tzinfo=None), LANGUAGES):
         moment = expression.at.replace(tzinfo=local.tzinfo)
         mention = TimeMention(type=expression.precision, text=expression.text, at=moment.isoformat())
         found.setdefault(expression.text.casefold(), mention)

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from graphmem.context import cues
-from graphmem.domain.learned_preferences import LearnedPreference, PreferenceKey, PreferenceSource, PreferenceType
+from graphmem.domain.learned_preferences import (
+    REQUEST_CONFIDENCE,
+    LearnedPreference,
+    PreferenceKey,
+    PreferenceSource,
+    PreferenceType,
+)
 from graphmem.domain.session import Message
 
 OLD_WEIGHT = 0.7
@@ -54,6 +60,11 @@ class PreferenceSignal:
         """The identity of the preference that was observed."""
         return PreferenceKey(self.type, self.key or self.type.value)
 
+    @property
+    def is_request(self) -> bool:
+        """Whether it was asked of one answer, not of all to come."""
+        return self.confidence <= REQUEST_CONFIDENCE
+
 
 def blend_confidence(old: float, new: float) -> float:
     """Return the confidence of something observed again: `0.7 · old + 0.3 · new`."""
@@ -85,15 +96,21 @@ def signals_from_interaction(
 
 
 def extract_stated_preferences(text: str) -> list[PreferenceSignal]:
-    """Return how a user asks to be answered from now on; of two contrary requests the later one counts."""
+    """Return how a user asks to be answered; of two contrary requests the later one counts.
+
+    What is asked of one answer only, as in "Show me a chart of my rent", has the confidence of a single request.
+    """
     matches = [
         (match.start(), request) for request in cues.STATED_PREFERENCES for match in request.pattern.finditer(text)
     ]
     signals = [
         PreferenceSignal(
-            request.type, request.value, STATED_CONFIDENCE, LANGUAGE_KEY if LANGUAGE_KEY in request.value else None
+            request.type,
+            request.value,
+            STATED_CONFIDENCE if _is_lasting(_sentence_at(text, start)) else REQUEST_CONFIDENCE,
+            LANGUAGE_KEY if LANGUAGE_KEY in request.value else None,
         )
-        for _, request in sorted(matches, key=lambda match: match[0])
+        for start, request in sorted(matches, key=lambda match: match[0])
     ]
     return list({signal.type_and_key: signal for signal in signals}.values())
 
@@ -107,15 +124,16 @@ def apply_signals(
 ) -> list[LearnedPreference]:
     """Return the preferences that signals create or change.
 
-    A preference observed again gets the new value, a blended confidence and one more in its frequency.
+    A preference observed again gets the new value, a blended confidence and one more in its frequency. A single request
+    becomes a preference when it is repeated, and does not change one that says otherwise.
     """
     known = {preference.type_and_key: preference for preference in current}
     changed: dict[PreferenceKey, LearnedPreference] = {}
     for signal in signals:
         before = changed.get(signal.type_and_key) or known.get(signal.type_and_key)
-        changed[signal.type_and_key] = (
-            _observe_again(before, signal, message_id, now) if before else _create(signal, user_id, message_id, now)
-        )
+        after = _observe_again(before, signal, message_id, now) if before else _create(signal, user_id, message_id, now)
+        if after is not before:
+            changed[signal.type_and_key] = after
     return list(changed.values())
 
 
@@ -209,16 +227,33 @@ def _create(signal: PreferenceSignal, user_id: str, message_id: str, now: dateti
     )
 
 
+def _is_lasting(sentence: str) -> bool:
+    return cues.TASK.search(sentence) is None or cues.LASTING.search(sentence) is not None
+
+
+def _sentence_at(text: str, position: int) -> str:
+    start = max(text.rfind(end, 0, position) for end in ".!?\n") + 1
+    match = re.compile(r"[^.!?\n]*").match(text, max(start, 0))
+    return match[0] if match else ""
+
+
 def _observe_again(
     before: LearnedPreference, signal: PreferenceSignal, message_id: str, now: datetime
 ) -> LearnedPreference:
+    says_same = before.preference_value == dict(signal.value)
+    if signal.is_request and not says_same and not before.is_tentative:
+        return before
+    is_first = signal.is_request and not says_same
+    observed = CUE_CONFIDENCE if signal.is_request and says_same else signal.confidence
     message_ids = [*before.learned_from.message_ids, message_id][-MAX_SOURCES:]
     return before.model_copy(
         update={
             "preference_value": dict(signal.value),
-            "confidence_score": blend_confidence(before.confidence_score, signal.confidence),
+            "confidence_score": observed
+            if before.is_tentative
+            else blend_confidence(before.confidence_score, observed),
             "learned_from": PreferenceSource(message_id=message_id, message_ids=message_ids),
-            "frequency": before.frequency + 1,
+            "frequency": before.frequency if is_first else before.frequency + 1,
             "last_observed": now,
             "updated_at": now,
         }

@@ -14,6 +14,12 @@ from graphmem.text.word_lists import WESTERN_LANGUAGES, load_words
 CLEAR_MATCH_SCORE = 0.65
 """Least cosine similarity, as (1 + cos) / 2, at which a memory means the same as the question."""
 
+TOPIC_SCORE = 0.59
+"""Least score at which a question may be about the domain of a memory; greetings and small talk stay below 0.58."""
+
+TOPIC_LEAD = 0.05
+"""How much higher it is at least than that of every other domain, and than that of unrelated texts, which is 0.5."""
+
 SAME_TOPIC_SCORE = 0.6
 """Least semantic score at which a memory is about the topic to which a question wants an alternative."""
 
@@ -51,23 +57,24 @@ def find_ticket_ids(question: str) -> list[str]:
 def match_domains(question: str, requested: str | None, hits: Iterable[SearchHit]) -> set[str]:
     """Return the domains a question belongs to: the requested one, else those it names and that of its clear topic.
 
-    The clear topic is the domain of the nearest domain memory with a score of at least `CLEAR_MATCH_SCORE`.
+    The clear topic is the domain of the nearest domain memory with a score of at least `CLEAR_MATCH_SCORE`, or of at
+    least `TOPIC_SCORE` if no memory of another domain is nearly as near.
     """
     if requested is not None:
         return {requested}
     words = split_words(normalise(question))
     domains: set[str] = set()
-    nearest: tuple[float, str] | None = None
+    nearest: dict[str, float] = {}
     for hit in hits:
         domain = hit.memory.domain
         if domain is None or hit.memory.scope is not Scope.DOMAIN:
             continue
         if all(any(_begin_alike(part, word) for word in words) for part in split_words(normalise(domain))):
             domains.add(domain)
-        score = semantic_score(hit)
-        if score >= CLEAR_MATCH_SCORE and (nearest is None or score > nearest[0]):
-            nearest = (score, domain)
-    return domains | ({nearest[1]} if nearest else set())
+        nearest[domain] = max(nearest.get(domain, 0.0), semantic_score(hit))
+    (best, score), (_, next_score) = sorted([*nearest.items(), ("", 0.0), ("", 0.0)], key=lambda pair: -pair[1])[:2]
+    is_clear = score >= CLEAR_MATCH_SCORE or (score >= TOPIC_SCORE and score - max(next_score, 0.5) >= TOPIC_LEAD)
+    return domains | ({best} if is_clear else set())
 
 
 def semantic_score(hit: SearchHit) -> float:

@@ -35,7 +35,8 @@ class ContextRequest(BaseModel):
 
     `top` limits the memories chosen by relevance, which are added to those of the profile. `sources` adds to every
     bullet when and in which session it was said. Of `profile_pack`, what the caller knows about the user, `name` and
-    `goals` are used. With `valid_as_of` or `known_as_of` the context is the one of that time.
+    `goals` are used. With `recent_messages` false, the messages of the session are left out, for a caller that sends
+    them to the model anyway. With `valid_as_of` or `known_as_of` the context is the one of that time.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -47,6 +48,7 @@ class ContextRequest(BaseModel):
     token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=1_000_000)
     top: int = Field(10, ge=0, le=50)
     sources: bool = False
+    recent_messages: bool = True
     profile_pack: Metadata = Field(default_factory=dict)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None

@@ -67,6 +67,7 @@ class ContextOptions(TypedDict, total=False):
     token_budget: int
     top: int
     sources: bool
+    recent_messages: bool
     profile_pack: Mapping[str, Any]
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None

@@ -12,6 +12,9 @@ from pydantic import BaseModel, Field
 
 from graphmem.domain.session import Message
 
+REQUEST_CONFIDENCE = 0.3
+"""Confidence of a preference that a single request shows; one that is repeated counts as shown by its wording."""
+
 
 class PreferenceType(StrEnum):
     """What a learned preference is about."""
@@ -55,6 +58,11 @@ class LearnedPreference(BaseModel):
     def type_and_key(self) -> PreferenceKey:
         """The identity of this preference among those of the user."""
         return PreferenceKey(self.preference_type, self.preference_key)
+
+    @property
+    def is_tentative(self) -> bool:
+        """Whether it was seen in one request only, which nobody calls a preference yet."""
+        return self.frequency == 1 and self.confidence_score <= REQUEST_CONFIDENCE
 
 
 class LearnedIntent(BaseModel):
@@ -108,11 +116,19 @@ class FeedbackResult(BaseModel):
     credited: list[str] = Field(default_factory=list)
 
 
+class Lesson(NamedTuple):
+    """Feedback that was learned from: its verdict and its comment, on one line."""
+
+    verdict: FeedbackVerdict
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class RatedInteraction:
     """A rated message with its question and reply, and what was learned before.
 
-    `learned_from` is the feedback on the message that was learned from last.
+    `lessons` are what feedback on the message has taught, oldest first: a verdict teaches once, however often the
+    rating changes.
     """
 
     message: Message
@@ -120,7 +136,13 @@ class RatedInteraction:
     reply: Message | None
     intent_confidence: float | None
     preferences: Sequence[LearnedPreference]
-    learned_from: str | None
+    lessons: Sequence[Lesson]
+
+    @property
+    def verdict(self) -> FeedbackVerdict | None:
+        """The verdict of the present rating; None without one that was learned from."""
+        score = self.message.feedback_score
+        return None if score is None or not self.lessons else verdict_for_score(score)
 
     @property
     def intent(self) -> str | None:

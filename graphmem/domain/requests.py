@@ -140,7 +140,7 @@ class LookupQuery(QueryStringFilters):
 
     q: str = Field(description="Any text that names entities.")
     limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Most memories of each entity.")
-    reinforce: bool = Field(False, description="Whether each memory counts as retrieved, which strengthens it.")
+    reinforce: bool = Field(True, description="Whether each memory counts as retrieved, which strengthens it.")
 
 
 class AsOfQuery(BaseModel):

@@ -234,7 +234,7 @@ def _validate_candidate(
             confidence=_clamp_to_unit(candidate.confidence),
             importance=_clamp_to_unit(candidate.importance),
             tags=deduplicate([*validate_tags(candidate.tags), *_maintenance_tags(candidate)]),
-            scope=Scope.EPISODIC if candidate.type in EPISODIC else None,
+            scope=Scope.EPISODIC if candidate.type is MemoryType.CONVERSATION_TOPIC else None,
             domain=_read_domain(candidate),
             single_valued=single,
             source=MemorySourceIn(session_id=session_id, message_ids=message_ids[:MAX_SOURCE_MESSAGES]),

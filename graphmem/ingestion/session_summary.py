@@ -265,7 +265,6 @@ def _to_memories(session: Session, summary: Summary, tags: Sequence[str], earlie
         )
 
     origin = {"summary_of": session.session_id, **_ticket_metadata(session)}
-    episodic: dict[str, Any] = {"scope": Scope.EPISODIC, "domain": session.domain}
     takeaways = [text for text in dict.fromkeys(map(str.strip, summary.takeaways)) if text][:MAX_TAKEAWAYS]
     memories = [
         memory(
@@ -274,13 +273,21 @@ def _to_memories(session: Session, summary: Summary, tags: Sequence[str], earlie
             SUMMARY_IMPORTANCE,
             "summary",
             metadata={**origin, "takeaways": takeaways},
-            **episodic,
+            domain=session.domain,
         )
     ]
     about = ": ".join(filter(None, (summary.title.strip(), ", ".join(map(str.strip, summary.topics)))))
     if about:
         memories.append(
-            memory(about, MemoryType.CONVERSATION_TOPIC, TOPIC_IMPORTANCE, "topic", metadata=origin, **episodic)
+            memory(
+                about,
+                MemoryType.CONVERSATION_TOPIC,
+                TOPIC_IMPORTANCE,
+                "topic",
+                metadata=origin,
+                scope=Scope.EPISODIC,
+                domain=session.domain,
+            )
         )
     memories += [
         memory(text, MemoryType.FACT, SUMMARY_IMPORTANCE, "takeaway", metadata=origin, domain=session.domain)

@@ -32,6 +32,9 @@ class ConversationTools(ConnectedTools):
         domain: arguments.DomainArgument = None,
         token_budget: Annotated[int, Field(ge=1, le=100_000, description="Most tokens.")] = DEFAULT_TOKEN_BUDGET,
         sources: Annotated[bool, Field(description="Say of each memory when it was said.")] = False,
+        recent_messages: Annotated[
+            bool, Field(description="Whether to add the last messages of this conversation: not if you have them.")
+        ] = True,
         valid_as_of: arguments.ValidAsOf = None,
         known_as_of: arguments.KnownAsOf = None,
     ) -> ContextResult:
@@ -48,6 +51,7 @@ class ConversationTools(ConnectedTools):
             "domain": domain,
             "token_budget": token_budget,
             "sources": sources,
+            "recent_messages": recent_messages,
             "valid_as_of": valid_as_of,
             "known_as_of": known_as_of,
         }

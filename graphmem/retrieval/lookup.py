@@ -28,7 +28,10 @@ MAX_PROFILE_MEMORIES = 200
 
 
 class EntityLookup:
-    """Looks up entities by name and the profile of a user, from caches that every write invalidates."""
+    """Looks up entities by name and the profile of a user, from caches that every write invalidates.
+
+    What retrievals change of memories, their strength and access count, is read anew.
+    """
 
     def __init__(
         self,
@@ -82,7 +85,12 @@ class EntityLookup:
             )
             await self._answers.set(key, found)
         else:
-            found = cached
+            memories = [memory for known in cached for memory in known.memories]
+            states = await self._store.load_retrieval_states(owner, memories, self._clock())
+            found = [
+                EntityMemories(entity=known.entity, memories=[states[memory.id] for memory in known.memories])
+                for known in cached
+            ]
         entities = [
             EntityMemories(
                 entity=known.entity,
@@ -92,8 +100,8 @@ class EntityLookup:
         ]
         self._lookup_hits.count(is_hit=cached is not None)
         if reinforce:
-            memories = {memory.id: memory for known in entities for memory in known.memories}
-            self._reinforcement.record(owner, memories.values())
+            returned = {memory.id: memory for known in entities for memory in known.memories}
+            self._reinforcement.record(owner, returned.values())
         return LookupResponse(
             entities=entities,
             cache="miss" if cached is None else "hit",
@@ -109,8 +117,9 @@ class EntityLookup:
         key = f"{owner.group_id}@{await self._name_cache.write_version(owner)}/{domain or ''}"
         now = self._clock()
         cached = await self._profiles.get(key)
-        found = cached
-        if found is None:
+        if cached is not None:
+            found = list((await self._store.load_retrieval_states(owner, cached, now)).values())
+        else:
             until = now + timedelta(seconds=PROFILE_TTL_SECONDS)
             found = await self._store.list_profile_facts(owner, domain, now, until, MAX_PROFILE_MEMORIES)
             await self._profiles.set(key, found)

@@ -68,7 +68,8 @@ class RetrievalService:
 
     async def search_messages(self, owner: Owner, query: MessageSearchQuery) -> MessageSearchResponse:
         """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""
-        return await self._search.search_messages(owner, query)
+        with SEMANTIC_SEARCH_LATENCY.time():
+            return await self._search.search_messages(owner, query)
 
     async def lookup(
         self,

@@ -17,7 +17,7 @@ from graphmem.domain.learned_preferences import (
     LearnedIntent,
     LearnedPreference,
 )
-from graphmem.domain.memory import CORE_IMPORTANCE, Memory
+from graphmem.domain.memory import Memory
 from graphmem.domain.session import Session
 from graphmem.domain.times import MAX_TIME, Clock
 from graphmem.errors import NotFound
@@ -27,12 +27,13 @@ from graphmem.store.context_mapping import (
     mention_to_row,
     pattern_from_node,
     pattern_to_row,
-    preference_from_node,
+    settled_preferences,
     snapshot_from_row,
     stated_item_to_row,
 )
 from graphmem.store.context_transaction import ContextTransaction
 from graphmem.store.driver import Graph, Row, Transaction
+from graphmem.store.retrieval_states import load_retrieval_states
 from graphmem.store.user_lock import lock_or_create_user, lock_user
 
 MAX_PROFILE_MEMORIES = 100
@@ -76,7 +77,6 @@ class ContextStore:
             max_time=MAX_TIME,
             profile_limit=MAX_PROFILE_MEMORIES,
             global_limit=MAX_GLOBAL_MEMORIES,
-            core_importance=CORE_IMPORTANCE,
             message_limit=message_limit,
             said_until=MAX_TIME,
             stored_until=MAX_TIME,
@@ -107,7 +107,6 @@ class ContextStore:
             max_time=MAX_TIME,
             profile_limit=0,
             global_limit=0,
-            core_importance=CORE_IMPORTANCE,
             message_limit=message_limit,
             said_until=said_until,
             stored_until=stored_until,
@@ -129,6 +128,10 @@ class ContextStore:
             intents=[intent for intent in snapshot.intents if intent.created_at <= moment],
         )
 
+    async def load_retrieval_states(self, owner: Owner, memories: Sequence[Memory]) -> dict[str, Memory]:
+        """Return memories, by id, with the strength, confidence and access count that they have now."""
+        return await load_retrieval_states(self._graph, owner, memories, self._clock())
+
     async def list_domain_memories(
         self,
         owner: Owner,
@@ -149,7 +152,6 @@ class ContextStore:
             "context.list_memories_as_of",
             group_ids=owner.readable_group_ids,
             domain=domain,
-            core_importance=CORE_IMPORTANCE,
             limit=limit,
             **filters.as_of_params,
         )
@@ -203,9 +205,10 @@ class ContextStore:
     async def load_quotable_messages(
         self, owner: Owner, message_ids: Sequence[str], *, valid_as_of: datetime | None, known_as_of: datetime | None
     ) -> dict[str, str]:
-        """Return the texts of messages without their secrets, by id.
+        """Return the texts of messages that may be quoted, by id.
 
-        A message is left out if a memory that was taken from it is deleted or superseded as of the two times.
+        A message is left out if it had a secret, or if a memory that was taken from it is deleted or superseded as of
+        the two times.
         """
         if not message_ids:
             return {}
@@ -225,9 +228,9 @@ class ContextStore:
         return [item_from_node(node) for node in row["items"]]
 
     async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
-        """Return the learned preferences, the most confident first."""
+        """Return the learned preferences, the most confident first, without what was asked for once."""
         (row,) = await self._graph.fetch("context.list_preferences", group_id=owner.group_id)
-        return [preference_from_node(node) for node in row["preferences"]]
+        return settled_preferences(row["preferences"])
 
     async def list_patterns(self, owner: Owner) -> list[BehaviorPattern]:
         """Return the patterns that a user shows now, the most confident first."""

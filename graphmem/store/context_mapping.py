@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,7 +19,15 @@ from graphmem.domain.context_models import (
     SessionStatistics,
 )
 from graphmem.domain.identity import Owner
-from graphmem.domain.learned_preferences import LearnedIntent, LearnedPreference, PreferenceSource, PreferenceType
+from graphmem.domain.learned_preferences import (
+    FeedbackVerdict,
+    LearnedIntent,
+    LearnedPreference,
+    Lesson,
+    PreferenceSource,
+    PreferenceType,
+    verdict_for_score,
+)
 from graphmem.domain.memory import Memory
 from graphmem.domain.session import Message
 from graphmem.store.driver import Row
@@ -30,6 +38,14 @@ from graphmem.store.json_text import to_json
 
 MAX_PATTERN_EVIDENCE = 25
 """Messages that a pattern is linked to at most; the newest are taken."""
+
+MAX_LESSONS = 20
+"""Lessons stored with a message at most; the latest are kept."""
+
+_VERDICTS = {
+    **{verdict.value: verdict for verdict in FeedbackVerdict},
+    **{str(score): verdict_for_score(score) for score in range(1, 6)},
+}
 
 
 def snapshot_from_row(version: str, found: Row, now: datetime, valid_until: datetime) -> ContextSnapshot:
@@ -43,7 +59,7 @@ def snapshot_from_row(version: str, found: Row, now: datetime, valid_until: date
         statistics=SessionStatistics(**{**statistics, "intents": tuple(statistics["intents"])}),
         messages=[message_from_row(row) for row in reversed(found["messages"])],
         items=[item_from_node(node) for node in found["items"]],
-        preferences=[preference_from_node(node) for node in found["preferences"]],
+        preferences=settled_preferences(found["preferences"]),
         patterns=[pattern_from_node(node) for node in found["patterns"]],
         sessions=[
             PastSession(
@@ -138,6 +154,25 @@ def preference_from_node(stored: Mapping[str, Any]) -> LearnedPreference:
         preference_value=json.loads(stored["preference_value"]),
         learned_from=PreferenceSource.model_validate_json(stored["learned_from"]),
     )
+
+
+def settled_preferences(nodes: Iterable[Mapping[str, Any]]) -> list[LearnedPreference]:
+    """Return the learned preferences of nodes, without those that one request only has shown."""
+    return [preference for preference in map(preference_from_node, nodes) if not preference.is_tentative]
+
+
+def lessons_from_text(text: str | None) -> list[Lesson]:
+    """Return what feedback on a message has taught, of the text that is stored: one lesson a line.
+
+    A line begins with the verdict or, as stored earlier, with the score.
+    """
+    lines = [line.partition(" ") for line in (text or "").splitlines()]
+    return [Lesson(_VERDICTS[word], comment.strip()) for word, _, comment in lines if word in _VERDICTS]
+
+
+def lessons_to_text(lessons: Sequence[Lesson]) -> str:
+    """Return what feedback on a message has taught as the text to store, each lesson once."""
+    return "\n".join(f"{verdict} {text}".rstrip() for verdict, text in list(dict.fromkeys(lessons))[-MAX_LESSONS:])
 
 
 def preference_to_row(preference: LearnedPreference) -> Row:

@@ -8,10 +8,22 @@ from dataclasses import replace
 from datetime import datetime
 
 from graphmem.domain.identity import Owner
-from graphmem.domain.learned_preferences import FeedbackResult, FeedbackVerdict, LearnedPreference, RatedInteraction
+from graphmem.domain.learned_preferences import (
+    FeedbackResult,
+    FeedbackVerdict,
+    LearnedPreference,
+    Lesson,
+    RatedInteraction,
+)
 from graphmem.domain.session import MessageRole
 from graphmem.errors import NotFound
-from graphmem.store.context_mapping import optional_message_from_node, preference_from_node, preference_to_row
+from graphmem.store.context_mapping import (
+    lessons_from_text,
+    lessons_to_text,
+    optional_message_from_node,
+    preference_from_node,
+    preference_to_row,
+)
 from graphmem.store.driver import Transaction
 from graphmem.store.episode_mapping import message_from_node
 
@@ -56,14 +68,17 @@ class ContextTransaction:
             reply=optional_message_from_node(rows[0]["reply"]) if is_question else message,
             intent_confidence=None,
             preferences=await self.list_preferences(),
-            learned_from=rows[0]["learned_from"],
+            lessons=lessons_from_text(rows[0]["learned_from"]),
         )
         return replace(interaction, intent_confidence=await self._get_intent_confidence(interaction.intent))
 
     async def save_feedback(
-        self, interaction: RatedInteraction, result: FeedbackResult, text: str | None, learned_from: str
+        self, interaction: RatedInteraction, result: FeedbackResult, text: str | None, lesson: Lesson
     ) -> None:
-        """Write the feedback on a message and everything that was learned from it."""
+        """Write the feedback on a message and everything that was learned from it.
+
+        An intent counts the messages by their present rating.
+        """
         await self._transaction.run(
             "context.save_feedback",
             group_id=self._group_id,
@@ -72,18 +87,23 @@ class ContextTransaction:
             text=text,
             issues=result.issues,
             confidence=result.confidence,
-            learned_from=learned_from,
+            learned_from=lessons_to_text([*interaction.lessons, lesson]),
         )
-        if result.intent is not None:
-            is_positive = result.verdict is FeedbackVerdict.POSITIVE
+        is_positive = result.verdict is FeedbackVerdict.POSITIVE
+        changes = {
+            verdict: (result.verdict is verdict) - (interaction.verdict is verdict)
+            for verdict in (FeedbackVerdict.POSITIVE, FeedbackVerdict.NEGATIVE)
+        }
+        if interaction.intent is not None and any(changes.values()):
             await self._transaction.run(
                 "context.upsert_intent",
                 group_id=self._group_id,
-                intent=result.intent,
+                intent=interaction.intent,
                 id=str(uuid.uuid4()),
                 confidence=result.intent_confidence,
                 sql=interaction.database_query if is_positive else None,
-                positive=is_positive,
+                positive=changes[FeedbackVerdict.POSITIVE],
+                negative=changes[FeedbackVerdict.NEGATIVE],
                 message_id=result.message_id,
                 now=self._now,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from graphmem.domain.types import Vector
 from graphmem.store.driver import Graph
 from graphmem.store.entity_mapping import entity_from_columns
 from graphmem.store.fact_mapping import fact_from_row, memory_from_fact
+from graphmem.store.retrieval_states import load_retrieval_states
 
 ANN_CANDIDATES = 300
 """Candidates that a vector index is asked for at least.
@@ -213,6 +214,10 @@ class SearchStore:
             limit=limit,
         )
         return [_memory_from_columns(columns, start) for columns in found]
+
+    async def load_retrieval_states(self, owner: Owner, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
+        """Return memories, by id, with the strength, confidence and access count that they have at `now`."""
+        return await load_retrieval_states(self._graph, owner, memories, now)
 
     async def load_entity_graph(
         self, owner: Owner, entity_id: str, filters: FactFilters, depth: int, limit: int, now: datetime

@@ -22,12 +22,16 @@ _WORD = re.compile(WORD_PATTERN)
 _APOSTROPHE = re.compile("['’]")
 
 
+def script_language(text: str) -> str | None:
+    """Return the ISO 639-1 code of the language that the script of a text identifies; None for Latin letters."""
+    return next((language for language, letters in _SCRIPTS if letters.search(text)), None)
+
+
 @lru_cache(maxsize=4096)
 def detect_languages(text: str) -> tuple[str, ...]:
     """Return the ISO 639-1 codes of the languages that fit a text best; none if it is unknown."""
-    for language, letters in _SCRIPTS:
-        if letters.search(text):
-            return (language,)
+    if (by_script := script_language(text)) is not None:
+        return (by_script,)
     if _OTHER_SCRIPT.search(text):
         return ()
     words = [part for word in _WORD.findall(text.casefold()) for part in _APOSTROPHE.split(word)]

@@ -10,16 +10,23 @@ from datetime import UTC, datetime, timedelta
 from dateparser.date import DateDataParser
 from dateparser.search import search_dates
 
+from graphmem.text.time_phrases import likely_languages, load_time_phrases
+from graphmem.text.tokenising import UNSPACED_LETTER
 from graphmem.text.word_lists import WordLists, load_words
 
 MAX_QUESTION_CHARACTERS = 500
 """Characters of a question that are searched for times."""
 
-MIN_WORD_LENGTH = 4
-"""Letters of a word that can mean a time if several languages are read: shorter ones are weekdays or months in one."""
+MIN_WORD_LENGTH = {True: 3, False: 4}
+"""Letters of a word that can mean a time, by whether the language is certain.
+
+Shorter ones are weekdays in one language ("Je", "we", "ma"), and words of three letters are times in some. Words of a
+script without spaces may have any length.
+"""
 
 _BARE_NUMBER = re.compile(r"^[\d\s.,:%+'-]+$")
 _DATE_SHAPE = re.compile(r"\d{1,4}[./-]\d{1,2}(?:[./-]\d{1,4})?|\d{1,2}:\d{2}|^(?:1[89]|20)\d\d$")
+_DECADE = re.compile(r"^['’]?\d{2,4}s$", re.IGNORECASE)
 _AMOUNT_SIGN = re.compile(r"[$€£¥%^]")
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -53,19 +60,15 @@ def find_time_expressions(
 ) -> list[TimeExpression]:
     """Return the times that `text` names as of `base`, which has no zone; words that mostly mean no time are left out.
 
-    With `prefer_past` a month or weekday without a year is the latest one before `base`, else the nearest.
+    A text is read in its own language. Where that is not certain, it is read in each that it may be in, of which
+    `languages` are preferred, and the one that understands most of it counts. With `prefer_past` a month or weekday
+    without a year is the latest one before `base`, else the nearest.
     """
-    settings = {"RELATIVE_BASE": base, **({"PREFER_DATES_FROM": "past"} if prefer_past else {})}
-    parser = DateDataParser(languages=list(languages), settings={**settings, "RETURN_TIME_AS_PERIOD": True})
-    words = load_words(*languages)
-    expressions = []
-    for phrase, at in search_dates(text, languages=list(languages), settings=settings) or []:
-        core = _strip_fillers(phrase, words)
-        if core and _means_time(core, phrase, words, min_length=MIN_WORD_LENGTH if len(languages) > 1 else 1):
-            parsed = parser.get_date_data(core)
-            precision = parsed.period if parsed and parsed.date_obj else "day"
-            expressions.append(TimeExpression(core, at.replace(tzinfo=None), precision))
-    return expressions
+    readings = [
+        _read(text, base, language, prefer_past=prefer_past, min_length=MIN_WORD_LENGTH[is_certain])
+        for language, is_certain in likely_languages(text, languages).items()
+    ]
+    return max(readings, key=_understood_letters, default=[])
 
 
 def find_time_ranges(question: str, now: datetime, languages: Sequence[str] = ("en",)) -> list[TimeRange]:
@@ -74,6 +77,40 @@ def find_time_ranges(question: str, now: datetime, languages: Sequence[str] = ("
         question[:MAX_QUESTION_CHARACTERS], now.replace(tzinfo=None), languages, prefer_past=True
     )
     return [_to_range(expression) for expression in expressions if 2 <= expression.at.year <= 9990]
+
+
+def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_length: int) -> list[TimeExpression]:
+    """Return the times that a text of a language names, in their order."""
+    placed, rest = _read_relative_times(text, base, language)
+    settings = {"RELATIVE_BASE": base, **({"PREFER_DATES_FROM": "past"} if prefer_past else {})}
+    parser = DateDataParser(languages=[language], settings={**settings, "RETURN_TIME_AS_PERIOD": True})
+    words = load_words(language)
+    position = 0
+    for phrase, at in search_dates(rest, languages=[language], settings=settings) or []:
+        position = max(position, rest.find(phrase, position))
+        core = _strip_fillers(phrase, words)
+        before = rest[: position + phrase.find(core)]
+        if core and _means_time(core, before, words, min_length=min_length):
+            parsed = parser.get_date_data(core)
+            precision = parsed.period if parsed and parsed.date_obj else "day"
+            placed.append((position, TimeExpression(core, at.replace(tzinfo=None), precision)))
+    return [expression for _, expression in sorted(placed, key=lambda pair: pair[0])]
+
+
+def _read_relative_times(text: str, base: datetime, language: str) -> tuple[list[tuple[int, TimeExpression]], str]:
+    """Return the relative times in a text with their places, and the text with blanks in place of them."""
+    parser = DateDataParser(languages=["en"], settings={"RELATIVE_BASE": base, "RETURN_TIME_AS_PERIOD": True})
+    placed, rest = [], text
+    for found in load_time_phrases(language).find(text):
+        parsed = parser.get_date_data(found.english)
+        if parsed.date_obj:
+            placed.append((found.start, TimeExpression(found.text, parsed.date_obj, parsed.period)))
+            rest = rest[: found.start] + ";".ljust(found.end - found.start) + rest[found.end :]
+    return placed, rest
+
+
+def _understood_letters(expressions: Sequence[TimeExpression]) -> int:
+    return sum(len(expression.text) for expression in expressions)
 
 
 def _strip_fillers(phrase: str, words: WordLists) -> str:
@@ -85,20 +122,24 @@ def _strip_fillers(phrase: str, words: WordLists) -> str:
     return " ".join(parts).strip(" ,.;:!?()")
 
 
-def _means_time(core: str, phrase: str, words: WordLists, min_length: int) -> bool:
-    """Return whether a phrase names a time: "3 March" and "in May" do; "may", "12" and "a second" do not."""
+def _means_time(core: str, before: str, words: WordLists, min_length: int) -> bool:
+    """Return whether a phrase names a time after the text `before` it.
+
+    "3 March" and "in May" do; "may", "March on", "12" and "a second" do not.
+    """
     if _BARE_NUMBER.match(core):
         return _DATE_SHAPE.search(core) is not None
-    if _AMOUNT_SIGN.search(core):
+    if _AMOUNT_SIGN.search(core) or _DECADE.match(core):
         return False
     if any(char.isdigit() for char in core):
         return True
-    has_preposition = not words.time_prepositions.isdisjoint(word.casefold() for word in _WORD.findall(phrase))
-    for word in _WORD.findall(core):
+    previous = [*_WORD.findall(before)[-1:], *_WORD.findall(core)]
+    for place, word in enumerate(_WORD.findall(core)):
         if word.casefold() in words.ambiguous_time_words:
-            if word[0].isupper() and has_preposition:
+            is_after_preposition = not words.time_prepositions.isdisjoint(map(str.casefold, previous[: place + 1]))
+            if word[0].isupper() and is_after_preposition:
                 return True
-        elif len(word) >= min_length and word.casefold() not in words.time_fillers:
+        elif (len(word) >= min_length or UNSPACED_LETTER.match(word)) and word.casefold() not in words.time_fillers:
             return True
     return False
 

@@ -218,18 +218,52 @@ async def test_context_lookup_and_message_search_answer_as_of_both_times(agent: 
 
 
 @pytest.mark.req("UMB-08")
-async def test_a_get_of_a_lookup_changes_nothing_unless_it_is_to_reinforce(
-    agent: httpx.AsyncClient, services: Services
+@pytest.mark.parametrize(("is_immutable", "confidence"), [(False, 0.92), (True, 0.9)])
+async def test_a_lookup_strengthens_what_it_returns_unless_it_is_not_to(
+    agent: httpx.AsyncClient, services: Services, is_immutable: bool, confidence: float
 ) -> None:
-    saved = await agent.post(f"{USER}/memories", json={"memories": [{"content": "Mara likes tea"}]})
+    """Of an immutable memory, the confidence stays as its writer stated it."""
+    memory = {"content": "Mara likes tea", "immutable": is_immutable}
+    saved = await agent.post(f"{USER}/memories", json={"memories": [memory]})
     path = f"{USER}/memories/{saved.json()['results'][0]['memory']['id']}"
     before = (await agent.get(path)).json()
-    await agent.get(f"{USER}/entities/lookup", params={"q": "mara"})
+    await agent.get(f"{USER}/entities/lookup", params={"q": "mara", "reinforce": False})
     await services.retrieval.flush()
     assert (await agent.get(path)).json() == before
-    await agent.get(f"{USER}/entities/lookup", params={"q": "mara", "reinforce": True})
+    await agent.get(f"{USER}/entities/lookup", params={"q": "mara"})
     await services.retrieval.flush()
-    assert (await agent.get(path)).json()["access_count"] == 1
+    after = (await agent.get(path)).json()
+    assert (after["access_count"], round(after["strength"], 3)) == (1, 0.55)
+    assert after["confidence"] == pytest.approx(confidence)
+    assert after["last_accessed_at"]
+
+
+@pytest.mark.req("UMB-08", "UMB-06")
+async def test_cached_reads_show_the_strength_and_the_count_of_now(
+    agent: httpx.AsyncClient, services: Services
+) -> None:
+    memory = {"content": "Mara likes tea", "importance": 0.9}
+    await agent.post(f"{USER}/memories", json={"memories": [memory]})
+
+    async def look_up() -> tuple[str, int, float]:
+        answer = (await agent.get(f"{USER}/entities/lookup", params={"q": "mara", "reinforce": False})).json()
+        [found] = answer["entities"][0]["memories"]
+        return answer["cache"], found["access_count"], round(found["strength"], 3)
+
+    async def read_profile() -> tuple[str, int]:
+        answer = (await agent.get(f"{USER}/profile")).json()
+        return answer["cache"], answer["core"][0]["access_count"]
+
+    async def build_context() -> int:
+        answer = (await agent.post(f"{USER}/context", json={})).json()
+        count: int = answer["memories"][0]["access_count"]
+        return count
+
+    assert (await look_up(), await read_profile(), await build_context()) == (("miss", 0, 0.5), ("miss", 0), 0)
+    for _ in range(3):
+        await agent.post(f"{USER}/search", json={"query": "What does Mara like?"})
+        await services.retrieval.flush()
+    assert (await look_up(), await read_profile(), await build_context()) == (("hit", 3, 0.65), ("hit", 3), 3)
 
 
 @pytest.mark.req("GO-12", "QUINN-33")

@@ -127,7 +127,7 @@ async def open_harness(
         memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         store=store,
         contexts=ContextService(
-            store, RelatedSessionStore(graph), search, reinforcement, profiles, policy, clock, usage
+            store, RelatedSessionStore(graph, clock), search, reinforcement, profiles, policy, clock, usage
         ),
         learner=ContextLearner(store, episodes, lookup, policy, profiles, clock, usage),
         reinforcement=reinforcement,

@@ -98,8 +98,24 @@ async def test_a_secret_is_not_quoted(harness: ContextHarness) -> None:
     hidden = PreparedMessage(said, vector, redacted="The code of the boat house is on file, write to [email] for it")
     await harness.episodes.append_messages(harness.owner, "one", [hidden], job_id=None)
     context = await harness.build_context("Where is the code of the boat house?", session_id="today")
-    assert "write to [email] for it" in context.preamble
-    assert "mara@example.org" not in context.preamble
+    assert "boat house" not in context.preamble
+    earlier = await harness.build_context("What did we talk about last time, the boat house?", session_id="today")
+    assert "[email]" not in earlier.model_dump_json()
+
+
+@pytest.mark.req("CASH-12")
+async def test_a_state_of_the_moment_does_not_come_back_as_a_quote(harness: ContextHarness) -> None:
+    await harness.add_messages("bank", "My current balance is $512 on the savings account", "Noted.")
+    for question in ("What is on my savings account?", "What did we discuss last time about my savings account?"):
+        context = await harness.build_context(question, session_id="today")
+        assert "512" not in context.model_dump_json(exclude={"active_contexts"})
+
+
+async def test_the_echo_of_a_question_is_not_quoted(harness: ContextHarness) -> None:
+    question = "What is my dog called?"
+    await harness.add_messages("one", question, "You asked what your dog is called. I do not know.")
+    await harness.add_messages("two", question, "Your dog is called Rex.")
+    assert quotes(await harness.build_context(question)) == ["the assistant: Your dog is called Rex."]
 
 
 @pytest.mark.parametrize("ending", ["deleted", "superseded"])

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from graphmem.context.preamble import MEMORIES_HEADING
-from graphmem.domain.context_models import ContextResponse, EnhanceIn
+from graphmem.domain.context_models import ContextRequest, ContextResponse, EnhanceIn
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.session import MessageIn
@@ -76,6 +76,64 @@ async def test_a_cooking_question_recalls_cooking_and_no_coding(harness: Context
         CODING.content
     }
     assert memory_contents(await harness.build_context("Good morning!")) == set()
+
+
+@pytest.mark.req("QUINN-03", "QUINN-34")
+@pytest.mark.parametrize(
+    ("question", "recalled"),
+    [
+        ("How should I format this function?", CODING),
+        ("Help me fix this bug in my script", CODING),
+        ("Which spices go with pork?", COOKING),
+        ("Any ideas for lunch?", COOKING),
+        ("Tell me a joke", None),
+        ("How are you?", None),
+        ("What is the capital of France?", None),
+    ],
+)
+async def test_a_question_belongs_to_a_domain_that_nobody_names(
+    harness: ContextHarness, question: str, recalled: MemoryIn | None
+) -> None:
+    await harness.save_memories(
+        CODING, COOKING, MemoryIn(content="Mara writes unit tests with pytest", domain="coding")
+    )
+    found = await harness.build_context(question)
+    assert {memory.domain for memory in found.memories} == ({recalled.domain} if recalled else set())
+
+
+@pytest.mark.req("QUINN-05")
+@pytest.mark.parametrize("question", [None, "What shall I cook?"])
+async def test_what_the_tenant_tells_all_users_is_in_every_context(
+    harness: ContextHarness, question: str | None
+) -> None:
+    await harness.save_memories(*(MemoryIn(content=f"Mara knows port {n}", importance=0.9) for n in range(110)))
+    policy = MemoryIn(content="Refunds need a receipt", scope="global")
+    await harness.save_memories(policy, owner=harness.owner.tenant_global)
+    context = await harness.contexts.build(harness.owner, ContextRequest(question=question))
+    assert "- Refunds need a receipt" in context.preamble
+
+
+@pytest.mark.req("CASH-17")
+async def test_summaries_of_the_latest_conversations_reach_a_new_one(harness: ContextHarness) -> None:
+    for number in range(5):
+        harness.clock.advance(timedelta(days=1))
+        summary = f"Talk {number} was about {('boats', 'taxes', 'bread', 'chess', 'bees')[number]}"
+        await harness.save_memories(
+            MemoryIn(content=summary, type="conversation_summary", source={"session_id": f"s{number}"})
+        )
+    new = await harness.contexts.build(harness.owner, ContextRequest(session_id="new"))
+    assert memory_contents(new) == {"Talk 4 was about bees", "Talk 3 was about chess", "Talk 2 was about bread"}
+    own = await harness.contexts.build(harness.owner, ContextRequest(session_id="s4"))
+    assert "Talk 4 was about bees" not in own.preamble
+
+
+async def test_a_caller_that_has_the_messages_gets_a_context_without_them(harness: ContextHarness) -> None:
+    await harness.add_messages("s", *(f"This is turn {number} about the harbour" for number in range(8)))
+    given = await harness.build_context("And now?", session_id="s")
+    assert ("turn 7" in given.preamble, len(given.recent_messages)) == (True, 5)
+    left_out = await harness.build_context("And now?", session_id="s", recent_messages=False)
+    assert ("turn" in left_out.preamble, left_out.recent_messages) == (False, [])
+    assert left_out.conversation_summary.message_count == 8
 
 
 @pytest.mark.req("QUINN-03")
@@ -255,12 +313,20 @@ async def test_other_users_memories_are_excluded_and_global_ones_included(harnes
     assert memory_contents(await harness.build_context("Who is allergic to nuts?")) == {"Prices include tax"}
 
 
-async def test_building_a_context_reinforces_the_recalled_memories(harness: ContextHarness) -> None:
-    await harness.save_memories(COOKING)
-    (memory,) = (await harness.build_context("What should I cook for dinner tonight?")).memories
+@pytest.mark.req("UMB-08")
+async def test_a_context_strengthens_what_answers_and_nothing_beside(
+    harness: ContextHarness,
+) -> None:
+    await harness.save_memories(COOKING, "Mara has a boat", "Mara sings in a choir")
+    question = "What does Mara like for dinner, Thai curries?"
+    await harness.build_context(question)
     await harness.reinforcement.flush()
-    again = (await harness.build_context("What should I cook for dinner tonight?")).memories[0]
-    assert (memory.access_count, again.access_count) == (0, 1)
+    again = await harness.build_context(question)
+    assert {memory.content: memory.access_count for memory in again.memories} == {
+        COOKING.content: 1,
+        "Mara has a boat": 0,
+        "Mara sings in a choir": 0,
+    }
 
 
 async def test_memory_content_cannot_forge_a_heading_or_a_bullet(harness: ContextHarness) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from graphmem.domain.context_models import ContextItemIn
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.session import MessageIn
 from tests.context.conftest import ContextHarness
@@ -120,3 +121,10 @@ async def test_an_item_is_linked_to_its_session_and_message(harness: ContextHarn
     )
     assert [(row["session"], row["message"]) for row in rows] == [("s", message.id)]
     assert rows[0]["name"].startswith("amount_general: ")
+
+
+async def test_a_stated_object_reads_as_words(harness: ContextHarness) -> None:
+    item = ContextItemIn(type="preference", key="style", value={"tone": "warm", "use_emoji": False})
+    await harness.contexts.add_item(harness.owner, item)
+    preamble = (await harness.build_context("Hello")).preamble
+    assert "style: tone warm, use emoji no" in preamble

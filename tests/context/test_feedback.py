@@ -127,6 +127,35 @@ async def test_repeated_feedback_changes_nothing_and_changed_feedback_does(harne
 
 
 @pytest.mark.req("TRUE-22")
+async def test_a_rating_that_changes_back_and_forth_counts_once(harness: ContextHarness) -> None:
+    reply = await store_question_and_reply(harness)
+    results = [
+        await harness.learner.learn_from_feedback(harness.owner, reply.id, score) for score in (5, 4, 5, 4, 1, 5, 1, 4)
+    ]
+    (intent,) = await stored_intents(harness)
+    assert (intent["positive"], intent["negative"]) == (1, 0), "the present rating counts"
+    assert [len(result.preferences) for result in results] == [3, 0, 0, 0, 0, 0, 0, 0]
+    (style,) = [
+        preference
+        for preference in await harness.contexts.list_preferences(harness.owner)
+        if preference.preference_type == "communication"
+    ]
+    assert (style.frequency, style.confidence_score) == (1, 0.7)
+    (stored,) = await harness.episodes.load_messages(harness.owner, [reply.id])
+    assert stored.feedback_score == 4
+    assert stored.confidence == pytest.approx(0.575), "as if it had been rated with the last score alone"
+
+
+@pytest.mark.req("TRUE-22")
+async def test_a_comment_that_is_added_to_a_rating_teaches_what_it_states(harness: ContextHarness) -> None:
+    reply = await store_question_and_reply(harness)
+    await harness.learner.learn_from_feedback(harness.owner, reply.id, 2)
+    result = await harness.learner.learn_from_feedback(harness.owner, reply.id, 2, "Your answer was too long")
+    assert result.issues == ["too_long"]
+    assert [preference.preference_value for preference in result.preferences] == [{"level": "brief"}]
+
+
+@pytest.mark.req("TRUE-22")
 async def test_feedback_on_a_question_applies_to_its_reply(harness: ContextHarness) -> None:
     question = (await harness.add_messages("s", QUESTION, REPLY))[0]
     await harness.learner.learn_from_feedback(harness.owner, question.id, 5)

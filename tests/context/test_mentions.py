@@ -85,6 +85,19 @@ def test_given_entities_are_not_extracted_from_the_text_again() -> None:
 
 
 @pytest.mark.req("TRUE-08")
+def test_a_given_amount_or_time_does_not_hide_the_others_in_the_text() -> None:
+    text = "I spent $120 yesterday; my budget is $400 next month"
+    said = message(text, entities={"amount": [120], "date": ["2026-05-31"]})
+    found = {mention.key: mention.type for mention in extract_mentions(said, NOON, FINANCE)}
+    assert found == {
+        "month": "time_reference",
+        "amount_budget": "amount_reference",
+        "amount": "entity_amount",
+        "date": "entity_date",
+    }
+
+
+@pytest.mark.req("TRUE-08")
 def test_known_entities_are_used_when_none_are_given() -> None:
     found = extract_mentions(message("How is Rex?"), NOON, GENERAL, [("Dog", "Rex")])
     assert [(mention.type, mention.value) for mention in found] == [("entity_dog", "Rex")]

@@ -54,3 +54,10 @@ async def test_the_measured_size_includes_messages_memories_and_vectors(harness:
     size = await StorageMeter(harness.graph).measure()
     assert size > 40 * 8 * harness.embedder.dimension
     assert metric_value("memory_size_bytes") == size
+
+
+@pytest.mark.req("TRUE-26")
+async def test_the_search_inside_a_context_is_measured(harness: ContextHarness) -> None:
+    before = metric_value("semantic_search_latency_seconds_count")
+    await harness.build_context("Where is the boiler?")
+    assert metric_value("semantic_search_latency_seconds_count") == before + 1

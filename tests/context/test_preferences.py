@@ -115,6 +115,38 @@ def test_stated_preferences_are_extracted(text: str, values: list[dict[str, str]
     assert [signal.value for signal in extract_stated_preferences(text)] == values
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("Show me a chart of my July rent", []),
+        ("Write the email in French", []),
+        ("Give me a short answer", []),
+        ("My commute is too long", []),
+        ("I speak Spanish with my wife", []),
+        ("I need more information about the flight", []),
+        ("The meeting will be short", []),
+        ("Always show me charts", [{"format": "chart"}]),
+        ("From now on show me a table", [{"format": "table"}]),
+        ("Your answer was too long", [{"level": "brief"}]),
+        ("Always write in French", [{"language": "French"}]),
+    ],
+)
+def test_what_is_asked_of_one_answer_is_no_preference_until_it_is_repeated(
+    text: str, values: list[dict[str, str]]
+) -> None:
+    signals = extract_stated_preferences(text)
+    first = apply_signals([], signals, "mara", "m1", NOON)
+    assert [one.preference_value for one in first if not one.is_tentative] == values
+    second = apply_signals(first, signals, "mara", "m2", NOON)
+    assert [one.preference_value for one in second if not one.is_tentative] == [signal.value for signal in signals]
+
+
+@pytest.mark.req("QUINN-42")
+def test_one_request_does_not_change_a_lasting_preference() -> None:
+    lasting = apply_signals([], extract_stated_preferences("Always answer in Spanish"), "mara", "m1", NOON)
+    assert apply_signals(lasting, extract_stated_preferences("Write the email in French"), "mara", "m2", NOON) == []
+
+
 @pytest.mark.req("QUINN-42")
 def test_a_later_tone_keeps_the_language() -> None:
     first = apply_signals(

@@ -7,9 +7,103 @@ from datetime import UTC, datetime
 import pytest
 
 from graphmem.text.time_expressions import TimeExpression, TimeRange, find_time_expressions, find_time_ranges
-from graphmem.text.word_lists import WESTERN_LANGUAGES
+from graphmem.text.word_lists import LANGUAGES, WESTERN_LANGUAGES
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
+
+TIMES_BY_TEXT = {
+    # English
+    "Show me my spending last week": "week 2026-06-03",
+    "dining last month": "month 2026-05-10",
+    "a plan for next month": "month 2026-07-10",
+    "so far this month?": "month 2026-06-10",
+    "How much did I spend on 3 March?": "day 2026-03-03",
+    "What did I do yesterday evening?": "part_of_day 2026-06-09 18:00",
+    "Remind me next Friday at 5pm": "time 2026-06-12 17:00",
+    "I moved here two years ago": "year 2024-06-10",
+    "What happened the day before yesterday": "day 2026-06-08",
+    "on Monday": "day 2026-06-08",
+    "They may march in May": "month 2026-05-10",
+    "The previous week was hard": "week 2026-06-03",
+    "3 weeks ago I quit": "week 2026-05-20",
+    "We go in May or in June": "month 2026-05-10, month 2026-06-10",
+    # German
+    "Was habe ich letzte Woche ausgegeben?": "week 2026-06-03",
+    "letzten Monat": "month 2026-05-10",
+    "Nächsten Monat ziehe ich um": "month 2026-07-10",
+    "Vor drei Tagen war ich krank": "day 2026-06-07",
+    "vor einer Woche": "week 2026-06-03",
+    "Was war letzten Freitag?": "day 2026-06-05",
+    "Heute Abend koche ich": "day 2026-06-10",
+    "Was hast du im Mai gemacht?": "month 2026-05-10",
+    # French
+    "Combien ai-je dépensé le mois dernier ?": "month 2026-05-10",
+    "la semaine prochaine": "week 2026-06-17",
+    "Hier soir j'étais au cinéma": "part_of_day 2026-06-09 20:00",
+    "il y a trois jours": "day 2026-06-07",
+    "l'an dernier": "year 2025-06-10",
+    "Rendez-vous lundi prochain": "day 2026-06-15",
+    # Spanish
+    "¿Cuánto gasté la semana pasada?": "week 2026-06-03",
+    "el mes pasado": "month 2026-05-10",
+    "Me mudé hace dos semanas": "week 2026-05-27",
+    "hace un mes": "month 2026-05-10",
+    "La semana que viene voy a Madrid": "week 2026-06-17",
+    "pasado mañana": "day 2026-06-12",
+    "Mañana voy al banco": "day 2026-06-11",
+    # Italian
+    "Quanto ho speso la settimana scorsa?": "week 2026-06-03",
+    "tre giorni fa": "day 2026-06-07",
+    "l'anno scorso": "year 2025-06-10",
+    "Il mese prossimo vado a Roma": "month 2026-07-10",
+    "l'altro ieri": "day 2026-06-08",
+    "Ci vediamo venerdì": "day 2026-06-05",
+    # Portuguese
+    "Quanto gastei na semana passada?": "week 2026-06-03",
+    "no mês passado": "month 2026-05-10",
+    "há três dias": "day 2026-06-07",
+    "Depois de amanhã viajo": "day 2026-06-12",
+    "em março de 2024": "month 2024-03-10",
+    # Dutch
+    "Hoeveel heb ik vorige week uitgegeven?": "week 2026-06-03",
+    "drie dagen geleden": "day 2026-06-07",
+    "over drie weken": "week 2026-07-01",
+    "Wat deed ik gisteren?": "day 2026-06-09",
+    # Polish
+    "Ile wydałem w zeszłym tygodniu?": "week 2026-06-03",
+    "trzy dni temu": "day 2026-06-07",
+    "w przyszłym roku": "year 2027-06-10",
+    # Russian
+    "Сколько я потратил на прошлой неделе?": "week 2026-06-03",
+    "три дня назад": "day 2026-06-07",
+    "Завтра я уезжаю": "day 2026-06-11",
+    # Japanese, Chinese, Korean
+    "昨日何を買いましたか": "day 2026-06-09",
+    "先週": "week 2026-06-03",
+    "上个月我花了多少钱": "month 2026-05-10",
+    "어제 뭐 샀어?": "day 2026-06-09",
+}
+"""Texts with the times that they name, as of noon of 10 June 2026, a Wednesday."""
+
+NO_TIMES = (
+    "may I ask you something",
+    "on second thoughts I will stay",
+    "March on, soldiers",
+    "we sat down in the sun",
+    "a second helping, please",
+    "the last day of school",
+    "1990s music",
+    "room 12 on floor 3",
+    "Hier bin ich zu Hause",
+    "Ich mag das",
+    "Je suis là",
+    "il marche mais lentement",
+    "Me gusta el sol",
+    "Tengo un año de experiencia",
+    "Mi piace il sole",
+    "Het is een dag als alle andere",
+)
+"""Texts that name no time, with words that do in this or in another language."""
 
 
 def at(year: int, month: int, day: int) -> int:
@@ -42,6 +136,39 @@ def test_times_in_a_question_are_days_weeks_months_or_years(question: str, start
 )
 def test_ambiguous_words_and_plain_numbers_are_no_times(text: str, languages: tuple[str, ...]) -> None:
     assert find_time_ranges(text, NOW, languages) == []
+
+
+@pytest.mark.req("TRUE-08")
+@pytest.mark.parametrize(("text", "times"), TIMES_BY_TEXT.items())
+def test_a_time_is_read_in_the_language_of_the_text(text: str, times: str) -> None:
+    """Each time is given as its precision and its day, or its time on that day."""
+    expressions = find_time_expressions(text, datetime(2026, 6, 10, 12), LANGUAGES)
+    found = [
+        f"{expression.precision} {expression.at:%Y-%m-%d %H:%M}".removesuffix(" 00:00").removesuffix(" 12:00")
+        for expression in expressions
+    ]
+    assert ", ".join(found) == times
+
+
+@pytest.mark.parametrize("languages", [("en",), LANGUAGES])
+@pytest.mark.parametrize("text", NO_TIMES)
+def test_words_that_mean_a_time_elsewhere_are_no_times(text: str, languages: tuple[str, ...]) -> None:
+    assert find_time_expressions(text, datetime(2026, 6, 10, 12), languages) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "start", "end"),
+    [
+        ("Was habe ich letzte Woche ausgegeben?", at(2026, 6, 1), at(2026, 6, 8)),
+        ("Combien ai-je dépensé le mois dernier ?", at(2026, 5, 1), at(2026, 6, 1)),
+        ("¿Cuánto gasté el año pasado?", at(2025, 1, 1), at(2026, 1, 1)),
+        ("先週は何をしましたか", at(2026, 6, 1), at(2026, 6, 8)),
+    ],
+)
+def test_a_question_in_another_language_than_those_configured_is_read_in_its_own(
+    question: str, start: int, end: int
+) -> None:
+    assert find_time_ranges(question, NOW, ("en",)) == [TimeRange(start, end)]
 
 
 def test_an_expression_has_its_words_its_time_and_its_precision() -> None:

@@ -26,11 +26,15 @@ class CueWords(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     past_session: list[str]
+    echo: list[str]
     abandoned: list[str]
     ticket: list[str]
     abandoned_break: list[str]
     abandoned_end: list[str]
     change: list[str]
+    task: list[str]
+    lasting: list[str]
+    reply: str
     answer_verbs: list[str]
     name: list[str]
     name_subjects: list[str]
@@ -89,16 +93,17 @@ def _compile_abandoned(words: CueWords) -> list[re.Pattern[str]]:
 
 def _compile_stated_preferences(words: CueWords) -> list[StatedPreference]:
     verbs = "|".join(words.answer_verbs)
+    not_of_others = "".join(rf"(?<!\b{pronoun} )" for pronoun in ("i", "we", "he", "she", "they", "also"))
     requested_languages = [
         StatedPreference(
             PreferenceType.COMMUNICATION,
             {"language": language},
-            re.compile(rf"\b(?:{verbs})\b[^.!?\n]{{0,50}}?\b(?:{'|'.join(names)})\b", re.IGNORECASE),
+            re.compile(rf"{not_of_others}\b(?:{verbs})\b[^.!?\n]{{0,50}}?\b(?:{'|'.join(names)})\b", re.IGNORECASE),
         )
         for language, names in _read("language_names").items()
     ]
     requested_manners = [
-        StatedPreference(kind, {field: value}, compile_words(cues))
+        StatedPreference(kind, {field: value}, compile_words(cue.replace("{reply}", words.reply) for cue in cues))
         for kind, field, values in (
             (PreferenceType.COMMUNICATION, "style", words.stated_style),
             (PreferenceType.DETAIL_LEVEL, "level", words.stated_level),
@@ -118,6 +123,9 @@ _WORDS = load_cue_words()
 
 PAST_SESSION = compile_words(_WORDS.past_session)
 """Finds a reference to an earlier conversation."""
+
+ECHO = tuple(_WORDS.echo)
+"""Words by which a reply takes up a question, and which say nothing about it."""
 
 TICKET = re.compile(
     r"(?<![\w#])#(?P<marked>\w[\w-]*)"
@@ -143,6 +151,12 @@ LEVEL = {name: compile_literal_cues(cues) for name, cues in _WORDS.level.items()
 
 STATED_PREFERENCES = _compile_stated_preferences(_WORDS)
 """Requests to be answered in a language, style, level of detail or format."""
+
+TASK = compile_words(_WORDS.task)
+"""Finds that a sentence asks for one thing."""
+
+LASTING = compile_words(_WORDS.lasting)
+"""Finds that a request is meant for all answers to come."""
 
 ISSUES = {issue: compile_words(cues) for issue, cues in _WORDS.issues.items()}
 """What a complaint about a reply is about."""

@@ -114,7 +114,7 @@ def retry_job(job_id: str, *, fresh: bool = False) -> Request[RetryQuery, Job]:
 
     With `fresh` it starts again from its messages, and a model that has answered already is asked again.
     """
-    return Request(validate_input(RetryQuery, {"fresh": fresh}), resource_id=job_id)
+    return Request(validate_arguments(RetryQuery, {"fresh": fresh}), resource_id=job_id)
 
 
 def trigger_extraction(session_id: str, *, user_id: str | None = None) -> Request[TriggerIn, ExtractionTriggered]:

@@ -31,7 +31,7 @@ export async function entitiesView(context) {
 
 /** Return a page of entities; those that the text names come first. */
 async function loadEntities(context, api, query, cursor) {
-  const lookup = query && !cursor ? api.get(context.userPath("entities", "lookup"), { q: query, limit: 1 }) : { entities: [] };
+  const lookup = query && !cursor ? api.get(context.userPath("entities", "lookup"), { q: query, limit: 1, reinforce: false }) : { entities: [] };
   const listing = api.get(context.userPath("entities"), { query, limit: PAGE_SIZE, cursor });
   const [page, matches] = await Promise.all([listing, lookup]);
   const listed = new Map(page.items.map((entity) => [entity.id, entity]));
