@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, Field, ValidationError
 
 from graphmem.consolidation.graph_reads import fetch_entities
+from graphmem.consolidation.naming import mentions_name
 from graphmem.consolidation.proposal_references import observed_versions
-from graphmem.consolidation.statement_features import mentions_name
 from graphmem.consolidation.verification import ProposalVerifier, VerificationResult
 from graphmem.domain.consolidation_models import (
     Associate,

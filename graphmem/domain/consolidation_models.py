@@ -63,13 +63,15 @@ class Merge(_Proposal):
     """Replace statements of one fact by a single statement that says all that they say.
 
     Statements that say the `same` hold together from the earliest start that is known, those of which one `completes`
-    another from the latest. Up to there each of them holds by itself.
+    another from the latest. Up to there each of them holds by itself. `verified` says of a proposal by hand that a
+    person has compared the sentence with its sources: their words are then not compared.
     """
 
     action: Literal["MERGE"]
     memory_ids: TwoOrMoreIds
     content: NonBlankText = Field(max_length=MAX_CONTENT_LENGTH)
     relation: MergeRelation = MergeRelation.COMPLETES
+    verified: bool = False
 
 
 class Associate(_Proposal):
@@ -101,13 +103,15 @@ class UpdateEntity(_Proposal):
 class LinkEntities(_Proposal):
     """Make two entities one: the facts of `merge_id` move to `keep_id`.
 
-    `evidence` names the memories that say that the two are one.
+    `evidence` names the memories that say that the two are one. `verified` says of a proposal by hand that a person
+    knows that they are one: no memory and no name then needs to say so.
     """
 
     action: Literal["LINK_ENTITIES"]
     keep_id: Id
     merge_id: Id
     evidence: Evidence = Field(default_factory=list)
+    verified: bool = False
 
     @model_validator(mode="after")
     def _require_two_entities(self) -> LinkEntities:
@@ -221,8 +225,9 @@ class ProposalVerdict(StrEnum):
 class ReviewedProposal(BaseModel):
     """A proposal, the versions it was made from, and its verdict.
 
-    `seen` maps the id of each memory it names to a version, and of each entity to its time of change. `verification`
-    is what a second model call quoted. `result_id` is the memory or entity that the proposal created or changed.
+    - `seen`: the version of each memory that it names, and the time of change of each entity, by id
+    - `verification`: what a second model call quoted; `verified_by`: the key of the person who verified it by hand
+    - `result_id`: the memory or entity that the proposal created or changed
     """
 
     proposal: Proposal
@@ -230,6 +235,7 @@ class ReviewedProposal(BaseModel):
     reason: str | None = None
     seen: dict[str, str] = Field(default_factory=dict)
     verification: Verification | None = None
+    verified_by: str | None = None
     result_id: str | None = None
 
     @staticmethod
