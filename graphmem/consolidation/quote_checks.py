@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from graphmem.consolidation.naming import same_name_reason
-from graphmem.consolidation.statement_checks import Restated
+from graphmem.consolidation.statement_checks import Restated, may_be_one_number
 from graphmem.consolidation.statement_tokens import SUBJECT, Token, is_number, mark_subject, split_statement
-from graphmem.consolidation.word_comparison import neutral_words
+from graphmem.consolidation.word_comparison import known_languages, neutral_words
 from graphmem.domain.consolidation_models import Agreement, CarriedPart, StatementCheck, Verification
 from graphmem.text.languages import detect_languages
 
 MAX_RESTATED_TOKENS = 5
 """Most tokens of a number, a date or a name that a part of a verification gives in another form."""
-
-HALF_DAY_HOURS = 12
-"""Hours between an hour of the afternoon and its name in half a day."""
 
 _DISAGREEMENTS = {
     Agreement.DENIED: "the merged text denies what it affirms, or affirms what it denies",
@@ -66,23 +63,18 @@ def restated_in(verification: Verification) -> Restated:
         for part in check.parts:
             words, says = split_statement(part.words), split_statement(part.result)
             if says and len(words) <= MAX_RESTATED_TOKENS and len(says) <= MAX_RESTATED_TOKENS:
-                may_differ = _may_be_one_number(words, says), _may_be_one_name(words, says)
+                may_differ = may_be_one_number(_numbers(words), _numbers(says)), _may_be_one_name(words, says)
                 sources.setdefault(check.memory_id, set()).update(_keys(words, *may_differ))
                 result |= _keys(says, *may_differ)
     return Restated({key: frozenset(words) for key, words in sources.items()}, frozenset(result))
 
 
+def _numbers(tokens: Iterable[Token]) -> frozenset[str]:
+    return frozenset(token.key for token in tokens if is_number(token.key))
+
+
 def _keys(tokens: Iterable[Token], numbers: bool, names: bool) -> set[str]:
     return {token.key for token in tokens if (numbers if is_number(token.key) else names)}
-
-
-def _may_be_one_number(words: Sequence[Token], says: Sequence[Token]) -> bool:
-    """Return whether one side has no digits but those of the other: a number in words, a date, 5 pm and 17:00."""
-    own, others = ({token.key for token in tokens if is_number(token.key)} for tokens in (words, says))
-    if own <= others or others <= own:
-        return True
-    hours = sorted(int(key.partition(":")[0]) for key in own | others if key.partition(":")[0].isdigit())
-    return len(own) == len(others) == 1 and len(hours) == 2 and hours[1] - hours[0] == HALF_DAY_HOURS
 
 
 def _may_be_one_name(words: Sequence[Token], says: Sequence[Token]) -> bool:
@@ -141,7 +133,7 @@ def _find_uncovered_result(result: str, covered: set[int], names: Sequence[str])
 
 def _uncovered_words(text: str, covered: set[int], names: Sequence[str]) -> list[str]:
     """Return the words outside quotes that are neither neutral nor names of the subject."""
-    neutral = neutral_words(detect_languages(text))
+    neutral = neutral_words(known_languages(text))
     tokens: list[Token] = list(split_statement(text))
     for index in covered:
         tokens[index] = Token(",", is_mark=True)

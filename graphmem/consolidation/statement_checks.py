@@ -12,13 +12,17 @@ from dataclasses import dataclass, field
 
 from graphmem.consolidation.naming import mentions_name
 from graphmem.consolidation.statement_tokens import Token, is_number, mark_subject, split_statement
-from graphmem.consolidation.word_comparison import NOUN_CAPITALISING, neutral_words
+from graphmem.consolidation.word_comparison import NOUN_CAPITALISING, known_languages, neutral_words
 from graphmem.consolidation.word_matching import is_like_any
 from graphmem.text.languages import detect_languages
 from graphmem.text.word_lists import load_words
 
 MIN_SAME_MATTER = 0.65
 """Smallest share of their words that two statements have in common if they are about the same matter."""
+
+
+HALF_DAY_HOURS = 12
+"""Hours between an hour of the afternoon and its name in half a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,17 @@ def find_number_conflict(one: str, other: str, subject_names: Iterable[str] = ()
     if not words or not others or 2 * len(words & others) / (len(words) + len(others)) < MIN_SAME_MATTER:
         return None
     own, theirs = _numbers(first) - _numbers(second), _numbers(second) - _numbers(first)
-    if own and theirs:
+    if not may_be_one_number(frozenset(own), frozenset(theirs)):
         return f"one says {', '.join(sorted(own)[:3])}, the other {', '.join(sorted(theirs)[:3])}"
     return None
+
+
+def may_be_one_number(own: frozenset[str], others: frozenset[str]) -> bool:
+    """Return whether one side has no numbers but those of the other, or both one hour of day: 5 pm and 17:00."""
+    if own <= others or others <= own:
+        return True
+    hours = sorted(int(key) for key in own | others if key.isdigit())
+    return len(own) == len(others) == 1 and len(hours) == 2 and hours[1] - hours[0] == HALF_DAY_HOURS
 
 
 def find_changed_numbers(sources: Mapping[str, str], result: str, restated: Restated) -> str | None:
@@ -112,7 +124,7 @@ def find_misattributed_numbers(sources: Iterable[str], result: str) -> list[str]
 
 def _numbers_and_words(text: str) -> Iterable[tuple[set[str], set[str]]]:
     """Yield the numbers and the other words of each clause, which a mark or a conjunction ends."""
-    languages = detect_languages(text)
+    languages = known_languages(text)
     neutral = neutral_words(languages)
     clause: list[str] = []
     for token in [*split_statement(text), Token(",", is_mark=True)]:

@@ -20,6 +20,7 @@ MAX_NAME_TOKENS = 64
 
 _NUMBER = re.compile(rf"(?<![\w.,:])-(?={NUMBER_PATTERN})|{NUMBER_PATTERN}")
 _ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?!\d)")
+_DAY_FIRST_DATE = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{4})(?!\d)")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _SENTENCE_ENDS = frozenset(".!?。！？:：")
 _MARKS = frozenset(",;:.!?、。，；：！？،؛؟।")
@@ -49,7 +50,7 @@ def _scan(text: str) -> Iterator[Token]:
     at, begins = 0, True
     while at < len(text):
         char = text[at]
-        if date := _ISO_DATE.match(text, at):
+        if date := _ISO_DATE.match(text, at) or _DAY_FIRST_DATE.match(text, at):
             yield from (Token(normalise_number(part), is_name=True) for part in date.groups())
             at, begins = date.end(), False
         elif number := _NUMBER.match(text, at):

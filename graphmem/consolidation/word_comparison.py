@@ -48,7 +48,7 @@ def find_difference(
     sources: Mapping[str, str], result: str, subject_names: Iterable[str] = (), known_names: Iterable[str] = ()
 ) -> str | None:
     """Return why the words of a merged sentence are not those of its sources, which are given by memory id, or None."""
-    languages = detect_languages(" ".join([*sources.values(), result]))
+    languages = known_languages(" ".join([*sources.values(), result]))
     subject_names, known_names = list(subject_names), list(known_names)
     read = {key: _read(text, languages, subject_names, known_names) for key, text in sources.items()}
     names = {token.key for source in read.values() for token in source.tokens if token.is_name}
@@ -62,6 +62,16 @@ def find_difference(
     if _is_joined(read.values(), made):
         return _find_contrast(read, languages)
     return _find_contrast(read, languages) or _find_new_order(read, made, languages)
+
+
+def known_languages(text: str) -> tuple[str, ...]:
+    """Return the languages whose neutral words a text may have; a single letter is no evidence of one."""
+    words = {token.key for token in split_statement(text) if len(token.key) > 1}
+    return tuple(
+        language
+        for language in detect_languages(text)
+        if not (known := load_words(language).function_words) or language == "ru" or not words.isdisjoint(known)
+    )
 
 
 @cache
@@ -126,9 +136,7 @@ def _find_new_order(sources: Mapping[str, Wording], made: Wording, languages: tu
         others = [other for other_id, other in sources.items() if other_id != key]
         for left, right in pairwise(positions):
             between = range(left + 1, right)
-            if between and not (
-                _follows(made.keys[left], made.keys[left + 1], others) and _may_stand_between(made, between, languages)
-            ):
+            if between and not _may_stand_between(made, between, others, languages):
                 words = _quote(made.keys[index] for index in between)
                 return f"{key} is not covered: {words} stands between its words. {HINT}"
     return None
@@ -147,24 +155,34 @@ def _embed(source: Sequence[str], made: Sequence[str]) -> list[int] | None:
     return [matched[index] for index in sorted(matched)]
 
 
-def _follows(key: str, following: str, sources: Iterable[Wording]) -> bool:
-    """Return whether one of the sources has two words next to each other."""
-    return any((key, following) in pairwise(source.keys) for source in sources)
+def _may_stand_between(made: Wording, between: range, others: Sequence[Wording], languages: tuple[str, ...]) -> bool:
+    """Return whether words of other sources cannot bear on what follows them in a result.
 
-
-def _may_stand_between(made: Wording, between: range, languages: tuple[str, ...]) -> bool:
-    """Return whether words of a result cannot bear on what follows them.
-
-    Items of a list of single words cannot, nor can a name with at most one word before it, nor a single content word.
+    They follow what they follow in their own source, and are items of a list of single words, a name with at most one
+    word before it, or a single content word; or one word is added with "and" to one that stands in its place.
     """
+    tokens = [made.tokens[index] for index in between]
+    if between.start in made.joints:
+        return len(tokens) == 1 and _replaces(made, between.start, others)
+    if not _adjoins(made.keys[between.start - 1 : between.start + 1], others):
+        return False
     if between.stop in made.joints:
         return all(index in made.joints for index in between if index != between.start)
-    if any(index in made.joints for index in between if index != between.start):
+    if any(index in made.joints for index in between):
         return False
-    tokens = [made.tokens[index] for index in between]
     if len(tokens) == 1:
         return _is_harmless(tokens[0], languages)
     return any(token.is_name for token in tokens[:2])
+
+
+def _replaces(made: Wording, at: int, others: Sequence[Wording]) -> bool:
+    """Return whether another source has a word where the result has the one before it, as "likes and enjoys tea"."""
+    return at > 1 and _adjoins([made.keys[at - 2], *made.keys[at : at + 2]], others)
+
+
+def _adjoins(keys: Sequence[str], sources: Iterable[Wording]) -> bool:
+    """Return whether words stand next to one another in a source."""
+    return any(_as_text(keys) in _as_text(source.keys) for source in sources)
 
 
 def _is_harmless(token: Token, languages: tuple[str, ...]) -> bool:
