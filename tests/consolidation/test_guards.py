@@ -211,7 +211,7 @@ def test_a_bad_merge_is_refused(name: str) -> None:
     assert check_merge(content, *facts)
 
 
-SOUND = {
+SOUND: dict[str, tuple[Any, ...]] = {
     "employer and department": (
         "Bob works at Acme in the Engineering department",
         fact("a", "Bob works at Acme"),

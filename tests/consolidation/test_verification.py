@@ -168,20 +168,19 @@ async def test_an_order_in_a_memory_changes_nothing(harness: ConsolidationHarnes
     assert not [line for line in text.splitlines() if line.startswith("[P2]")]
 
 
-async def link(
-    harness: ConsolidationHarness, statement: str, predicate: str | None = None
-) -> tuple[Json, list[Memory]]:
+async def link(harness: ConsolidationHarness, statement: str, predicate: str | None = None) -> Json:
     """Save a statement about Ada and one about Bob; return the proposal to make them one."""
     ada, bob = {"name": "Ada", "type": "Person"}, {"name": "Bob", "type": "Person"}
-    saved = await harness.save(statement, subject=ada, **({"predicate": predicate, "object": bob} if predicate else {}))
-    saved += await harness.save("Bob paints", subject=bob)
+    relation: Json = {"predicate": predicate, "object": bob} if predicate else {}
+    saved = await harness.save(statement, subject=ada, **relation)
+    await harness.save("Bob paints", subject=bob)
     ids = {"keep_id": await entity_id(harness, "Ada"), "merge_id": await entity_id(harness, "Bob")}
-    return {"action": "LINK_ENTITIES", **ids, "evidence": [saved[0].id]}, saved
+    return {"action": "LINK_ENTITIES", **ids, "evidence": [saved[0].id]}
 
 
 @pytest.mark.req("UMB-14")
 async def test_a_link_is_executed_on_a_quoted_statement_of_identity(harness: ConsolidationHarness) -> None:
-    proposal, saved = await link(harness, "Ada signs her pictures as Bob")
+    proposal = await link(harness, "Ada signs her pictures as Bob")
     quote = {"statement": 1, "words": "Ada signs her pictures as Bob"}
     run, server = await run_verified(harness, proposal, answers(checked(identity=[quote])))
     assert run.proposals[0].verdict is ProposalVerdict.EXECUTED, run.proposals[0].reason
@@ -206,7 +205,7 @@ async def test_a_link_is_executed_on_a_quoted_statement_of_identity(harness: Con
 async def test_a_link_without_a_right_quote_is_refused(
     harness: ConsolidationHarness, predicate: str | None, answer: Json
 ) -> None:
-    proposal, _ = await link(harness, "Ada called Bob yesterday evening", predicate)
+    proposal = await link(harness, "Ada called Bob yesterday evening", predicate)
     run, _ = await run_verified(harness, proposal, answers(answer))
     assert [reviewed.verdict for reviewed in run.proposals] == [ProposalVerdict.REFUSED]
     assert await entity_id(harness, "Bob") != await entity_id(harness, "Ada")
