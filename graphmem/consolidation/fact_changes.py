@@ -144,7 +144,7 @@ class FactChanges:
         return len(earliest) == len(dated) or any(self._says_all(fact, proposal, verification) for fact in earliest)
 
     def _says_all(self, fact: Fact, proposal: Merge, verification: Verification | None) -> bool:
-        names, source = self._context.subject_names(fact), {fact.memory_id: fact.content}
+        names, source = self._context.subject_phrases(fact), {fact.memory_id: fact.content}
         if verification is not None:
             return quotes_cover(verification, fact.memory_id, proposal.content, names)
         if self._context.curated and proposal.verified:

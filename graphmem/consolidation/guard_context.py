@@ -67,9 +67,14 @@ class GuardContext:
         return "user" if is_user else entity_id
 
     def subject_names(self, fact: Fact) -> list[str]:
-        """Return the names of a fact's subject; those of the user, "the user" among them, if it is the user."""
+        """Return the names of a fact's subject; those of the user if it is the user under any name."""
         names = self.names_of([fact.subject_id])
-        return [*names, *self.user_names, *user_names()] if self.person_key(fact.subject_id) == "user" else names
+        return [*names, *self.user_names] if self.person_key(fact.subject_id) == "user" else names
+
+    def subject_phrases(self, fact: Fact) -> list[str]:
+        """Return what statements call a fact's subject: its names, and "the user" if it is the user."""
+        is_user = self.person_key(fact.subject_id) == "user"
+        return [*self.subject_names(fact), *(user_names() if is_user else ())]
 
     def people_named(self, *facts: Fact) -> list[str]:
         """Return the names of the people that facts mention beside their subject."""

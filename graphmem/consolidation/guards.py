@@ -141,7 +141,7 @@ def _check_no_contradiction(proposal: Merge, context: GuardContext) -> str | Non
     for one, other in combinations(facts, 2):
         if mismatch := find_subject_mismatch(one.content, other.content, names, context.people_named(one, other)):
             return f"the memories are about different people: {mismatch}"
-        if reason := find_number_conflict(one.content, other.content, names):
+        if reason := find_number_conflict(one.content, other.content, context.subject_phrases(one)):
             return f"{CONTRADICTION}: {reason}"
     return None
 
@@ -149,7 +149,7 @@ def _check_no_contradiction(proposal: Merge, context: GuardContext) -> str | Non
 def _check_merged_text(proposal: Merge, context: GuardContext, verification: Verification | None) -> str | None:
     facts = [context.facts[key] for key in proposal.memory_ids]
     subject, sources = facts[0].subject_id, {fact.memory_id: fact.content for fact in facts}
-    subject_names = context.subject_names(facts[0])
+    subject_names = context.subject_phrases(facts[0])
     others = dict.fromkeys(key for fact in facts for key in fact.entity_ids if key != subject)
     entity_names = [context.names_of([key]) for key in others]
     restated = restated_in(verification) if verification else Restated()

@@ -204,6 +204,12 @@ ADVERSARIAL = {
 }
 
 
+def test_a_refusal_for_two_people_names_them() -> None:
+    reason = check_merge("Bob and Alice like it", fact("a", "Bob prefers coffee"), fact("b", "Alice prefers tea"))
+    assert reason is not None
+    assert {"Bob", "Alice"} <= set(reason.replace(",", "").split())
+
+
 @pytest.mark.req("UMB-16", "UMB-15")
 @pytest.mark.parametrize("name", ADVERSARIAL)
 def test_a_bad_merge_is_refused(name: str) -> None:
