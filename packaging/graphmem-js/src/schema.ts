@@ -1323,11 +1323,14 @@ export interface components {
          * @description A quote from a statement and the quote from the merged sentence that says it; empty if nothing does.
          */
         CarriedPart: {
-            /** Result */
+            /**
+             * Result
+             * @description Quote from the merged sentence that says it; empty: nothing does.
+             */
             result: string;
             /**
              * Words
-             * @description Share of the query's words that the memory contains, rare ones weighted more, from 0 to 1.
+             * @description Quote from the memory.
              */
             words: string;
         };
@@ -3296,6 +3299,7 @@ export interface components {
             reason?: string;
             /**
              * Verified
+             * @description Whether a person knows that the two are one; no memory and no name then needs to say so.
              * @default false
              */
             verified?: boolean;
@@ -4119,6 +4123,7 @@ export interface components {
             relation?: components["schemas"]["MergeRelation"];
             /**
              * Verified
+             * @description Whether a person has compared the sentence with its sources; their words are then not compared.
              * @default false
              */
             verified?: boolean;
@@ -5216,8 +5221,12 @@ export interface components {
              * @default waiting
              */
             verdict: components["schemas"]["ProposalVerdict"];
+            /** @description What a second model call quoted for and against it. */
             verification: components["schemas"]["Verification"] | null;
-            /** Verified By */
+            /**
+             * Verified By
+             * @description Id of the API key with which a person verified it by hand.
+             */
             verified_by: string | null;
         };
         /**
@@ -5823,6 +5832,7 @@ export interface components {
          * @description How a merged sentence carries one of its sources, part by part.
          */
         StatementCheck: {
+            /** @description Whether the merged sentence agrees with the memory. */
             agreement: components["schemas"]["Agreement"];
             /**
              * Memory Id
@@ -5831,7 +5841,7 @@ export interface components {
             memory_id: string;
             /**
              * Parts
-             * @description The parts and their ids or states.
+             * @description The parts of the memory, each with what carries it.
              */
             parts: components["schemas"]["CarriedPart"][];
         };
@@ -5847,7 +5857,7 @@ export interface components {
             memory_id: string;
             /**
              * Words
-             * @description Share of the query's words that the memory contains, rare ones weighted more, from 0 to 1.
+             * @description Quote from the memory.
              */
             words: string;
         };
@@ -6203,12 +6213,12 @@ export interface components {
             memory_id: string;
             /**
              * Value
-             * @description What the item says: a text, a number or an object.
+             * @description The name or the attribute that the quote gives the entity.
              */
             value: string;
             /**
              * Words
-             * @description Share of the query's words that the memory contains, rare ones weighted more, from 0 to 1.
+             * @description Quote from the memory.
              */
             words: string;
         };
@@ -6222,20 +6232,36 @@ export interface components {
          *     - `values`: of an entity's update, quotes for each value
          */
         Verification: {
-            /** Added */
+            /**
+             * Added
+             * @description Of a merge: quotes from the sentence that no memory says.
+             */
             added: string[];
-            /** Apart */
+            /**
+             * Apart
+             * @description Of a link: quotes that tell the two apart.
+             */
             apart: components["schemas"]["StatementQuote"][];
             /**
              * Differences
+             * @description What differs, in words.
              * @default
              */
             differences: string;
-            /** Identity */
+            /**
+             * Identity
+             * @description Of a link: quotes that say that the two names are one.
+             */
             identity: components["schemas"]["StatementQuote"][];
-            /** Statements */
+            /**
+             * Statements
+             * @description Of a merge: how the sentence carries each memory.
+             */
             statements: components["schemas"]["StatementCheck"][];
-            /** Values */
+            /**
+             * Values
+             * @description Of a change of an entity: a quote for each value.
+             */
             values: components["schemas"]["ValueQuote"][];
         };
         /**
