@@ -69,7 +69,7 @@ async def score_night(services: Services, clock: CaseClock, tenant: str, case: C
 async def test_a_night_is_scored_and_rolled_back(
     services: Services, night_clock: CaseClock, tenant: str, models: ModelServer
 ) -> None:
-    merge = {"action": "MERGE", "memories": [1, 2], "content": MERGED}
+    merge = {"action": "MERGE", "memories": [2, 1], "content": MERGED}  # the later one is the first
     statements = [
         {"statement": 1, "agreement": "same", "parts": [{"words": "Ida rows a skiff", "result": "Ida rows a skiff"}]},
         {"statement": 2, "agreement": "same", "parts": [{"words": "Ida rows", "result": "Ida rows"}, *ELBE]},
