@@ -192,7 +192,7 @@ class Settings(BaseSettings):
     consolidation_max_batches: int = Field(
         400,
         ge=1,
-        description="Most batches, and so model calls, of one run of one user.",
+        description="Most batches of one run of one user; each takes two model calls at most.",
     )
     consolidation_max_ended: float = Field(
         0.3,

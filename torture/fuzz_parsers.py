@@ -10,9 +10,8 @@ from typing import Any
 import hypothesis
 from hypothesis import given
 
-from graphmem.consolidation.polarity import split_clauses
-from graphmem.consolidation.statement_features import extract_features
-from graphmem.consolidation.statement_values import extract_values
+from graphmem.consolidation.statement_tokens import split_statement
+from graphmem.consolidation.word_comparison import find_difference
 from graphmem.context.preferences import extract_stated_preferences
 from graphmem.domain.formats.document import detect_format, parse_structured_text
 from graphmem.domain.listing import TIME_CURSOR
@@ -47,9 +46,8 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "times in a question": lambda text: find_time_ranges(text, NOW, ("en", "de")),
     "date of a model": lambda text: parse_local_date(text, UTC),
     "preferences": extract_stated_preferences,
-    "clauses": split_clauses,
-    "features of a statement": extract_features,
-    "values of a statement": extract_values,
+    "tokens of a statement": split_statement,
+    "words of a merge": lambda text: find_difference({"m": text, "n": text[::-1]}, text),
 }
 """What reads text of a caller or a model, by name."""
 

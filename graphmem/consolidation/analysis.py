@@ -14,8 +14,9 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, Field, ValidationError
 
 from graphmem.consolidation.graph_reads import fetch_entities
+from graphmem.consolidation.naming import mentions_name
 from graphmem.consolidation.proposal_references import observed_versions
-from graphmem.consolidation.statement_features import mentions_name
+from graphmem.consolidation.verification import ProposalVerifier, VerificationResult
 from graphmem.domain.consolidation_models import (
     Associate,
     MemoryBatch,
@@ -205,6 +206,7 @@ class ProposalAnalyser:
     ) -> None:
         self._graph = graph
         self._model = model
+        self._verifier = ProposalVerifier(graph, model, prompts) if model else None
         self._prompts = prompts
         self._instructions = instructions
         self._zone = zone
@@ -227,6 +229,12 @@ class ProposalAnalyser:
         proposals, invalid_count = shown.to_proposals(answer.value.actions)
         contradictions = shown.to_contradictions(answer.value.contradictions)
         return AnalysisResult(proposals, invalid_count, contradictions, answer.receipt)
+
+    async def verify(self, owner: Owner, proposals: Sequence[ReviewedProposal]) -> VerificationResult:
+        """Return the proposals of one batch with what a second call quotes for them; without a model, as they are."""
+        if self._verifier is None:
+            return VerificationResult(list(proposals))
+        return await self._verifier.verify(owner, proposals)
 
     async def _load_batch(self, owner: Owner, memory_ids: Sequence[str]) -> PromptBatch:
         async def work(transaction: Transaction) -> PromptBatch:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from typing import Any, Literal
@@ -146,10 +147,13 @@ class ConsolidationJob:
         batches = await steps.run("discover", partial(self._discover, owner, run_id), list[MemoryBatch])
         if stage is Stage.DISCOVERY:
             return JobOutcome(actions=[BatchesAction(action="discover", batches=len(batches))])
-        results = [
-            await steps.run(f"analyse {number}", partial(self._analyse, owner, run_id, batch), AnalysisResult)
-            for number, batch in enumerate(batches, 1)
-        ]
+        results = []
+        for number, batch in enumerate(batches, 1):
+            analysed = await steps.run(
+                f"analyse {number}", partial(self._analyse, owner, run_id, batch), AnalysisResult
+            )
+            verify = partial(self._verify, owner, run_id, analysed)
+            results.append(await steps.run(f"verify {number}", verify, AnalysisResult))
         receipt = await steps.run(
             "store proposals", partial(self._store_proposals, owner, run_id, batches, results), Receipt
         )
@@ -183,9 +187,16 @@ class ConsolidationJob:
         run = await self._load_run(owner, run_id)
         if run.phase in (RunPhase.ANALYSED, RunPhase.DONE):
             return AnalysisResult([])
-        result = await self._analyser.analyse(owner, batch)
+        return await self._analyser.analyse(owner, batch)
+
+    async def _verify(self, owner: Owner, run_id: str, analysed: AnalysisResult) -> AnalysisResult:
+        """Return what the analysis of a batch found with the verification of its proposals, and what both cost."""
+        run = await self._load_run(owner, run_id)
+        if run.phase in (RunPhase.ANALYSED, RunPhase.DONE):
+            return analysed
+        verified = await self._analyser.verify(owner, analysed.proposals)
         await self._runs.update(run_id, RunUpdate(batches_done=run.batches_done + 1))
-        return result
+        return replace(analysed, proposals=verified.proposals, receipt=analysed.receipt + verified.receipt)
 
     async def _store_proposals(
         self, owner: Owner, run_id: str, batches: list[MemoryBatch], results: list[AnalysisResult]

@@ -9,8 +9,10 @@ from datetime import datetime
 
 from graphmem.consolidation.guard_context import GuardContext
 from graphmem.consolidation.guards import review
-from graphmem.consolidation.merge_checks import says_no_more
 from graphmem.consolidation.merging import merge_facts
+from graphmem.consolidation.quote_checks import quotes_cover
+from graphmem.consolidation.statement_checks import Restated, find_changed_numbers
+from graphmem.consolidation.word_comparison import find_difference
 from graphmem.domain.consolidation_models import (
     Associate,
     CreateEntity,
@@ -19,6 +21,7 @@ from graphmem.domain.consolidation_models import (
     Proposal,
     ProposalVerdict,
     ReviewedProposal,
+    Verification,
 )
 from graphmem.domain.entity import EntityIn
 from graphmem.domain.fact import Fact
@@ -94,7 +97,7 @@ class FactChanges:
             proposal = self._follow_merges(reviewed[index].proposal)
             reviewed[index] = review(reviewed[index], proposal, self._context)
             if reviewed[index].verdict is ProposalVerdict.EXECUTED:
-                result_id = await self._apply(proposal)
+                result_id = await self._apply(proposal, reviewed[index].verification)
                 reviewed[index] = reviewed[index].model_copy(update={"result_id": result_id})
         images = await self._write()
         merged_texts = [fact.content for fact in self._merged]
@@ -107,20 +110,21 @@ class FactChanges:
         ids = dict.fromkeys(self._merged_into.get(key, key) for key in proposal.memory_ids)
         return proposal.model_copy(update={"memory_ids": list(ids)})
 
-    async def _apply(self, proposal: Proposal) -> str | None:
+    async def _apply(self, proposal: Proposal, verification: Verification | None) -> str | None:
         """Apply a proposal to the ledger; return the id of the memory or entity that it creates."""
         match proposal:
             case Merge():
-                return self._merge(proposal)
+                return self._merge(proposal, verification)
             case CreateEntity():
                 return await self._create_entity(proposal)
             case Associate():
                 self._associate(proposal)
         return None
 
-    def _merge(self, proposal: Merge) -> str:
+    def _merge(self, proposal: Merge, verification: Verification | None) -> str:
         sources = [self._facts.pop(key) for key in proposal.memory_ids]
-        draft = merge_facts(sources, proposal.content, say_same=_say_same(proposal, sources))
+        say_same = self._say_same(proposal, sources, verification)
+        draft = merge_facts(sources, proposal.content, say_same=say_same)
         merged = self._ledger.merge(draft, proposal.memory_ids, self._run_id)
         self._facts[merged.memory_id] = merged
         self._current[merged.dedup_key] = merged.memory_id
@@ -129,6 +133,23 @@ class FactChanges:
         self._merged.append(merged)
         self._changed.append(merged)
         return merged.memory_id
+
+    def _say_same(self, proposal: Merge, sources: Sequence[Fact], verification: Verification | None) -> bool:
+        """Return whether the first of the sources to start says all that the merged text says, which holds since."""
+        if proposal.relation is not MergeRelation.SAME:
+            return False
+        dated = [fact for fact in sources if fact.valid_at] or list(sources)
+        start = min(fact.valid_from for fact in dated)
+        earliest = [fact for fact in dated if fact.valid_from == start]
+        return len(earliest) == len(dated) or any(self._says_all(fact, proposal, verification) for fact in earliest)
+
+    def _says_all(self, fact: Fact, proposal: Merge, verification: Verification | None) -> bool:
+        names, source = self._context.subject_phrases(fact), {fact.memory_id: fact.content}
+        if verification is not None:
+            return quotes_cover(verification, fact.memory_id, proposal.content, names)
+        if self._context.curated and proposal.verified:
+            return find_changed_numbers(source, proposal.content, Restated()) is None
+        return find_difference(source, proposal.content, names) is None
 
     def _associate(self, proposal: Associate) -> None:
         for key in proposal.memory_ids:
@@ -191,13 +212,3 @@ class FactChanges:
             del self._ledger.changed[fact.uuid]
         if rows:
             await self._transaction.run("snapshots.set_facts", group_id=self._owner.group_id, rows=rows)
-
-
-def _say_same(proposal: Merge, sources: Sequence[Fact]) -> bool:
-    """Return whether the first of the sources to start says what the others say, so that their merge holds since."""
-    if proposal.relation is not MergeRelation.SAME:
-        return False
-    dated = [fact for fact in sources if fact.valid_at] or list(sources)
-    start = min(fact.valid_from for fact in dated)
-    later = [fact.content for fact in dated if fact.valid_from > start]
-    return not later or any(says_no_more(fact.content, later) for fact in dated if fact.valid_from == start)

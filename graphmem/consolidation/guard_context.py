@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from graphmem.consolidation.statement_features import WORDS
+from graphmem.consolidation.statement_tokens import user_names
 from graphmem.domain.entity import PERSON_TYPE, Entity
 from graphmem.domain.fact import Fact
+from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
+
+USER_WORDS = load_words(*WRITTEN_LANGUAGES).user_words
+"""What statements call the user who has no name in them, in all languages."""
 
 MAX_WORDS_OF_USER_NAME = 2
 """Most words of a name that means the user, as "the user" and "der Nutzer" do."""
@@ -59,13 +63,18 @@ class GuardContext:
         if entity is None:
             return entity_id
         words = entity.name.casefold().split()
-        is_user = entity.is_user or (0 < len(words) <= MAX_WORDS_OF_USER_NAME and words[-1] in WORDS.user_words)
+        is_user = entity.is_user or (0 < len(words) <= MAX_WORDS_OF_USER_NAME and words[-1] in USER_WORDS)
         return "user" if is_user else entity_id
 
     def subject_names(self, fact: Fact) -> list[str]:
         """Return the names of a fact's subject; those of the user if it is the user under any name."""
         names = self.names_of([fact.subject_id])
         return [*names, *self.user_names] if self.person_key(fact.subject_id) == "user" else names
+
+    def subject_phrases(self, fact: Fact) -> list[str]:
+        """Return what statements call a fact's subject: its names, and "the user" if it is the user."""
+        is_user = self.person_key(fact.subject_id) == "user"
+        return [*self.subject_names(fact), *(user_names() if is_user else ())]
 
     def people_named(self, *facts: Fact) -> list[str]:
         """Return the names of the people that facts mention beside their subject."""

@@ -1,26 +1,34 @@
 """The guards: rules that every proposal must pass, whoever made it. Pure.
 
 A rule returns the reason why it refuses a proposal, or None. The rules refuse to merge across subjects, people or
-scopes, to change immutable or past memories, to lose or invent what sources say, and to merge contradictions.
+scopes, to change immutable or past memories, to lose or invent what sources say, and to merge contradictions. What a
+proposal says is compared by the quotes of its verification; without one, by its words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from graphmem.consolidation import merge_checks
-from graphmem.consolidation.guard_context import GuardContext
-from graphmem.consolidation.link_evidence import (
+from graphmem.consolidation.guard_context import USER_WORDS, GuardContext
+from graphmem.consolidation.identity import (
     IDENTITY_PREDICATES,
-    gives_alias,
-    says_distinct,
+    is_quoted_identity,
+    relates,
     share_a_fact,
     states_identity,
 )
-from graphmem.consolidation.naming import PART_OF_NAME, find_same_name_reason, name_tokens
-from graphmem.consolidation.statement_features import WORDS, extract_features, mentions_name
-from graphmem.consolidation.statement_subjects import find_role_mismatch, find_subject_mismatch
+from graphmem.consolidation.naming import PART_OF_NAME, find_same_name_reason, mentions_name, name_tokens
+from graphmem.consolidation.quote_checks import find_quote, find_unverified, restated_in
+from graphmem.consolidation.statement_checks import (
+    Restated,
+    find_changed_names,
+    find_changed_numbers,
+    find_misattributed_numbers,
+    find_number_conflict,
+)
+from graphmem.consolidation.statement_subjects import find_subject_mismatch
+from graphmem.consolidation.word_comparison import find_difference
 from graphmem.domain.consolidation_models import (
     Associate,
     CreateEntity,
@@ -30,6 +38,7 @@ from graphmem.domain.consolidation_models import (
     ProposalVerdict,
     ReviewedProposal,
     UpdateEntity,
+    Verification,
 )
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, Entity, parse_entity_type
 from graphmem.domain.fact import Fact
@@ -48,14 +57,14 @@ RESERVED_ATTRIBUTES = frozenset(
 
 def review(reviewed: ReviewedProposal, proposal: Proposal, context: GuardContext) -> ReviewedProposal:
     """Return a proposal with its verdict; `proposal` is what the guards see in its place."""
-    reason = refusal_reason(proposal, context)
+    reason = refusal_reason(proposal, context, reviewed.verification)
     verdict = ProposalVerdict.REFUSED if reason else ProposalVerdict.EXECUTED
     return reviewed.model_copy(update={"verdict": verdict, "reason": reason})
 
 
-def refusal_reason(proposal: Proposal, context: GuardContext) -> str | None:
+def refusal_reason(proposal: Proposal, context: GuardContext, verification: Verification | None = None) -> str | None:
     """Return the reason why a proposal may not be executed, or None."""
-    return _check_action(proposal, context) or _check_secrets(proposal, context)
+    return _check_action(proposal, context, verification) or _check_secrets(proposal, context)
 
 
 def _check_secrets(proposal: Proposal, context: GuardContext) -> str | None:
@@ -63,7 +72,7 @@ def _check_secrets(proposal: Proposal, context: GuardContext) -> str | None:
     return f"the proposal contains a secret ({', '.join(classes)})" if classes else None
 
 
-def _check_action(proposal: Proposal, context: GuardContext) -> str | None:
+def _check_action(proposal: Proposal, context: GuardContext, verification: Verification | None) -> str | None:
     match proposal:
         case Merge():
             return (
@@ -71,14 +80,14 @@ def _check_action(proposal: Proposal, context: GuardContext) -> str | None:
                 or _check_same_slot(proposal, context)
                 or _check_validity(proposal, context)
                 or _check_no_contradiction(proposal, context)
-                or _check_merged_text(proposal, context)
+                or _check_merged_text(proposal, context, verification)
             )
         case Associate():
             return _check_usable(proposal.memory_ids, context) or _check_association(proposal, context)
         case UpdateEntity():
-            return _check_entity_update(proposal, context)
+            return _check_entity_update(proposal, context, verification)
         case LinkEntities():
-            return _check_entity_link(proposal, context)
+            return _check_entity_link(proposal, context, verification)
         case CreateEntity():
             return _check_usable(proposal.memory_ids, context) or _check_new_entity(proposal, context)
 
@@ -130,36 +139,35 @@ def _check_no_contradiction(proposal: Merge, context: GuardContext) -> str | Non
         return f"{CONTRADICTION}: the run reports them"
     names = context.subject_names(facts[0])
     for one, other in combinations(facts, 2):
-        people = context.people_named(one, other)
-        mismatch = find_subject_mismatch(one.content, other.content, names, people)
-        if mismatch or (mismatch := find_role_mismatch(one.content, other.content)):
+        if mismatch := find_subject_mismatch(one.content, other.content, names, context.people_named(one, other)):
             return f"the memories are about different people: {mismatch}"
-        if reason := merge_checks.find_contradiction(one.content, other.content, names):
+        if reason := find_number_conflict(one.content, other.content, context.subject_phrases(one)):
             return f"{CONTRADICTION}: {reason}"
     return None
 
 
-def _check_merged_text(proposal: Merge, context: GuardContext) -> str | None:
+def _check_merged_text(proposal: Merge, context: GuardContext, verification: Verification | None) -> str | None:
     facts = [context.facts[key] for key in proposal.memory_ids]
-    subject = facts[0].subject_id
-    subject_names = context.subject_names(facts[0])
-    known = context.names_of(key for fact in facts for key in fact.entity_ids)
-    sources = [
-        extract_features(fact.content, context.names_of(set(fact.entity_ids) - {fact.subject_id})) for fact in facts
-    ]
-    result = extract_features(proposal.content, known)
+    subject, sources = facts[0].subject_id, {fact.memory_id: fact.content for fact in facts}
+    subject_names = context.subject_phrases(facts[0])
     others = dict.fromkeys(key for fact in facts for key in fact.entity_ids if key != subject)
-    if lost := merge_checks.find_missing(sources, result, subject_names, [context.names_of([key]) for key in others]):
-        return f"the merged text does not cover {', '.join(lost[:5])}"
-    known_names = [*known, *subject_names, *context.user_names]
-    if new := merge_checks.find_invented(sources, result, known_names, merge_checks.values_of_validity(facts)):
-        return f"the merged text adds {', '.join(new[:5])}, which no source says"
-    if flipped := merge_checks.find_reversed(sources, result):
-        return f"the merged text reverses what the sources say of {', '.join(flipped[:5])}"
-    if misattributed := merge_checks.find_misattributed_numbers(sources, result):
+    entity_names = [context.names_of([key]) for key in others]
+    restated = restated_in(verification) if verification else Restated()
+    if verification is not None:
+        reason = find_unverified(verification, sources, proposal.content, subject_names)
+    elif context.curated and proposal.verified:
+        reason = None
+    else:
+        reason = find_difference(sources, proposal.content, subject_names, context.names_of(others))
+    reason = (
+        reason
+        or find_changed_numbers(sources, proposal.content, restated)
+        or find_changed_names(sources, proposal.content, subject_names, entity_names, restated)
+    )
+    if reason:
+        return reason
+    if misattributed := find_misattributed_numbers(sources.values(), proposal.content):
         return f"the merged text attributes {', '.join(misattributed[:5])} to something else"
-    if merge_checks.drops_too_much(sources, result):
-        return "the merged text drops most of what the sources say"
     other = context.current.get(f"{content_hash(proposal.content)}:{subject}")
     if other is not None and other not in proposal.memory_ids:
         return f"{other} states the same already: add it to memory_ids"
@@ -180,7 +188,9 @@ def _check_association(proposal: Associate, context: GuardContext) -> str | None
     return None
 
 
-def _check_entity_update(proposal: UpdateEntity, context: GuardContext) -> str | None:
+def _check_entity_update(
+    proposal: UpdateEntity, context: GuardContext, verification: Verification | None
+) -> str | None:
     entity = context.entities.get(proposal.entity_id)
     if entity is None:
         return f"there is no entity {proposal.entity_id} of this user"
@@ -194,16 +204,33 @@ def _check_entity_update(proposal: UpdateEntity, context: GuardContext) -> str |
         holder = context.entity_ids_by_name.get(name_key(alias), entity.id)
         if holder != entity.id:
             return f"{alias!r} is the name of {holder}: use LINK_ENTITIES to make the two one"
-        if not context.curated and not _has_evidence_of_alias(entity, alias, context):
+        if not context.curated and verification is None and not _is_form_of_name(entity, alias):
             return f"no memory says that {entity.name} is known as {alias}"
+    return _check_values(proposal, entity, context, verification) if verification is not None else None
+
+
+def _is_form_of_name(entity: Entity, alias: str) -> bool:
+    reason = find_same_name_reason([entity.name, *entity.aliases], [alias], people=_may_be_person(entity))
+    return reason is not None and reason != PART_OF_NAME
+
+
+def _check_values(
+    proposal: UpdateEntity, entity: Entity, context: GuardContext, verification: Verification
+) -> str | None:
+    """Return the value for which no quote from a memory about the entity is given that has it, or None."""
+    facts = {fact.memory_id: fact for fact in [*context.facts.values(), *context.facts_by_entity.get(entity.id, ())]}
+    for value in [*proposal.add_aliases, *map(str, proposal.set.values())]:
+        is_quoted = any(
+            name_key(quote.value) == name_key(value)
+            and (fact := facts.get(quote.memory_id)) is not None
+            and entity.id in {fact.subject_id, fact.object_id, *fact.entity_ids}
+            and find_quote(quote.words, fact.content) is not None
+            and mentions_name(quote.words, value)
+            for quote in verification.values
+        )
+        if not is_quoted:
+            return f"no memory is quoted that says {value} of {entity.name}"
     return None
-
-
-def _has_evidence_of_alias(entity: Entity, alias: str, context: GuardContext) -> bool:
-    people = _may_be_person(entity)
-    reason = find_same_name_reason([entity.name, *entity.aliases], [alias], people=people)
-    facts = [*context.facts_by_entity.get(entity.id, ()), *context.facts.values()]
-    return (reason is not None and reason != PART_OF_NAME) or any(gives_alias(fact, entity, alias) for fact in facts)
 
 
 def _check_type_change(entity: Entity, wanted: object) -> str | None:
@@ -225,7 +252,7 @@ def _check_new_entity(proposal: CreateEntity, context: GuardContext) -> str | No
     return None
 
 
-def _check_entity_link(proposal: LinkEntities, context: GuardContext) -> str | None:
+def _check_entity_link(proposal: LinkEntities, context: GuardContext, verification: Verification | None) -> str | None:
     keep, merge = context.entities.get(proposal.keep_id), context.entities.get(proposal.merge_id)
     if keep is None or merge is None:
         return f"there is no entity {proposal.keep_id if keep is None else proposal.merge_id} of this user"
@@ -236,13 +263,34 @@ def _check_entity_link(proposal: LinkEntities, context: GuardContext) -> str | N
     facts = context.facts_by_entity.get(merge.id, ())
     if immutable := next((fact for fact in facts if fact.immutable), None):
         return f"{merge.name} occurs in {immutable.memory_id}, which is immutable"
-    is_stated = any(
-        states_identity(fact, keep, merge, is_cited=fact.memory_id in proposal.evidence)
-        for fact in _facts_about(keep, merge, proposal.evidence, context)
-    )
-    return _check_not_distinct(proposal, keep, merge, context, is_stated=is_stated) or (
-        None if is_stated else _check_same_name(keep, merge, context)
-    )
+    about = {fact.memory_id: fact for fact in _facts_about(keep, merge, proposal.evidence, context)}
+    quoted = _quoted_identity(verification, about, keep, merge)
+    stating = quoted | {key for key, fact in about.items() if states_identity(fact, keep, merge)}
+    is_verified = context.curated and proposal.verified
+    if reason := _check_traits(keep, merge, context, is_stated=bool(stating) or is_verified):
+        return reason
+    if is_verified:
+        return None
+    if verification is not None and verification.apart:
+        return f"{verification.apart[0].memory_id} tells them apart"
+    for key, fact in about.items():
+        if key not in stating and (
+            relates(fact, keep, merge) if not quoted else {fact.subject_id, fact.object_id} == {keep.id, merge.id}
+        ):
+            return f"{key} tells them apart: it relates {keep.name} and {merge.name}"
+    return None if stating else _check_same_name(keep, merge, context)
+
+
+def _quoted_identity(
+    verification: Verification | None, about: Mapping[str, Fact], keep: Entity, merge: Entity
+) -> set[str]:
+    """Return the ids of the memories from which a verification quotes that two entities are one."""
+    quotes = verification.identity if verification else []
+    return {
+        quote.memory_id
+        for quote in quotes
+        if quote.memory_id in about and is_quoted_identity(quote, about[quote.memory_id], keep, merge)
+    }
 
 
 def _facts_about(keep: Entity, merge: Entity, evidence: Sequence[str], context: GuardContext) -> list[Fact]:
@@ -255,23 +303,18 @@ def _facts_about(keep: Entity, merge: Entity, evidence: Sequence[str], context: 
     return list({fact.memory_id: fact for fact in facts if not fact.is_never_valid}.values())
 
 
-def _check_not_distinct(
-    proposal: LinkEntities, keep: Entity, merge: Entity, context: GuardContext, *, is_stated: bool
-) -> str | None:
-    """Return the evidence that two entities are distinct, or None."""
+def _check_traits(keep: Entity, merge: Entity, context: GuardContext, *, is_stated: bool) -> str | None:
+    """Return what two entities cannot both be if they are one, or None."""
     types = {keep.type, merge.type} - {DEFAULT_ENTITY_TYPE}
     if len(types) > 1 and (PERSON_TYPE in types or not is_stated):
         return f"one is a {keep.type}, the other a {merge.type}"
-    for fact in _facts_about(keep, merge, proposal.evidence, context):
-        if says_distinct(fact, keep, merge):
-            return f"{fact.memory_id} says that they are distinct"
     ours, theirs = context.facts_by_entity.get(keep.id, ()), context.facts_by_entity.get(merge.id, ())
     for one in _single_valued_facts(ours, keep.id):
         for other in _single_valued_facts(theirs, merge.id):
             if (
                 one.predicate == other.predicate
                 and one.overlaps(other)
-                and (one.object_id != other.object_id or merge_checks.find_contradiction(one.content, other.content))
+                and (one.object_id != other.object_id or find_number_conflict(one.content, other.content))
             ):
                 return f"they differ in {one.predicate}: {one.memory_id} and {other.memory_id}"
     return None
@@ -286,16 +329,14 @@ def _single_valued_facts(facts: Iterable[Fact], subject_id: str) -> list[Fact]:
 
 
 def _check_same_name(keep: Entity, merge: Entity, context: GuardContext) -> str | None:
-    """Return that no names are evidence that two entities are one, or None; except for people, a curator needs none."""
+    """Return that the names of two entities are no evidence that they are one, or None."""
     people = _may_be_person(keep) and _may_be_person(merge)
-    if context.curated and not people:
-        return None
     names, others = [keep.name, *keep.aliases], [merge.name, *merge.aliases]
-    if keep.is_user and not WORDS.user_words.isdisjoint(map(str.casefold, others)):
+    if keep.is_user and not USER_WORDS.isdisjoint(map(str.casefold, others)):
         return None
     reason = find_same_name_reason(names, others, people=people)
     if reason is None:
-        return f"no evidence says that {keep.name} is {merge.name}"
+        return f"no memory says that {keep.name} is {merge.name}, and the names are no forms of one another"
     ours, theirs = context.facts_by_entity.get(keep.id, ()), context.facts_by_entity.get(merge.id, ())
     if reason == PART_OF_NAME and not share_a_fact(ours, theirs, keep, merge):
         return f"a part of a name is no evidence that {keep.name} is {merge.name}"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from graphmem.consolidation.word_matching import is_like_any
+from graphmem.text.folding import fold
 from graphmem.text.names import edit_distance, may_be_same_first_name, name_words, strip_possessive
+from graphmem.text.tokenising import UNSPACED_LETTER, split_words
 from graphmem.text.transliterating import to_latin
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 
@@ -36,6 +39,18 @@ def name_tokens(name: str) -> list[str]:
     """Return the folded words of a name without titles and possessive endings."""
     words = name_words(strip_possessive(name))
     return [word for word in words if word not in _WORDS.titles] or words
+
+
+def mentions_name(text: str, name: str) -> bool:
+    """Return whether a text contains every word of a name, as it is or inflected."""
+    tokens = name_tokens(name)
+    if not tokens:
+        return False
+    text, name = fold(text).text.casefold(), fold(name).text.casefold()
+    if UNSPACED_LETTER.search(name):
+        return name in text
+    mentioned = {token for word in split_words(text) for token in name_words(word)}
+    return all(token in mentioned or (not token.isdigit() and is_like_any(token, mentioned)) for token in tokens)
 
 
 def may_be_same_person(one: str, other: str) -> bool:

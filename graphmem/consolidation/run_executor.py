@@ -12,6 +12,7 @@ from graphmem.consolidation.proposal_applier import ApplierDependencies, Executi
 from graphmem.consolidation.proposal_references import entity_ids_of, observed_versions
 from graphmem.domain.consolidation_models import (
     CreateEntity,
+    LinkEntities,
     Merge,
     Proposal,
     ReportedContradiction,
@@ -60,14 +61,23 @@ class RunExecutor:
         self._embedder = embedder
         self._dependencies = ApplierDependencies(entities, policy, limits)
 
-    async def attach_versions(self, owner: Owner, proposals: Sequence[Proposal]) -> list[ReviewedProposal]:
-        """Return proposals with the versions of what they name, so that a later change makes them stale."""
+    async def attach_versions(
+        self, owner: Owner, proposals: Sequence[Proposal], actor: str | None = None
+    ) -> list[ReviewedProposal]:
+        """Return proposals with the versions of what they name, so that a later change makes them stale.
+
+        `actor` is recorded as the one who verified those that are marked so.
+        """
 
         async def work(transaction: Transaction) -> list[ReviewedProposal]:
             facts = await fetch_facts(transaction, owner, proposals)
             entities = await fetch_entities(transaction, owner, entity_ids_of(proposals))
             return [
-                ReviewedProposal(proposal=proposal, seen=observed_versions(proposal, facts, entities))
+                ReviewedProposal(
+                    proposal=proposal,
+                    seen=observed_versions(proposal, facts, entities),
+                    verified_by=actor if isinstance(proposal, Merge | LinkEntities) and proposal.verified else None,
+                )
                 for proposal in proposals
             ]
 

@@ -1,4 +1,4 @@
-"""Whether two words are one word in another form: inflected, compounded, or in another script. Pure."""
+"""Whether two words of names are one word in another form: inflected, compounded, or in another script. Pure."""
 
 from __future__ import annotations
 
@@ -41,9 +41,3 @@ def is_like(one: str, other: str) -> bool:
 def is_like_any(word: str, others: Iterable[str]) -> bool:
     """Return whether a word may be a form of one of `others`."""
     return any(is_like(word, other) for other in others)
-
-
-def share_of_likes(words: Iterable[str], others: Iterable[str]) -> float:
-    """Return the share of the words that have a form among `others`; 1 for no words."""
-    words, others = set(words), set(others)
-    return sum(word in others or is_like_any(word, others) for word in words) / len(words) if words else 1.0

@@ -63,13 +63,15 @@ class Merge(_Proposal):
     """Replace statements of one fact by a single statement that says all that they say.
 
     Statements that say the `same` hold together from the earliest start that is known, those of which one `completes`
-    another from the latest. Up to there each of them holds by itself.
+    another from the latest. Up to there each of them holds by itself. `verified` says of a proposal by hand that a
+    person has compared the sentence with its sources: their words are then not compared.
     """
 
     action: Literal["MERGE"]
     memory_ids: TwoOrMoreIds
     content: NonBlankText = Field(max_length=MAX_CONTENT_LENGTH)
     relation: MergeRelation = MergeRelation.COMPLETES
+    verified: bool = False
 
 
 class Associate(_Proposal):
@@ -101,13 +103,15 @@ class UpdateEntity(_Proposal):
 class LinkEntities(_Proposal):
     """Make two entities one: the facts of `merge_id` move to `keep_id`.
 
-    `evidence` names the memories that say that the two are one.
+    `evidence` names the memories that say that the two are one. `verified` says of a proposal by hand that a person
+    knows that they are one: no memory and no name then needs to say so.
     """
 
     action: Literal["LINK_ENTITIES"]
     keep_id: Id
     merge_id: Id
     evidence: Evidence = Field(default_factory=list)
+    verified: bool = False
 
     @model_validator(mode="after")
     def _require_two_entities(self) -> LinkEntities:
@@ -151,6 +155,63 @@ def parse_proposals(values: Sequence[object]) -> list[Proposal]:
         raise invalid_input_from(error, detail, path=["proposals"]) from None
 
 
+class Agreement(StrEnum):
+    """How a statement and the sentence that takes its place agree; anything but `same` refuses a merge."""
+
+    SAME = "same"
+    DENIED = "denied"
+    LIMITED = "limited"
+    TIME = "time"
+    CERTAINTY = "certainty"
+    OTHER = "other"
+    LOST = "lost"
+
+
+class CarriedPart(BaseModel):
+    """A quote from a statement and the quote from the merged sentence that says it; empty if nothing does."""
+
+    words: str
+    result: str
+
+
+class StatementCheck(BaseModel):
+    """How a merged sentence carries one of its sources, part by part."""
+
+    memory_id: str
+    parts: list[CarriedPart] = Field(default_factory=list)
+    agreement: Agreement
+
+
+class StatementQuote(BaseModel):
+    """A quote from a memory."""
+
+    memory_id: str
+    words: str
+
+
+class ValueQuote(StatementQuote):
+    """A quote from a memory that gives an entity a name or an attribute."""
+
+    value: str
+
+
+class Verification(BaseModel):
+    """What a second model call quotes for and against a proposal; its quotes are checked when it is executed.
+
+    - `differences`: what it found different, in words
+    - `statements`, `added`: of a merge, what carries each source, and quotes of what no source says
+    - `identity`, `apart`: of a link, quotes that say that the two names are one, and that they are two
+    - `values`: of an entity's update, quotes for each value
+    """
+
+    differences: str = ""
+    statements: list[StatementCheck] = Field(default_factory=list)
+    added: list[str] = Field(default_factory=list)
+    identity: list[StatementQuote] = Field(default_factory=list)
+    apart: list[StatementQuote] = Field(default_factory=list)
+    values: list[ValueQuote] = Field(default_factory=list)
+
+
 class ProposalVerdict(StrEnum):
     """The outcome of a proposal; `planned` replaces `executed` in a dry run and in an aborted run."""
 
@@ -164,14 +225,17 @@ class ProposalVerdict(StrEnum):
 class ReviewedProposal(BaseModel):
     """A proposal, the versions it was made from, and its verdict.
 
-    `seen` maps the id of each memory it names to a version, and of each entity to its time of change. `result_id` is
-    the memory or entity that the proposal created or changed.
+    - `seen`: the version of each memory that it names, and the time of change of each entity, by id
+    - `verification`: what a second model call quoted; `verified_by`: the key of the person who verified it by hand
+    - `result_id`: the memory or entity that the proposal created or changed
     """
 
     proposal: Proposal
     verdict: ProposalVerdict = ProposalVerdict.WAITING
     reason: str | None = None
     seen: dict[str, str] = Field(default_factory=dict)
+    verification: Verification | None = None
+    verified_by: str | None = None
     result_id: str | None = None
 
     @staticmethod

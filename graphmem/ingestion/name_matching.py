@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import IntEnum
-from functools import cache
 from itertools import pairwise
 
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE
 from graphmem.text.names import edit_distance, max_typos, name_words
-from graphmem.text.word_lists import LANGUAGES, WRITTEN_LANGUAGES, load_words
+from graphmem.text.word_lists import LANGUAGES, load_words
 
 MIN_NAME_COSINE = 0.82
 """Least cosine of two names' vectors at which they may be spellings or translations of each other."""
@@ -69,7 +68,7 @@ def is_only_related_to(name: str, phrase: str) -> bool:
     possessors = [match[1] for match in _POSSESSOR.finditer(phrase)]
     words = _POSSESSOR.sub(" ", phrase).split()
     for position, (word, following) in enumerate(pairwise(words), 1):
-        if word.casefold() in _person_roles() and following.islower():
+        if word.islower() and following.islower():
             possessors += words[position:]
             words = words[:position]
             break
@@ -100,11 +99,6 @@ def is_named_in(name: str, text: str, *, but: str) -> bool:
     own = tuple(word for word in name_words(but) if len(word) > 1)
     words = [word for word in _significant_words(name) if len(word) > 1 and not (own and word.startswith(own))]
     return bool(words) and set(words) <= set(_words_in(text, words))
-
-
-@cache
-def _person_roles() -> frozenset[str]:
-    return load_words(*WRITTEN_LANGUAGES).person_roles
 
 
 def _words_in(text: str, words: list[str]) -> Iterator[str]:

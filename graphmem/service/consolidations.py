@@ -93,7 +93,7 @@ class ConsolidationService:
             run_id, jobs = await self._start_all(tenant, dry_run, actor)
         else:
             owner = make_owner(tenant, user_id)
-            curated = None if proposals is None else await self._prepare_proposals(owner, proposals)
+            curated = None if proposals is None else await self._prepare_proposals(owner, proposals, actor)
             run_id = await self._start_one(owner, dry_run, actor, curated, None)
             jobs = [run_id]
         if not wait:
@@ -157,10 +157,10 @@ class ConsolidationService:
         return await self._runs.list_contradictions(owner)
 
     async def _prepare_proposals(
-        self, owner: Owner, proposals: Sequence[Proposal | dict[str, Any]]
+        self, owner: Owner, proposals: Sequence[Proposal | dict[str, Any]], actor: str | None
     ) -> list[ReviewedProposal]:
         plain = [proposal if isinstance(proposal, dict) else proposal.model_dump() for proposal in proposals]
-        return await self._executor.attach_versions(owner, parse_proposals(plain))
+        return await self._executor.attach_versions(owner, parse_proposals(plain), actor)
 
     async def _start_one(
         self,

@@ -37,12 +37,6 @@ class WordLists:
     months: Mapping[str, int] = field(default_factory=dict)
     """Names and abbreviations of months, with their numbers from 1."""
 
-    ambiguous_months: frozenset[str] = frozenset()
-    """Names of months that are other words when they begin with a small letter."""
-
-    weekdays: Mapping[str, int] = field(default_factory=dict)
-    """Names of weekdays, with their numbers from 1 for Monday."""
-
     ambiguous_time_words: frozenset[str] = frozenset()
     """Words that a date parser reads as times and that mostly mean something else."""
 
@@ -64,49 +58,17 @@ class WordLists:
     user_words: frozenset[str] = frozenset()
     """What statements call the user who has no name in them."""
 
+    articles: frozenset[str] = frozenset()
+    """Articles, which a merged statement may have or not."""
+
+    copulas: frozenset[str] = frozenset()
+    """Forms of the present of "to be", which a merged statement may have or not."""
+
     conjunctions: frozenset[str] = frozenset()
-    """Words between two names that make them two."""
-
-    identity_phrases: frozenset[str] = frozenset()
-    """Phrases of sentences that give two names to one person or thing."""
-
-    distinction_phrases: frozenset[str] = frozenset()
-    """Phrases of sentences that say that two people or things are distinct."""
+    """Words that mean "and", which a merged statement may have or not."""
 
     numbers: Mapping[str, str] = field(default_factory=dict)
     """Number words and ordinals, with their digits."""
-
-    ambiguous_numbers: Mapping[str, str] = field(default_factory=dict)
-    """Words that mean a number in some sentences only, such as "one", "second" and "both"."""
-
-    negations: frozenset[str] = frozenset()
-
-    no_negations: frozenset[str] = frozenset()
-    """Phrases that contain a negation and deny nothing, such as "not only"."""
-
-    negative_stance: frozenset[str] = frozenset()
-    """Verbs and adjectives that end or deny what follows them."""
-
-    implied_denials: frozenset[str] = frozenset()
-    """Further words that may take the place of a negation, such as "allergic" and "former"."""
-
-    positive_stance: frozenset[str] = frozenset()
-
-    determiners: frozenset[str] = frozenset()
-
-    non_names: frozenset[str] = frozenset()
-    """Words that begin a sentence with a capital letter and are no names."""
-
-    filler_words: frozenset[str] = frozenset()
-    """Further words that a summary may drop without losing anything."""
-
-    auxiliaries: frozenset[str] = frozenset()
-
-    clause_breaks: frozenset[str] = frozenset()
-    """Words that begin a new clause, and end the scope of a negation."""
-
-    person_roles: frozenset[str] = frozenset()
-    """What people and pets are to somebody; two roles distinguish two people of one name."""
 
     titles: frozenset[str] = frozenset()
 
@@ -132,9 +94,9 @@ def _read(language: str) -> WordLists:
 
 
 def _parse(name: str, value: Any) -> Any:
-    if name in ("months", "weekdays"):
+    if name == "months":
         return {word: number for number, names in enumerate(value, 1) for word in names.split()}
-    if name in ("numbers", "ambiguous_numbers"):
+    if name == "numbers":
         return {word: number for number, words in value.items() for word in words.split(", ")}
     return frozenset(value.split() if isinstance(value, str) else value)
 

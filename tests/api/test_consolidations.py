@@ -156,6 +156,70 @@ async def test_manual_proposals_are_validated_and_guarded(admin: httpx.AsyncClie
         assert refused.status_code == 422, wrong
 
 
+DENIALS = [
+    ("Ada äter inte kött", "Ada äter kött på söndagar", "Ada äter kött"),
+    ("Ada et yemez", "Ada pazar günleri et yer", "Ada et yer"),
+    ("Ada nem eszik húst", "Ada vasárnap húst eszik", "Ada húst eszik"),
+    ("Ada ei syö lihaa", "Ada syö lihaa sunnuntaisin", "Ada syö lihaa"),
+    ("अदा मांस नहीं खाती", "अदा रविवार को मांस खाती है", "अदा मांस खाती है"),
+    ("آدا لا تأكل اللحم", "آدا تأكل اللحم يوم الأحد", "آدا تأكل اللحم"),
+    ("Ada không ăn thịt", "Ada ăn thịt vào chủ nhật", "Ada ăn thịt"),
+    ("Ada nejí maso", "Ada jí maso v neděli", "Ada jí maso"),
+    ("Ada äter inte kött", "Ada äter kött på söndagar", "Ada äter inte kött på söndagar"),
+    ("Ada no longer works at Acme", "Ada works at Acme in Marketing", "Ada no longer works at Acme in Marketing"),
+]
+
+
+async def execute_merge(client: httpx.AsyncClient, contents: list[str], merged: str, **fields: Any) -> dict[str, Any]:
+    ids = await save_memories(client, *contents)
+    merge = {"action": "MERGE", "memory_ids": ids, "content": merged, **fields}
+    answer = await client.post(RUNS, json={"user_id": "mara", "proposals": [merge], "wait": True})
+    assert answer.status_code == 200, answer.text
+    [reviewed] = answer.json()["proposals"]
+    return {**reviewed, "ids": ids, "actor": answer.json()["actor"]}
+
+
+@pytest.mark.req("UMB-16")
+@pytest.mark.parametrize(("denial", "statement", "merged"), DENIALS)
+async def test_no_merge_by_hand_drops_or_moves_a_denial(
+    admin: httpx.AsyncClient, denial: str, statement: str, merged: str
+) -> None:
+    reviewed = await execute_merge(admin, [denial, statement], merged)
+    assert reviewed["verdict"] == "refused"
+    assert any(memory_id in reviewed["reason"] for memory_id in reviewed["ids"]), "it names the source"
+    assert await current_contents(admin) == {denial, statement}
+
+
+@pytest.mark.parametrize("merged", ["Bob works at Acme in Marketing", "Bob works in marketing at Acme"])
+async def test_a_merge_by_hand_of_all_words_is_executed(admin: httpx.AsyncClient, merged: str) -> None:
+    reviewed = await execute_merge(admin, ["Bob works at Acme", "Bob works in Marketing"], merged)
+    assert (reviewed["verdict"], reviewed["reason"]) == ("executed", None)
+    assert await current_contents(admin) == {merged}
+
+
+async def test_a_verified_paraphrase_is_executed_and_recorded_with_the_key(admin: httpx.AsyncClient) -> None:
+    contents, merged = ["Mara äter inte kött", "Mara avstår från fisk"], "Mara äter varken kött eller fisk"
+    refused = await execute_merge(admin, contents, merged)
+    assert refused["verdict"] == "refused"
+    assert "verified" in refused["reason"], "it says what to do"
+    executed = await execute_merge(admin, contents, merged, verified=True)
+    assert executed["verdict"] == "executed"
+    assert executed["proposal"]["verified"] is True
+    assert executed["verified_by"] == executed["actor"]
+    assert executed["actor"]
+    assert await current_contents(admin) == {merged}
+
+
+async def test_a_verified_merge_passes_every_other_rule(admin: httpx.AsyncClient) -> None:
+    for contents, merged in (
+        (["Mara har 3 katter", "Maras katter är svarta"], "Mara har svarta katter"),
+        (["Mara bor i Lund", "Mara målar"], "Mara målar och bor i Malmö"),
+        (["Bob prefers coffee", "Alice prefers tea"], "Bob and Alice prefer coffee and tea"),
+        (["Mara likes figs", "Mara paints"], "Mara likes figs and paints. Her password is hunter2-Ruder!"),
+    ):
+        assert (await execute_merge(admin, contents, merged, verified=True))["verdict"] == "refused", merged
+
+
 async def test_run_is_accepted_with_202_and_dry_run_changes_nothing(admin: httpx.AsyncClient) -> None:
     run = await run_merge(admin, dry_run=True)
     assert (run["status"], run["proposals"][0]["verdict"]) == ("succeeded", "planned")

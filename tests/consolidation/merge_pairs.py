@@ -72,6 +72,14 @@ RIGHT: list[tuple[list[str], str]] = [
     (["Mara does not smoke.", "真弓はたばこを吸わない。"], "Mara does not smoke."),
 ]
 
+RESTATED = [
+    ("five metres", "5 metres"),
+    ("2026-05-04", "4 May 2026"),
+    ("5 pm", "17:00"),
+    ("04.05.2026", "4. Mai 2026"),
+]
+"""What the right merges above write in another form, as a verification quotes it in parts of their own."""
+
 WRONG: list[tuple[list[str], str]] = [
     # A value lost, invented or changed
     (["Mara has three hens.", "Mara's hens lay brown eggs."], "Mara has hens, which lay brown eggs."),

@@ -42,6 +42,7 @@ from graphmem.store.instructions import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import action
 from tests.consolidation.test_execution import DIET, current, merge
+from tests.consolidation.verifications import carried, checked
 from tests.llm.scripted_server import ScriptedServer, Step, fails, replies
 from tests.model_server import ModelServer
 
@@ -114,6 +115,21 @@ async def open_run_client_with_model(
 
 def model_answers(*actions: dict[str, Any]) -> Step:
     return replies(json.dumps({"steps": [], "actions": list(actions)}))
+
+
+def model_verifies(*answers: dict[str, Any]) -> Step:
+    return replies(json.dumps({"proposals": list(answers)}))
+
+
+PROPOSES_DIET = model_answers(action("MERGE", memories=[1, 2], content=DIET))
+VERIFIES_DIET = model_verifies(
+    checked(
+        statements=[
+            carried(1, ("User is vegetarian", "User is vegetarian")),
+            carried(2, ("User", "User"), ("eats no dairy", "eats no dairy")),
+        ]
+    )
+)
 
 
 async def test_curated_proposals_are_carried_out_by_a_job(run_client: RunClient) -> None:
@@ -217,8 +233,8 @@ async def test_a_nightly_run_discovers_then_analyses_then_executes(
     harness: ConsolidationHarness, tmp_path: Path
 ) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    proposed = action("MERGE", memories=[1, 2], content=DIET)
-    async with open_run_client_with_model(harness, tmp_path, model_answers(proposed)) as (run_client, server):
+    steps = PROPOSES_DIET, VERIFIES_DIET
+    async with open_run_client_with_model(harness, tmp_path, *steps) as (run_client, server):
         await run_client.tick(Stage.DISCOVERY)
         (run,) = await run_client.runs()
         assert (run.phase, run.trigger, run.candidates, server.requests) == (
@@ -229,11 +245,11 @@ async def test_a_nightly_run_discovers_then_analyses_then_executes(
         )
         await run_client.tick(Stage.ANALYSIS)
         (run,) = await run_client.runs()
-        assert (run.phase, len(run.proposals), len(server.requests)) == (RunPhase.ANALYSED, 1, 1)
+        assert (run.phase, len(run.proposals), len(server.requests)) == (RunPhase.ANALYSED, 1, 2)
         assert set(await current(harness)) == {memory.content for memory in memories}
         await run_client.tick(Stage.EXECUTION)
         (run,) = await run_client.runs()
-        assert (run.phase, run.status, run.receipt.llm_calls) == (RunPhase.DONE, RunStatus.SUCCEEDED, 1)
+        assert (run.phase, run.status, run.receipt.llm_calls) == (RunPhase.DONE, RunStatus.SUCCEEDED, 2)
         assert list(await current(harness)) == [DIET]
         await run_client.tick(Stage.DISCOVERY)
         assert len(await run_client.runs()) == 1, "no memory is new"
@@ -244,9 +260,7 @@ async def test_a_run_left_unfinished_is_finished_by_the_next_schedule(
     harness: ConsolidationHarness, tmp_path: Path
 ) -> None:
     await harness.save("User is vegetarian", "User eats no dairy")
-    async with open_run_client_with_model(
-        harness, tmp_path, model_answers(action("MERGE", memories=[1, 2], content=DIET))
-    ) as (run_client, _):
+    async with open_run_client_with_model(harness, tmp_path, PROPOSES_DIET, VERIFIES_DIET) as (run_client, _):
         await run_client.tick(Stage.DISCOVERY)
         harness.clock.advance(timedelta(days=2))
         await harness.save("User likes jazz")
@@ -265,13 +279,17 @@ async def test_a_model_that_fails_leaves_everything_and_the_run_can_be_retried(
     harness: ConsolidationHarness, tmp_path: Path
 ) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    steps = [fails(500), model_answers(action("MERGE", memories=[1, 2], content=DIET))]
-    async with open_run_client_with_model(harness, tmp_path, *steps) as (run_client, _):
+    steps = [fails(500), PROPOSES_DIET, fails(500), VERIFIES_DIET]
+    async with open_run_client_with_model(harness, tmp_path, *steps) as (run_client, server):
         run = await run_client.start(user_id=harness.owner.user_id)
         assert run.status is RunStatus.FAILED
         assert set(await current(harness)) == {memory.content for memory in memories}
         await run_client.jobs.retry(run.id)
+        assert (await run_client.jobs.wait(run.id, PATIENCE)).status is JobStatus.FAILED, "the verifier is away as well"
+        assert set(await current(harness)) == {memory.content for memory in memories}
+        await run_client.jobs.retry(run.id)
         await run_client.jobs.wait(run.id, PATIENCE)
+        assert len(server.requests) == 4, "what the analysis answered is not asked again"
         assert (await run_client.service.get(harness.owner.tenant, run.id)).status is RunStatus.SUCCEEDED
         assert list(await current(harness)) == [DIET]
 

@@ -20,8 +20,12 @@ from graphmem.store.context_uses import ContextUseStore
 from graphmem.store.forget import ForgetStore
 from graphmem.store.idempotency import IdempotencyStore
 from tests.consolidation.conftest import ConsolidationHarness
-from tests.consolidation.test_analysis import action
-from tests.consolidation.test_consolidation_job import PATIENCE, model_answers, open_run_client_with_model
+from tests.consolidation.test_consolidation_job import (
+    PATIENCE,
+    PROPOSES_DIET,
+    VERIFIES_DIET,
+    open_run_client_with_model,
+)
 from tests.consolidation.test_execution import DIET, current
 from tests.jobs.test_jobs_forget import places_containing
 
@@ -68,8 +72,7 @@ async def test_a_hard_delete_erases_recorded_model_answers_of_job_steps(
     harness: ConsolidationHarness, tmp_path: Path
 ) -> None:
     await harness.save("User is vegetarian", "User eats no dairy")
-    proposed = action("MERGE", memories=[1, 2], content=DIET)
-    async with open_run_client_with_model(harness, tmp_path, model_answers(proposed)) as (run_client, _):
+    async with open_run_client_with_model(harness, tmp_path, PROPOSES_DIET, VERIFIES_DIET) as (run_client, _):
         run = await run_client.start(user_id=harness.owner.user_id)
         assert places_containing(Settings(data_dir=tmp_path), DIET), (
             "the step that called the model has recorded the answer"

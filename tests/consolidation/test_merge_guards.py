@@ -10,33 +10,57 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphmem.consolidation.guards import refusal_reason
 from graphmem.consolidation.merging import merge_facts
+from graphmem.domain.consolidation_models import parse_proposals
 from graphmem.domain.fact import Fact
 from graphmem.domain.memory import Scope
 from graphmem.domain.versioning import Ledger
-from tests.consolidation.merge_pairs import RIGHT, WRONG
+from tests.consolidation.merge_pairs import RESTATED, RIGHT, WRONG
 from tests.consolidation.test_guards import NOW, check, entity, fact, make_context
+from tests.consolidation.verifications import quoting
 
 NAMES = ["Mara", "Мара", "真弓", "小梅", "미라"]
 
 
-def refusal(contents: list[str], merged: str) -> str | None:
+def refusal(contents: list[str], merged: str, *, quoted: bool = False, verified: bool = False) -> str | None:
     facts = [fact(str(index), content) for index, content in enumerate(contents)]
     user = entity("user", is_user=True, aliases=NAMES)
-    context = replace(make_context(*facts), entities={"user": user})
-    return check("MERGE", context, memory_ids=[one.memory_id for one in facts], content=merged)
+    context = replace(make_context(*facts), entities={"user": user}, curated=True)
+    [proposal] = parse_proposals(
+        [{"action": "MERGE", "memory_ids": [one.memory_id for one in facts], "content": merged, "verified": verified}]
+    )
+    return refusal_reason(proposal, context, quoting(facts, merged, *RESTATED) if quoted else None)
 
 
 @pytest.mark.req("UMB-15")
 @pytest.mark.parametrize(("contents", "merged"), RIGHT, ids=[merged for _, merged in RIGHT])
-def test_a_right_merge_passes_in_any_language(contents: list[str], merged: str) -> None:
-    assert refusal(contents, merged) is None
+def test_a_right_merge_that_is_quoted_passes_in_any_language(contents: list[str], merged: str) -> None:
+    assert refusal(contents, merged, quoted=True) is None
 
 
 @pytest.mark.req("UMB-16")
 @pytest.mark.parametrize(("contents", "merged"), WRONG, ids=[merged for _, merged in WRONG])
-def test_a_wrong_merge_is_refused_in_any_language(contents: list[str], merged: str) -> None:
+def test_a_wrong_merge_is_refused_by_its_words_in_any_language(contents: list[str], merged: str) -> None:
     assert refusal(contents, merged)
+
+
+NUMBERS_AND_NAMES = [
+    (["Mara has 3 hens.", "Mara's hens lay brown eggs."], "Mara has hens, which lay brown eggs."),
+    (["Mara has 3 hens.", "Mara's hens lay brown eggs."], "Mara has 4 hens, which lay brown eggs."),
+    (["Мара живёт в Казани.", "Мара живёт с тётей."], "Мара живёт с тётей в Самаре."),
+    (["Mara teaches at Fairhill.", "Mara teaches Latin."], "Mara teaches Latin."),
+    (["Mara meets Eva on 4 May.", "Mara sees Eva."], "Mara meets Eva on 5 May."),
+    (["Mara has 2 cats.", "Mara has 3 dogs and a barn."], "Mara has 3 cats, 2 dogs and a barn."),
+    (["Mara bor i Lund.", "Mara är 40 år."], "Mara bor i Malmö och är 40 år."),
+]
+
+
+@pytest.mark.req("UMB-16")
+@pytest.mark.parametrize(("contents", "merged"), NUMBERS_AND_NAMES, ids=[merged for _, merged in NUMBERS_AND_NAMES])
+def test_numbers_and_names_are_kept_whatever_is_quoted_or_verified(contents: list[str], merged: str) -> None:
+    assert refusal(contents, merged, quoted=True)
+    assert refusal(contents, merged, verified=True)
 
 
 @given(st.sampled_from([*RIGHT, *WRONG]), st.randoms(use_true_random=False))

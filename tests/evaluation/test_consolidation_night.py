@@ -22,6 +22,7 @@ from graphmem.settings import Settings
 from tests.model_server import ModelServer
 
 MERGED = "Ida rows a skiff on the Elbe."
+ELBE = [{"words": "on the Elbe", "result": "on the Elbe"}]
 READ = {"at": "2026-03-09", "says": ["row elbe"], "never": ["does not row"]}
 
 
@@ -68,8 +69,14 @@ async def score_night(services: Services, clock: CaseClock, tenant: str, case: C
 async def test_a_night_is_scored_and_rolled_back(
     services: Services, night_clock: CaseClock, tenant: str, models: ModelServer
 ) -> None:
-    merge = {"action": "MERGE", "memories": [1, 2], "content": MERGED}
-    models.completion = json.dumps({"steps": ["both are about rowing"], "actions": [merge]})
+    merge = {"action": "MERGE", "memories": [2, 1], "content": MERGED}  # the later one is the first
+    statements = [
+        {"statement": 1, "agreement": "same", "parts": [{"words": "Ida rows a skiff", "result": "Ida rows a skiff"}]},
+        {"statement": 2, "agreement": "same", "parts": [{"words": "Ida rows", "result": "Ida rows"}, *ELBE]},
+    ]
+    verified = [{"proposal": 1, "differences": "", "statements": statements}]
+    analysis = {"steps": ["both are about rowing"], "actions": [merge]}
+    models.completion = json.dumps({**analysis, "proposals": verified})  # answers the verification as well
     example = rowing(
         merges=[{"memories": ["skiff", "elbe"], "keeps": ["row", "skiff", "elbe"]}],
         names={"user": ["Ide"], "elbe": ["Labe"]},

@@ -1185,6 +1185,12 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * Agreement
+         * @description How a statement and the sentence that takes its place agree; anything but `same` refuses a merge.
+         * @enum {string}
+         */
+        Agreement: "same" | "denied" | "limited" | "time" | "certainty" | "other" | "lost";
+        /**
          * ApiKey
          * @description A key without its secret; `tenant` is the customer that owns it and is not serialised.
          */
@@ -1311,6 +1317,22 @@ export interface components {
              * @description Id of the user.
              */
             user_id: string;
+        };
+        /**
+         * CarriedPart
+         * @description A quote from a statement and the quote from the merged sentence that says it; empty if nothing does.
+         */
+        CarriedPart: {
+            /**
+             * Result
+             * @description Quote from the merged sentence that says it; empty: nothing does.
+             */
+            result: string;
+            /**
+             * Words
+             * @description Quote from the memory.
+             */
+            words: string;
         };
         /**
          * ChangeKind
@@ -3245,7 +3267,8 @@ export interface components {
          * LinkEntities
          * @description Make two entities one: the facts of `merge_id` move to `keep_id`.
          *
-         *     `evidence` names the memories that say that the two are one.
+         *     `evidence` names the memories that say that the two are one. `verified` says of a proposal by hand that a person
+         *     knows that they are one: no memory and no name then needs to say so.
          */
         LinkEntities: {
             /**
@@ -3274,6 +3297,12 @@ export interface components {
              * @default
              */
             reason?: string;
+            /**
+             * Verified
+             * @description Whether a person knows that the two are one; no memory and no name then needs to say so.
+             * @default false
+             */
+            verified?: boolean;
         };
         /**
          * LookupResponse
@@ -4062,7 +4091,8 @@ export interface components {
          * @description Replace statements of one fact by a single statement that says all that they say.
          *
          *     Statements that say the `same` hold together from the earliest start that is known, those of which one `completes`
-         *     another from the latest. Up to there each of them holds by itself.
+         *     another from the latest. Up to there each of them holds by itself. `verified` says of a proposal by hand that a
+         *     person has compared the sentence with its sources: their words are then not compared.
          */
         Merge: {
             /**
@@ -4091,6 +4121,12 @@ export interface components {
              * @default completes
              */
             relation?: components["schemas"]["MergeRelation"];
+            /**
+             * Verified
+             * @description Whether a person has compared the sentence with its sources; their words are then not compared.
+             * @default false
+             */
+            verified?: boolean;
         };
         /**
          * MergeRelation
@@ -5153,8 +5189,9 @@ export interface components {
          * ReviewedProposal
          * @description A proposal, the versions it was made from, and its verdict.
          *
-         *     `seen` maps the id of each memory it names to a version, and of each entity to its time of change. `result_id` is
-         *     the memory or entity that the proposal created or changed.
+         *     - `seen`: the version of each memory that it names, and the time of change of each entity, by id
+         *     - `verification`: what a second model call quoted; `verified_by`: the key of the person who verified it by hand
+         *     - `result_id`: the memory or entity that the proposal created or changed
          */
         ReviewedProposal: {
             /**
@@ -5184,6 +5221,13 @@ export interface components {
              * @default waiting
              */
             verdict: components["schemas"]["ProposalVerdict"];
+            /** @description What a second model call quoted for and against it. */
+            verification: components["schemas"]["Verification"] | null;
+            /**
+             * Verified By
+             * @description Id of the API key with which a person verified it by hand.
+             */
+            verified_by: string | null;
         };
         /**
          * RollbackConflict
@@ -5784,6 +5828,40 @@ export interface components {
          */
         SortOrder: "created_at" | "-created_at" | "importance" | "-importance" | "valid_at" | "-valid_at";
         /**
+         * StatementCheck
+         * @description How a merged sentence carries one of its sources, part by part.
+         */
+        StatementCheck: {
+            /** @description Whether the merged sentence agrees with the memory. */
+            agreement: components["schemas"]["Agreement"];
+            /**
+             * Memory Id
+             * @description Id of the memory.
+             */
+            memory_id: string;
+            /**
+             * Parts
+             * @description The parts of the memory, each with what carries it.
+             */
+            parts: components["schemas"]["CarriedPart"][];
+        };
+        /**
+         * StatementQuote
+         * @description A quote from a memory.
+         */
+        StatementQuote: {
+            /**
+             * Memory Id
+             * @description Id of the memory.
+             */
+            memory_id: string;
+            /**
+             * Words
+             * @description Quote from the memory.
+             */
+            words: string;
+        };
+        /**
          * SummarizeIn
          * @description Whether to wait for the summary.
          */
@@ -6122,6 +6200,69 @@ export interface components {
              * @description Id of the user.
              */
             user_id: string;
+        };
+        /**
+         * ValueQuote
+         * @description A quote from a memory that gives an entity a name or an attribute.
+         */
+        ValueQuote: {
+            /**
+             * Memory Id
+             * @description Id of the memory.
+             */
+            memory_id: string;
+            /**
+             * Value
+             * @description The name or the attribute that the quote gives the entity.
+             */
+            value: string;
+            /**
+             * Words
+             * @description Quote from the memory.
+             */
+            words: string;
+        };
+        /**
+         * Verification
+         * @description What a second model call quotes for and against a proposal; its quotes are checked when it is executed.
+         *
+         *     - `differences`: what it found different, in words
+         *     - `statements`, `added`: of a merge, what carries each source, and quotes of what no source says
+         *     - `identity`, `apart`: of a link, quotes that say that the two names are one, and that they are two
+         *     - `values`: of an entity's update, quotes for each value
+         */
+        Verification: {
+            /**
+             * Added
+             * @description Of a merge: quotes from the sentence that no memory says.
+             */
+            added: string[];
+            /**
+             * Apart
+             * @description Of a link: quotes that tell the two apart.
+             */
+            apart: components["schemas"]["StatementQuote"][];
+            /**
+             * Differences
+             * @description What differs, in words.
+             * @default
+             */
+            differences: string;
+            /**
+             * Identity
+             * @description Of a link: quotes that say that the two names are one.
+             */
+            identity: components["schemas"]["StatementQuote"][];
+            /**
+             * Statements
+             * @description Of a merge: how the sentence carries each memory.
+             */
+            statements: components["schemas"]["StatementCheck"][];
+            /**
+             * Values
+             * @description Of a change of an entity: a quote for each value.
+             */
+            values: components["schemas"]["ValueQuote"][];
         };
         /**
          * VersionConflictProblem

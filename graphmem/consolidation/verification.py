@@ -1,0 +1,260 @@
+"""Verification: a second model call reads the proposals of a batch beside the statements that they rest on.
+
+It sees neither who proposed something nor why. Its answer is quotes, which the guards compare with the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import BaseModel, Field
+
+from graphmem.consolidation.graph_reads import fetch_entities, fetch_facts_of_entity
+from graphmem.consolidation.proposal_references import entity_ids_of
+from graphmem.domain.consolidation_models import (
+    Agreement,
+    CarriedPart,
+    LinkEntities,
+    Merge,
+    Proposal,
+    ProposalVerdict,
+    ReviewedProposal,
+    StatementCheck,
+    StatementQuote,
+    UpdateEntity,
+    ValueQuote,
+    Verification,
+)
+from graphmem.domain.entity import Entity
+from graphmem.domain.fact import Fact
+from graphmem.domain.identity import Owner
+from graphmem.domain.job import Receipt
+from graphmem.errors import ModelAnswerUnusable
+from graphmem.llm.model import LanguageModel
+from graphmem.llm.prompts import Prompt, PromptTemplate, indent_continuations
+from graphmem.store.driver import Graph, Transaction
+from graphmem.store.fact_write import FactLoader
+
+MAX_ENTITY_STATEMENTS = 30
+"""Most statements that are shown for a proposal about entities; those given as evidence are the first."""
+
+MAX_DIFFERENCES_LENGTH = 2000
+"""Longest description of differences that is stored, in characters."""
+
+UNANSWERED = "the verification did not answer for it"
+"""Reason for which a proposal is refused that the answer leaves out."""
+
+UNUSABLE = "the verification gave no usable answer"
+"""Reason for which the proposals of a batch are refused whose answer does not fit the schema."""
+
+
+class AnsweredQuote(BaseModel):
+    """A quote from a statement of the prompt."""
+
+    statement: int
+    words: str
+
+
+class AnsweredStatement(BaseModel):
+    """How the merged sentence carries one statement of the prompt."""
+
+    statement: int
+    parts: list[CarriedPart]
+    agreement: Agreement
+
+
+class AnsweredValue(BaseModel):
+    """The place where a statement gives an entity a name or a property."""
+
+    value: str
+    statement: int
+    words: str
+
+
+class CheckedProposal(BaseModel):
+    """What the model answers for one proposal."""
+
+    proposal: int
+    differences: str
+    statements: list[AnsweredStatement] = Field(default_factory=list)
+    added: list[str] = Field(default_factory=list)
+    identity: list[AnsweredQuote] = Field(default_factory=list)
+    apart: list[AnsweredQuote] = Field(default_factory=list)
+    values: list[AnsweredValue] = Field(default_factory=list)
+
+
+class VerifierAnswer(BaseModel):
+    """What the model answers: one entry for each proposal."""
+
+    proposals: list[CheckedProposal]
+
+
+VERIFIED_ACTIONS = (Merge, LinkEntities, UpdateEntity)
+"""The actions that a model verifies; an association and a new entity change nothing that is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationResult:
+    """The proposals of a batch with what was quoted, those without an answer refused, and what the call cost."""
+
+    proposals: list[ReviewedProposal]
+    receipt: Receipt = field(default_factory=Receipt)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownProposals:
+    """What a prompt shows: proposals and the statements they rest on, each in the order of their numbers."""
+
+    proposals: list[Proposal]
+    facts: list[Fact]
+    statements: list[list[str]]
+    entities: Mapping[str, Entity]
+
+    def render(self, template: PromptTemplate) -> Prompt:
+        """Return the prompt."""
+        numbers = {fact.memory_id: number for number, fact in enumerate(self.facts, 1)}
+        statements = [
+            f"[M{number}] {indent_continuations(f'({self._describe_subject(fact)}) {fact.content}')}"
+            for number, fact in enumerate(self.facts, 1)
+        ]
+        proposals = [
+            f"[P{number}] {indent_continuations(self._describe(proposal, [numbers[key] for key in keys]))}"
+            for number, (proposal, keys) in enumerate(zip(self.proposals, self.statements, strict=True), 1)
+        ]
+        return template.render(statements="\n".join(statements), proposals="\n".join(proposals))
+
+    def to_verification(self, answered: CheckedProposal) -> Verification:
+        """Return an answer with ids of memories; quotes from statements of other numbers are left out."""
+        return Verification(
+            differences=answered.differences[:MAX_DIFFERENCES_LENGTH],
+            statements=[
+                StatementCheck(memory_id=key, parts=found.parts, agreement=found.agreement)
+                for found in answered.statements
+                if (key := self._memory_id(found.statement))
+            ],
+            added=answered.added,
+            identity=self._to_quotes(answered.identity),
+            apart=self._to_quotes(answered.apart),
+            values=[
+                ValueQuote(memory_id=key, words=found.words, value=found.value)
+                for found in answered.values
+                if (key := self._memory_id(found.statement))
+            ],
+        )
+
+    def _to_quotes(self, answered: Iterable[AnsweredQuote]) -> list[StatementQuote]:
+        return [
+            StatementQuote(memory_id=key, words=found.words)
+            for found in answered
+            if (key := self._memory_id(found.statement))
+        ]
+
+    def _memory_id(self, number: int) -> str | None:
+        return self.facts[number - 1].memory_id if 0 < number <= len(self.facts) else None
+
+    def _describe_subject(self, fact: Fact) -> str:
+        subject = self.entities.get(fact.subject_id)
+        return f"about {_describe_entity(subject) if subject else 'the user'}"
+
+    def _describe(self, proposal: Proposal, numbers: Sequence[int]) -> str:
+        given = ", ".join(f"[M{number}]" for number in numbers) or "(none)"
+        match proposal:
+            case Merge():
+                return f"merge of {given} into the new sentence: {proposal.content}"
+            case LinkEntities():
+                keep, merge = (_describe_entity(self.entities[key]) for key in (proposal.keep_id, proposal.merge_id))
+                return f"link of two entities, ({keep}) and ({merge}); statements: {given}"
+            case UpdateEntity():
+                values = [f"the name {alias}" for alias in proposal.add_aliases]
+                values += [f"{name} = {value}" for name, value in proposal.set.items()]
+                entity = _describe_entity(self.entities[proposal.entity_id])
+                return f"the entity ({entity}) gets: {'; '.join(values)}; statements: {given}"
+        raise TypeError(f"{proposal.action} is not verified")
+
+
+class ProposalVerifier:
+    """Asks a model about proposals, one call a batch."""
+
+    def __init__(self, graph: Graph, model: LanguageModel, prompts: Mapping[str, PromptTemplate]) -> None:
+        self._graph = graph
+        self._model = model
+        self._template = prompts["verify"]
+
+    async def verify(self, owner: Owner, reviewed: Sequence[ReviewedProposal]) -> VerificationResult:
+        """Return proposals with their verifications; raise ModelUnavailable when the model does not answer.
+
+        Waiting proposals without an answer are refused: all of them if the answer is not usable.
+        """
+        shown, indexes = await self._load(owner, reviewed)
+        if not indexes:
+            return VerificationResult(list(reviewed))
+        checked: dict[int, CheckedProposal] = {}
+        refusal = UNANSWERED
+        try:
+            completion = await self._model.complete_structured(shown.render(self._template), VerifierAnswer, use="main")
+        except ModelAnswerUnusable:
+            receipt, refusal = Receipt(llm_calls=1), UNUSABLE
+        else:
+            receipt = completion.receipt
+            for answered in completion.value.proposals:
+                checked.setdefault(answered.proposal, answered)
+        proposals = list(reviewed)
+        for number, index in enumerate(indexes, 1):
+            update: dict[str, object] = {"verdict": ProposalVerdict.REFUSED, "reason": refusal}
+            if number in checked:
+                update = {"verification": shown.to_verification(checked[number])}
+            proposals[index] = proposals[index].model_copy(update=update)
+        return VerificationResult(proposals, receipt)
+
+    async def _load(self, owner: Owner, reviewed: Sequence[ReviewedProposal]) -> tuple[ShownProposals, list[int]]:
+        """Return what the prompt shows, and the indexes of the proposals that it shows."""
+
+        async def work(transaction: Transaction) -> tuple[ShownProposals, list[int]]:
+            asked = {index: one.proposal for index, one in enumerate(reviewed) if _is_asked(one)}
+            entities = await fetch_entities(transaction, owner, entity_ids_of(asked.values()))
+            statements: dict[int, list[Fact]] = {}
+            for index, proposal in asked.items():
+                if entities.keys() >= set(entity_ids_of([proposal])):
+                    statements[index] = await _load_statements(transaction, owner, proposal)
+            facts = {fact.memory_id: fact for found in statements.values() for fact in found}
+            subjects = await fetch_entities(transaction, owner, [fact.subject_id for fact in facts.values()])
+            shown = ShownProposals(
+                [asked[index] for index in statements],
+                list(facts.values()),
+                [[fact.memory_id for fact in found] for found in statements.values()],
+                {**subjects, **entities},
+            )
+            return shown, list(statements)
+
+        return await self._graph.read(work)
+
+
+def _is_asked(reviewed: ReviewedProposal) -> bool:
+    return reviewed.verdict is ProposalVerdict.WAITING and isinstance(reviewed.proposal, VERIFIED_ACTIONS)
+
+
+async def _load_statements(transaction: Transaction, owner: Owner, proposal: Proposal) -> list[Fact]:
+    """Return the statements that a proposal rests on; of entities, what is given as evidence and what names both."""
+    if isinstance(proposal, Merge):
+        facts = await FactLoader(transaction, owner).fetch(memory_ids=proposal.memory_ids)
+        return [facts[key] for key in proposal.memory_ids if key in facts]
+    evidence = proposal.evidence if isinstance(proposal, LinkEntities | UpdateEntity) else []
+    cited = await FactLoader(transaction, owner).fetch(memory_ids=evidence)
+    entity_ids = entity_ids_of([proposal])
+    found = {fact.memory_id: fact for fact in cited.values()}
+    for entity_id in entity_ids:
+        versions = await fetch_facts_of_entity(transaction, owner, entity_id)
+        found |= {fact.memory_id: fact for fact in versions if fact.expired_at is None and not fact.is_never_valid}
+
+    def rank(fact: Fact) -> tuple[bool, bool, datetime, str]:
+        names_all = set(entity_ids) <= {fact.subject_id, fact.object_id, *fact.entity_ids}
+        return (fact.memory_id not in evidence, not names_all, fact.first_created_at, fact.content)
+
+    return sorted(found.values(), key=rank)[:MAX_ENTITY_STATEMENTS]
+
+
+def _describe_entity(entity: Entity) -> str:
+    also = [f"also {', '.join(entity.aliases)}"] if entity.aliases else []
+    return "; ".join([entity.name, *(["the user"] if entity.is_user else []), *also])
