@@ -94,7 +94,8 @@ class FactFilters:
     """Filters as the store applies them: both times are set and `entity` is resolved to ids.
 
     With `valid_since` everything passes that was valid at any time from there to `valid_at`; with `any_validity` the
-    valid time is not filtered. Messages were said until `said_until`. None and an empty tuple filter nothing. Each entry of `metadata` holds texts of which the stored JSON must contain one.
+    valid time is not filtered. Messages were said until `said_until`. None and an empty tuple filter nothing. Each
+    entry of `metadata` holds texts of which the stored JSON must contain one.
     """
 
     valid_at: datetime

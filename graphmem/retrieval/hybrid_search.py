@@ -419,7 +419,8 @@ class HybridSearch:
             self._store.load_message_contents(search.owner, list(found_ids | source_ids), search.filters),
         )
         cosines = {message_id: cosine for message_id, (cosine,) in message_similarities.items()}
-        facts = describe_facts([scored.fact for scored in ranked], fact_similarities)
+        past = await search.past()
+        facts = describe_facts([scored.fact for scored in ranked], fact_similarities, past)
         messages = describe_messages(search.text, contents, cosines)
         rank = partial(rank_messages, search.text, languages=self._languages, is_overview=search.is_overview)
         found_messages = [message for message in messages if message.message_id in found_ids]

@@ -37,9 +37,9 @@ _by_rrf = attrgetter("rrf")
 
 
 class ScoredFact(NamedTuple):
-    """A fact with its fused score `rrf`, its fit, and what it is ordered by: the score that its factors make of the fit.
+    """A fact with its fused score `rrf` and its fit, both from 0 to 1, and the factors that make its score of the fit.
 
-    All are from 0 to 1. The fit says how well the fact alone answers the question; a cross-encoder replaces it.
+    The fit says how well the fact alone answers the question; that of a cross-encoder replaces it.
     """
 
     fact: FactCandidate
@@ -112,7 +112,7 @@ def rank_facts(
 
 
 def find_leading_on(facts: FactsByChannel, named_ids: Set[str]) -> list[str]:
-    """Return the uuids of the facts that lead on from the entities named, the nearest to the question and its way first.
+    """Return the uuids of the facts that lead on from the entities named, the nearest to the question first.
 
     A fact about such an entity is found by words too; those at the next steps are found around entities alone.
     """

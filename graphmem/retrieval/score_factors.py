@@ -52,14 +52,13 @@ class ScoreFactors(NamedTuple):
 
 
 def persona_factor(kind: str, tags: Iterable[str], weights: Mapping[str, float]) -> float:
-    """Return the multiplier of the weights of a memory's type and tags: their product `w`, tamed to be bounded.
+    """Return the multiplier for the product `w` of the weights of a memory's type and tags.
 
-    The logarithm of the odds changes by `MAX_LOG_FACTOR` times `(w² - 1) / (w² + 1)`: from -1 for no weight over 0 for 1
-    to nearly 1.
+    Its logarithm is `MAX_LOG_FACTOR` times `(w² - 1) / (w² + 1)`, which is -1 for a weight of 0, 0 for 1 and nearly 1
+    for 100.
     """
     weight = math.prod(weights.get(word, 1.0) for word in (kind, *tags))
-    tamed = 1.0 - 2.0 / (min(weight, 1e100) ** 2 + 1.0)
-    return math.exp(MAX_LOG_FACTOR * tamed)
+    return math.exp(MAX_LOG_FACTOR * (1.0 - 2.0 / (min(weight, 1e100) ** 2 + 1.0)))
 
 
 def decay_factor(strength: float, decay_rate: float, accessed: int, now: int) -> float:
