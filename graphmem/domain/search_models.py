@@ -119,7 +119,7 @@ class Explanation(BaseModel):
     answers: it is computed from `similarity` (cosine), `words` (share of the question's words), `named` (how specific a
     named entity is), `bm25` (words shared with the memory and its messages) and `is_later` (starts after the past time
     that is asked about), unless a cross-encoder has given it (`rerank`). The odds of the score are those of the fit,
-    `fit / (1 - fit)`, times `persona · decay · importance · time`, a product that is kept between 0.82 and 1.22.
+    `fit / (1 - fit)`, times `persona · decay · importance · time`, but it differs from the fit by less than 0.05.
     """
 
     semantic: ChannelRank | None = None

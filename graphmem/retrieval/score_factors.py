@@ -1,7 +1,7 @@
 """What moves a memory among those that fit about equally well: persona, decay, importance and time. Pure.
 
-Each factor multiplies the odds of a fit, which are `fit / (1 - fit)`. All together are bounded, so that they never
-overturn a lead in fit of 0.1.
+Each factor multiplies the odds of a fit, which are `fit / (1 - fit)`. All together move a fit by less than 0.05, and so
+never overturn a lead of 0.1.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from graphmem.text.time_expressions import TimeRange
 
 MILLISECONDS_PER_DAY = 86_400_000
 
-MAX_LOG_FACTOR = 0.2
-"""Most by which all factors together raise or lower the logarithm of the odds.
+MAX_SHIFT = 0.049
+"""Most by which all factors together raise or lower a fit."""
 
-The logistic function is steepest at 0, where it gains less than 0.1 from -0.2 to 0.2.
-"""
+PERSONA_WEIGHT = 1.0
+"""Most by which a persona raises or lowers the logarithm of the odds."""
+
+TIME_WEIGHT = 0.2
+"""How much the logarithm of the odds grows for a fact of a time that the question names."""
 
 STRENGTH_WEIGHT = 0.1
 """Share of the strength above that of a new memory by which the logarithm of the odds grows."""
@@ -40,25 +43,21 @@ class ScoreFactors(NamedTuple):
     importance: float
     time: float
 
-    @property
-    def product(self) -> float:
-        """All multipliers combined, within the bounds that `MAX_LOG_FACTOR` sets."""
-        log_factor = sum(map(math.log, self))
-        return math.exp(max(-MAX_LOG_FACTOR, min(MAX_LOG_FACTOR, log_factor)))
-
     def apply(self, fit: float) -> float:
-        """Return a fit, from 0 to 1, with its odds multiplied."""
-        return fit * self.product / (fit * self.product + 1 - fit)
+        """Return a fit, from 0 to 1, with its odds multiplied, but moved by no more than `MAX_SHIFT`."""
+        product = math.prod(self)
+        moved = fit * product / (fit * product + 1 - fit)
+        return max(fit - MAX_SHIFT, min(fit + MAX_SHIFT, moved))
 
 
 def persona_factor(kind: str, tags: Iterable[str], weights: Mapping[str, float]) -> float:
     """Return the multiplier for the product `w` of the weights of a memory's type and tags.
 
-    Its logarithm is `MAX_LOG_FACTOR` times `(w² - 1) / (w² + 1)`, which is -1 for a weight of 0, 0 for 1 and nearly 1
+    Its logarithm is `PERSONA_WEIGHT` times `(w² - 1) / (w² + 1)`, which is -1 for a weight of 0, 0 for 1 and nearly 1
     for 100.
     """
     weight = math.prod(weights.get(word, 1.0) for word in (kind, *tags))
-    return math.exp(MAX_LOG_FACTOR * (1.0 - 2.0 / (min(weight, 1e100) ** 2 + 1.0)))
+    return math.exp(PERSONA_WEIGHT * (1.0 - 2.0 / (min(weight, 1e100) ** 2 + 1.0)))
 
 
 def decay_factor(strength: float, decay_rate: float, accessed: int, now: int) -> float:
@@ -83,7 +82,7 @@ def time_factor(valid_from: int, valid_to: int, time_ranges: Sequence[TimeRange]
         or (valid_to <= now and valid_from < time_range.end and valid_to > time_range.start)
         for time_range in time_ranges
     )
-    return math.exp(MAX_LOG_FACTOR) if fits_time else 1.0
+    return math.exp(TIME_WEIGHT) if fits_time else 1.0
 
 
 def score_factors(
