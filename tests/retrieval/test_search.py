@@ -214,7 +214,7 @@ async def test_settings_weigh_what_is_found_by_meaning_against_what_is_found_by_
     memory: Services, owner: Owner
 ) -> None:
     await save(memory, owner, *GARDEN)
-    query = SearchQuery(query="which food is dangerous, and QX-7731?", reinforce=False)
+    query = SearchQuery(query="which nuts make her ill? QX-7731", reinforce=False)
     for weights, expected in (
         ({"semantic_weight": 10, "keyword_weight": 0.01}, "Mara is allergic to hazelnuts"),
         ({"semantic_weight": 0.01, "keyword_weight": 10}, "Mara's invoice code is QX-7731"),
