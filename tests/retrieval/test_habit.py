@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +17,10 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.search_models import SearchQuery, SearchResponse
 from graphmem.domain.session import MessagesIn
+from graphmem.errors import GraphmemError, ModelUnavailable
+from graphmem.settings import Settings
+from graphmem.store.driver import Graph
+from graphmem.store.facts import FactStore
 from tests.conftest import FakeClock
 from tests.retrieval.test_search import found, save
 
@@ -221,3 +227,39 @@ async def test_what_others_did_at_that_time_is_not_found(memory: Services, owner
     await memory.memories.save(owner, [MemoryIn(content="Mara likes rain")])
     answer = await search_on_a_day_in_june(memory, owner, "Where did Bob work in 2016?")
     assert [hit.content for hit in answer] == ["Mara likes rain"]
+
+
+class UnavailableEmbedder:
+    """An embedder whose model fails."""
+
+    model, dimension = "none", 384
+
+    async def open(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
+        raise ModelUnavailable("The embedder does not answer.")
+
+
+async def test_a_search_that_fails_leaves_no_task_behind(memory: Services, owner: Owner, database: Settings) -> None:
+    """Names and vectors are found by tasks of their own; here both fail."""
+    assert database.neo4j_uri
+    assert database.neo4j_password
+    password = database.neo4j_password.get_secret_value()
+    closed = Graph(database.neo4j_uri, database.neo4j_user, password, database="not-open")
+    facts = FactStore(closed, memory.components.entities, memory.components.clock)
+    components = replace(memory.components, graph=closed, facts=facts, embedder=UnavailableEmbedder())
+    search = RetrievalComponents.build(components).search
+    unretrieved: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: unretrieved.append(context))
+    try:
+        with pytest.raises(GraphmemError):
+            await search.search(owner, SearchQuery(query="what about Bob?"))
+        gc.collect()
+        await asyncio.sleep(0)
+        assert unretrieved == []
+    finally:
+        loop.set_exception_handler(None)
+        await closed.close()
