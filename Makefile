@@ -7,8 +7,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
-	typescript site picture constraints bench-retrieval bench-facts bench-scale bench-http bench-size bench-growth bench-context \
-	bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision eval-answers eval-secrets torture
+	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-size bench-growth \
+	bench-context bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision eval-answers eval-secrets \
+	torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -94,6 +95,9 @@ constraints: $(VENV)/.installed-dev ## Pin the versions of a fresh .venv, except
 
 bench-retrieval: $(VENV)/.installed-dev ## Measure how well messages and memories are found in DATA=file.json
 	$(BIN)/python -m benches.bench_retrieval $(DATA)
+
+bench-habit: $(VENV)/.installed-dev ## Measure whether use changes which memories are found in DATA=file.json
+	$(BIN)/python -m benches.bench_habit $(DATA)
 
 bench-facts: $(VENV)/.installed-dev ## Measure answers from numbered facts of which newer ones replace older ones in DATA=file.json
 	$(BIN)/python -m benches.bench_facts $(DATA)

@@ -112,8 +112,8 @@ CASE WHEN $vector IS NULL THEN null ELSE 2 * vector.similarity.cosine(r.fact_emb
 // fragment: fact_candidate
 // What ranking needs of a version `r` that a channel found with a `score`, in the order of `FactCandidate`.
 [r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
- r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.message_ids,
- r.entity_ids, similarity]
+ r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.valid_to.epochMillis,
+ r.message_ids, r.entity_ids, similarity]
 
 // fragment: memory_columns
 // What callers see of a version `r`: its properties, its times, its subject and object, and the entities it refers to.

@@ -98,12 +98,14 @@ class MemoryFilters(SharedFilters):
 class FactFilters:
     """Filters as the store applies them: both times are set and `entity` is resolved to ids.
 
-    With `any_validity` the valid time is not filtered. Messages were said until `said_until`. None and an empty
-    tuple filter nothing. Each entry of `metadata` holds texts of which the stored JSON must contain one.
+    With `valid_since` everything passes that was valid at any time from there to `valid_at`; with `any_validity` the
+    valid time is not filtered. Messages were said until `said_until`. None and an empty tuple filter nothing. Each
+    entry of `metadata` holds texts of which the stored JSON must contain one.
     """
 
     valid_at: datetime
     known_at: datetime = AS_OF_NOW
+    valid_since: datetime | None = None
     any_validity: bool = False
     said_until: datetime = MAX_TIME
     types: tuple[str, ...] | None = None
@@ -124,10 +126,10 @@ class FactFilters:
     def as_of_params(self) -> Mapping[str, list[int]]:
         """The parameters of the fragments `as_of_params` and `as_of_filter`.
 
-        `valid_after` is the earliest end of an interval that contains `valid_at`, because ends are exclusive.
+        `valid_after` is the earliest end of an interval that contains the time, because ends are exclusive.
         """
         valid_at = MAX_TIME if self.any_validity else self.valid_at
-        valid_after = MIN_TIME if self.any_validity else self.valid_at + MICROSECOND
+        valid_after = MIN_TIME if self.any_validity else (self.valid_since or self.valid_at) + MICROSECOND
         return {
             "valid_at": to_epoch_pair(valid_at),
             "valid_after": to_epoch_pair(valid_after),

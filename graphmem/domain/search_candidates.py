@@ -27,6 +27,7 @@ class FactCandidate(NamedTuple):
     decay_rate: float
     last_accessed_ms: int
     valid_from: int
+    valid_to: int
     message_ids: Sequence[str]
     entity_ids: Sequence[str]
     similarity: float | None

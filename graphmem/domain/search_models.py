@@ -51,7 +51,7 @@ PersonaWeights = Annotated[
     Field(max_length=200),
     AfterValidator(_parse_persona),
 ]
-"""Weights by memory type or tag; what a memory is ordered by is multiplied by each weight that matches it."""
+"""Weights by memory type or tag, from 0 to 100; 1 is neutral. They order memories that fit about equally well."""
 
 
 Cut = Literal["none", "auto"]
@@ -115,10 +115,11 @@ class ChannelRank(BaseModel):
 class Explanation(BaseModel):
     """What a score and a place in the order come from.
 
-    The score is computed from `similarity` (cosine), `words` (share of the question's words) and `named` (how specific
-    a named entity is), unless a cross-encoder has given it (`rerank`). The order is that of
-    `rrf · persona · decay · importance · time`, or with `rerank` in place of `rrf`, with places for facts that are two
-    or three steps from a named entity.
+    `rrf`, the fused score of the channels, decides which memories are candidates. `fit` says how well the memory alone
+    answers: it is computed from `similarity` (cosine), `words` (share of the question's words), `named` (how specific a
+    named entity is), `bm25` (words shared with the memory and its messages) and `is_later` (starts after the past time
+    that is asked about), unless a cross-encoder has given it (`rerank`). The odds of the score are those of the fit,
+    `fit / (1 - fit)`, times `persona · decay · importance · time`, but it differs from the fit by less than 0.05.
     """
 
     semantic: ChannelRank | None = None
@@ -127,6 +128,9 @@ class Explanation(BaseModel):
     similarity: float
     words: float
     named: float
+    bm25: float = 0.0
+    is_later: bool = False
+    fit: float = 0.0
     rrf: float
     persona: float
     decay: float
@@ -136,14 +140,14 @@ class Explanation(BaseModel):
 
 
 FIT_SCORE = 0.5
-"""Score from which a memory is taken for an answer."""
+"""Fit from which a memory is taken for an answer."""
 
 
 class SearchHit(BaseModel):
     """A memory found and its score; `explain` is set when the query asks for it.
 
-    The score, from 0 to 1, says how well this memory alone answers the query: it does not depend on what else is found,
-    nor on age. Memories that fit score 0.5 or more.
+    The score, from 0 to 1, says how well this memory answers the query, and compares between queries: memories that fit
+    score 0.5 or more. Strength, importance, persona and time change it by at most 0.05.
     """
 
     memory: Memory
@@ -191,12 +195,14 @@ class Evidence(BaseModel):
 class SearchResponse(BaseModel):
     """The answer to a search, best first; `messages` and `evidence` are filled with `include_messages`.
 
-    The order also depends on recency, importance and the persona, so that scores need not fall from one to the next.
+    The results are ordered by their score. `reranked` says that a cross-encoder gave the scores. If the query names a
+    past time, the results include what held then and has ended, with its `invalid_at`.
     """
 
     results: list[SearchHit]
     messages: list[MessageHit] = Field(default_factory=list)
     evidence: list[Evidence] = Field(default_factory=list)
+    reranked: bool = False
     took_ms: float
 
     def __iter__(self) -> Iterator[SearchHit]:  # type: ignore[override] # pydantic iterates over fields

@@ -26,10 +26,28 @@ def bm25_scores(query: Sequence[str], documents: Sequence[Sequence[str]]) -> lis
     counts = [{token: document.count(token) for token in wanted.intersection(document)} for document in documents]
     number = len(documents)
     document_counts = Counter(token for count in counts for token in count)
-    weights = {token: math.log(1 + (number - n + 0.5) / (n + 0.5)) for token, n in document_counts.items()}
+    weights = {token: _weight(number, n) for token, n in document_counts.items()}
     average = sum(map(len, documents)) / max(1, number) or 1.0
     scores = []
     for count, document in zip(counts, documents, strict=True):
         length = K1 * (1 - B + B * len(document) / average)
         scores.append(sum(weights[token] * n * (K1 + 1) / (n + length) for token, n in count.items()))
     return scores
+
+
+def bm25_shares(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float]:
+    """Return the BM25 score of each document as a share of the sum of the weights of the query's tokens.
+
+    A document of average length that contains every token once has a share of 1; one that is short or repeats them has
+    more, up to `1 + K1`. Tokens that no document contains weigh most, so that the share does not depend on the best
+    document.
+    """
+    number = len(documents)
+    counts = Counter(token for document in documents for token in set(query).intersection(document))
+    total = sum(_weight(number, counts[token]) for token in set(query))
+    return [score / total if total else 0.0 for score in bm25_scores(query, documents)]
+
+
+def _weight(documents: int, containing: int) -> float:
+    """Return the weight of a token that so many of the documents contain."""
+    return math.log(1 + (documents - containing + 0.5) / (containing + 0.5))

@@ -5,6 +5,7 @@ from it, it gets their best BM25 score, their best similarity to the question, a
 the question. Features count by value and by reciprocal rank. A message whose speaker the question names counts more,
 and so does one of the user: a long reply repeats the words of a question without stating anything of the user. The
 neighbours of a message support it. For an overview those at the start of a session count more, where topics come up.
+For a question about a past time, facts that start later support their messages by half.
 The weights were fitted to labelled conversations and checked on others: see `docs/retrieval-experiments.md`.
 """
 
@@ -20,6 +21,7 @@ from graphmem.domain.search_models import Evidence
 from graphmem.domain.session import MessageRole
 from graphmem.retrieval.bm25 import bm25_scores
 from graphmem.text.names import name_words
+from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize
 
 RANK_K = 20
@@ -31,19 +33,26 @@ NEIGHBOUR_REACH = 2
 OPENING_LENGTH = 20
 """Number of messages after which a session's opening counts a third (1 / e) of what its first message counts."""
 
+LATER_SUPPORT = 0.5
+"""Share of its support that a fact lends its messages if it starts after the past time that the question names."""
+
 EVIDENCE_PER_RESULT = 5
 """Most messages of evidence for each result that a search asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactText:
-    """A candidate fact: its text, its similarity to the question and to the question's focus, its source messages."""
+    """A candidate fact: its text, its similarity to the question and to the question's focus, its source messages.
+
+    `is_later` says that it starts after the past time that the question names.
+    """
 
     memory_id: str
     text: str
     similarity: float
     focus_similarity: float
     message_ids: Sequence[str]
+    is_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +88,18 @@ OWN_FEATURES = ("words", "meaning", "meaning_rank")
 """Features of what a message says, by which it supports its neighbours."""
 
 
-def describe_facts(facts: Iterable[FactCandidate], similarities: Mapping[str, Sequence[float]]) -> list[FactText]:
-    """Return facts as candidates; `similarities`, by uuid, are those to the question and to its focus."""
+def describe_facts(
+    facts: Iterable[FactCandidate], similarities: Mapping[str, Sequence[float]], past: TimeRange | None = None
+) -> list[FactText]:
+    """Return facts as candidates; `similarities`, by uuid, are those to the question and to its focus.
+
+    `past` is the past time that the question names.
+    """
     described = []
     for fact in facts:
         similarity, focus_similarity = similarities.get(fact.uuid, (0.0, 0.0))
-        described.append(FactText(fact.memory_id, fact.text, similarity, focus_similarity, fact.message_ids))
+        is_later = past is not None and fact.valid_from >= past.end
+        described.append(FactText(fact.memory_id, fact.text, similarity, focus_similarity, fact.message_ids, is_later))
     return described
 
 
@@ -119,9 +134,15 @@ def _message_features(
     question_tokens = tokenize(question, languages)
     indexes = {message.message_id: index for index, message in enumerate(messages)}
     by_words = _share_of_max(bm25_scores(question_tokens, [tokenize(fact.text, languages) for fact in facts]))
-    fact_words = _best_fact_scores(by_words, facts, indexes)
-    fact_meaning = _best_fact_scores([fact.similarity for fact in facts], facts, indexes)
-    fact_focus = _best_fact_scores([fact.focus_similarity for fact in facts], facts, indexes)
+    support = [LATER_SUPPORT if fact.is_later else 1.0 for fact in facts]
+    fact_words, fact_meaning, fact_focus = (
+        _best_fact_scores(list(map(mul, support, scores)), facts, indexes)
+        for scores in (
+            by_words,
+            [fact.similarity for fact in facts],
+            [fact.focus_similarity for fact in facts],
+        )
+    )
     meaning = [message.similarity for message in messages]
     features: dict[str, Sequence[float]] = {
         "fact_words": fact_words,

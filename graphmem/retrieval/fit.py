@@ -1,9 +1,10 @@
 """Fit: how well one memory answers a question, from 0 to 1, whatever else was found. Pure.
 
 It grows with the similarity of their vectors, with the share of the question's words that the memory contains or names,
-and with how specific an entity is that both name. Rare words weigh more; the user's own name weighs nothing, because
-every memory is about the user. Neither age nor rank counts, so that the same memory has the same fit years later. The
-weights were fitted to labelled questions and checked on others: see `docs/retrieval.md`.
+with how specific an entity is that both name, and with the words that both share as BM25 counts them, those of the
+memory's messages included. Rare words weigh more; the user's own name names nothing, because every memory is about the
+user. Neither age nor use nor rank counts, so that the same memory has the same fit years later. The weights were fitted
+to labelled questions and checked on others: see `docs/retrieval.md`.
 """
 
 from __future__ import annotations
@@ -11,23 +12,63 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from operator import mul
 from typing import NamedTuple
 
 from graphmem.domain.name_index import EntityMention
 from graphmem.domain.search_candidates import FactCandidate
+from graphmem.retrieval.bm25 import bm25_shares
+from graphmem.retrieval.rank_fusion import CHANNEL_WEIGHTS
 from graphmem.text.names import name_words
+from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize
 
-BIAS, SIMILARITY_WEIGHT, WORDS_WEIGHT, NAMED_WEIGHT = -4.15, 4.5, 5.0, 2.5
-"""Fitted weights of the logistic function of the features; the bias puts the best cut at `FIT_SCORE`."""
+BIAS = -4.75
+"""Constant of the logistic function; it puts the best cut at `FIT_SCORE`."""
+
+LATER_WEIGHT = -1.0
+"""Weight of starting only after the past time that a question names: such a memory seldom says what held then."""
 
 
 class FitFeatures(NamedTuple):
-    """What the fit of a memory is computed from, each from 0 to 1: similarity, words shared, entity named."""
+    """What the fit of a memory is computed from.
+
+    `similarity`, `words` (share of the question's words) and `named` (how specific a named entity is) are from 0 to 1;
+    `bm25` is a share that may exceed 1. `is_later` says that the memory starts after the past time that is asked about.
+    """
 
     similarity: float
     words: float
     named: float
+    bm25: float
+    is_later: bool = False
+
+
+class FitWeights(NamedTuple):
+    """The weights of the features of a fit."""
+
+    similarity: float
+    words: float
+    named: float
+    bm25: float
+
+    @classmethod
+    def for_channels(cls, channel_weights: Mapping[str, float]) -> FitWeights:
+        """Return the weights for those of the channels: a channel of twice its default weight counts twice.
+
+        Their sum stays, so that a memory which fits in every way has the same fit.
+        """
+        semantic, keyword, graph = (
+            channel_weights.get(name, default) / default for name, default in CHANNEL_WEIGHTS.items()
+        )
+        scaled = [
+            weight * scale for weight, scale in zip(FIT_WEIGHTS, (semantic, keyword, graph, keyword), strict=True)
+        ]
+        return cls(*(weight * sum(FIT_WEIGHTS) / sum(scaled) for weight in scaled))
+
+
+FIT_WEIGHTS = FitWeights(similarity=6.0, words=3.5, named=2.5, bm25=2.0)
+"""Fitted weights of the logistic function of the features."""
 
 
 def fit_features(
@@ -35,14 +76,17 @@ def fit_features(
     facts: Mapping[str, FactCandidate],
     mentions: Collection[EntityMention],
     languages: tuple[str, ...],
+    past: TimeRange | None = None,
 ) -> dict[str, FitFeatures]:
-    """Return the features of facts by uuid; `mentions` are the entities that the question names."""
+    """Return the features of facts by uuid; the question names the entities `mentions` and the past time `past`."""
     named = {mention.id for mention in mentions if not mention.is_user}
     about = Counter(entity_id for fact in facts.values() for entity_id in named.intersection(fact.entity_ids))
     words = _QuestionWords.of(question, mentions, languages)
     stems = {uuid: frozenset(tokenize(_statement(fact), languages)) for uuid, fact in facts.items()}
     weights = words.weights(stems.values())
     total = sum(weights.values())
+    texts = [tokenize(fact.text, languages) for fact in facts.values()]
+    shares = dict(zip(facts, bm25_shares(tokenize(question, languages), texts), strict=True))
     return {
         uuid: FitFeatures(
             similarity=max(0.0, fact.similarity or 0.0),
@@ -50,17 +94,18 @@ def fit_features(
             named=max(
                 (_specificity(about[key], len(facts)) for key in named.intersection(fact.entity_ids)), default=0.0
             ),
+            bm25=shares[uuid],
+            is_later=past is not None and fact.valid_from >= past.end,
         )
         for uuid, fact in facts.items()
     }
 
 
-def fit(features: FitFeatures) -> float:
+def fit(features: FitFeatures, weights: FitWeights = FIT_WEIGHTS) -> float:
     """Return the fit of a memory with these features."""
-    odds = (
-        BIAS + SIMILARITY_WEIGHT * features.similarity + WORDS_WEIGHT * features.words + NAMED_WEIGHT * features.named
-    )
-    return 1 / (1 + math.exp(-odds))
+    *values, is_later = features
+    log_odds = BIAS + sum(map(mul, weights, values)) + LATER_WEIGHT * is_later
+    return 1 / (1 + math.exp(-log_odds))
 
 
 class _QuestionWords(NamedTuple):

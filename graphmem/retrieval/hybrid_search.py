@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 
 from graphmem.domain.filters import FactFilters
@@ -24,7 +25,7 @@ from graphmem.domain.search_models import (
     normalise_query,
     similarity_score,
 )
-from graphmem.domain.times import Clock
+from graphmem.domain.times import EPOCH, MICROSECOND, Clock
 from graphmem.domain.types import Vector
 from graphmem.embedding import Embedder
 from graphmem.retrieval.entity_name_cache import EntityNameCache
@@ -38,9 +39,12 @@ from graphmem.retrieval.ranking import (
     apply_rerank_scores,
     distinct_facts,
     explain,
+    fill_places,
+    find_leading_on,
+    merge_channels,
     rank_facts,
     rescore_keyword_channel,
-    reserve_places,
+    select_candidates,
     select_fitting,
 )
 from graphmem.retrieval.reinforcement import ReinforcementBuffer
@@ -51,7 +55,7 @@ from graphmem.store.fulltext import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS
 from graphmem.store.search import SearchStore
 from graphmem.store.stored_vectors import StoredVectors
 from graphmem.text.lucene import build_lucene_query, query_terms
-from graphmem.text.time_expressions import find_time_ranges
+from graphmem.text.time_expressions import TimeRange, find_time_ranges
 
 MIN_CANDIDATES_PER_CHANNEL = 60
 """Least number of candidates that a channel is asked for; a search with a high limit asks for three times its limit."""
@@ -87,9 +91,10 @@ class NamedEntities:
 class PreparedSearch:
     """What the steps of one search share; `candidates` is the number of rows that a channel is asked for.
 
-    `text` is what is searched for: the question or, if it asks for an overview, its topic. `named` and `vectors` are
-    tasks that several steps await; they are None where no step needs them. The vectors are those of the text and, for a
-    search with messages, of its focus.
+    `text` is what is searched for: the question or, if it asks for an overview, its topic. `named`, `vectors` and
+    `time_ranges` are tasks that several steps await; the first two are None where no step needs them. The vectors are
+    those of the text and, for a search with messages, of its focus. `reads_past` says whether a past time that the
+    question names is searched, because the caller names no valid time.
     """
 
     owner: Owner
@@ -103,10 +108,20 @@ class PreparedSearch:
     searches_graph: bool
     named: asyncio.Task[NamedEntities] | None
     vectors: asyncio.Task[list[Vector]] | None
+    time_ranges: asyncio.Task[list[TimeRange]]
+    reads_past: bool
 
     async def question_vector(self) -> Vector | None:
         """Return the vector of the question; None where no channel searches by meaning."""
         return (await self.vectors)[0] if self.vectors else None
+
+    async def past(self) -> TimeRange | None:
+        """Return the past time that is asked about, from the start of the first one named to the end of the last."""
+        now = int(self.now.timestamp() * 1000)
+        past = [named for named in await self.time_ranges if named.end <= now] if self.reads_past else []
+        if not past:
+            return None
+        return TimeRange(min(named.start for named in past), max(named.end for named in past))
 
     def lucene_query(self, fields: Sequence[str]) -> str | None:
         """Return the full-text query for the words of the search in some fields; None without words."""
@@ -160,58 +175,68 @@ class HybridSearch:
         beside the channels, replaces that of the query.
         """
         started = time.perf_counter()
-        search = await self._prepare(owner, query)
-        (facts, mentions), messages, time_ranges, weights = await asyncio.gather(
-            self._find_facts(search),
-            self._find_messages(search) if query.include_messages else _find_nothing(),
-            asyncio.to_thread(find_time_ranges, search.question, search.now, self._languages),
-            load_persona() if load_persona else _given(query.persona),
-        )
-        features = fit_features(search.text, distinct_facts(facts), mentions, self._languages)
-        ranked = rank_facts(facts, weights, time_ranges, search.now, self._rrf_k, self._channel_weights, features)
-        if query.rerank:
-            ranked = await self._rerank(search.question, ranked, query.limit)
-        else:
-            ranked = reserve_places(ranked, facts.get("graph", ()), {mention.id for mention in mentions})
-        selected = select_fitting(ranked) if query.cut == "auto" else ranked
-        best = [scored for scored in selected if scored.fit >= (query.min_score or 0.0)][: query.limit]
-        memories, (message_hits, evidence) = await asyncio.gather(
-            self._store.load_memories([scored.fact.uuid for scored in best], search.now),
-            self._rank_messages(search, ranked, messages, query.limit),
-        )
+        async with self._prepare(owner, query) as search:
+            (facts, mentions), messages, weights = await asyncio.gather(
+                self._find_facts(search),
+                self._find_messages(search) if query.include_messages else _find_nothing(),
+                load_persona() if load_persona else _given(query.persona),
+            )
+            time_ranges, past = await search.time_ranges, await search.past()
+            features = fit_features(search.text, distinct_facts(facts), mentions, self._languages, past)
+            ranked = rank_facts(facts, weights, time_ranges, search.now, self._rrf_k, self._channel_weights, features)
+            leading_on = find_leading_on(facts, {mention.id for mention in mentions})
+            candidates = select_candidates(ranked, leading_on, search.candidates)
+            if query.rerank:
+                ranked = candidates = await self._rerank(search.question, candidates, query.limit)
+                leading_on = []
+            fitting = select_fitting(candidates)
+            selected = [
+                scored
+                for scored in (fitting if query.cut == "auto" else candidates)
+                if scored.score >= (query.min_score or 0.0)
+            ]
+            best = fill_places(selected, leading_on, query.limit)
+            memories, (message_hits, evidence) = await asyncio.gather(
+                self._store.load_memories([scored.fact.uuid for scored in best], search.now),
+                self._rank_messages(search, ranked, messages, query.limit),
+            )
         if query.reinforce:
-            self._reinforcement.record(owner, memories)
+            answers = {scored.fact.memory_id for scored in fitting}
+            self._reinforcement.record(owner, [memory for memory in memories if memory.id in answers])
         explanations = explain(best, facts) if query.explain else [None] * len(best)
         return SearchResponse(
             results=[
-                SearchHit(memory=memory, score=scored.fit, explain=explanation)
+                SearchHit(memory=memory, score=scored.score, explain=explanation)
                 for scored, memory, explanation in zip(best, memories, explanations, strict=True)
             ],
             messages=message_hits,
             evidence=evidence[: EVIDENCE_PER_RESULT * query.limit],
+            reranked=query.rerank,
             took_ms=round((time.perf_counter() - started) * 1000, 3),
         )
 
     async def search_messages(self, owner: Owner, query: MessageSearchQuery) -> MessageSearchResponse:
         """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""
-        search = await self._prepare(
-            owner,
-            SearchQuery(
-                query=query.query,
-                limit=query.limit,
-                valid_as_of=query.valid_as_of,
-                known_as_of=query.known_as_of,
-                graph=False,
-            ),
+        searched = SearchQuery(
+            query=query.query,
+            limit=query.limit,
+            valid_as_of=query.valid_as_of,
+            known_as_of=query.known_as_of,
+            graph=False,
         )
-        messages = await self._find_messages(search)
-        hits, _ = await self._rank_messages(search, [], messages, query.limit)
+        async with self._prepare(owner, searched) as search:
+            messages = await self._find_messages(search)
+            hits, _ = await self._rank_messages(search, [], messages, query.limit)
         return MessageSearchResponse(results=hits)
 
     # Preparing
 
-    async def _prepare(self, owner: Owner, query: SearchQuery) -> PreparedSearch:
-        """Resolve the filters, and start to find the named entities and to embed the question."""
+    @asynccontextmanager
+    async def _prepare(self, owner: Owner, query: SearchQuery) -> AsyncIterator[PreparedSearch]:
+        """Resolve the filters, and start to find named entities and times and to embed the question.
+
+        Tasks that still run at the end, because another step failed, are cancelled.
+        """
         question, now = normalise_query(query.query), self._clock()
         topic = overview_topic(question, self._languages)
         text = question if topic is None else topic
@@ -219,7 +244,8 @@ class HybridSearch:
         needs_focus = query.semantic and query.include_messages
         named = asyncio.create_task(self._find_named(owner, text)) if query.graph or needs_focus else None
         vectors = asyncio.create_task(self._embed(text, named if needs_focus else None)) if query.semantic else None
-        return PreparedSearch(
+        time_ranges = asyncio.create_task(asyncio.to_thread(find_time_ranges, question, now, self._languages))
+        search = PreparedSearch(
             owner=owner,
             question=question,
             text=text,
@@ -231,7 +257,16 @@ class HybridSearch:
             searches_graph=query.graph,
             named=named,
             vectors=vectors,
+            time_ranges=time_ranges,
+            reads_past=query.valid_as_of is None,
         )
+        tasks = [task for task in (named, vectors, time_ranges) if task]
+        try:
+            yield search
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _find_named(self, owner: Owner, text: str, *, refresh: bool = False) -> NamedEntities:
         """Return the entities that a text names; without `refresh`, names may be those of an earlier write version."""
@@ -251,15 +286,34 @@ class HybridSearch:
     # Channels
 
     async def _find_facts(self, search: PreparedSearch) -> tuple[FactsByChannel, list[EntityMention]]:
-        """Return the facts that each channel finds, and the entities that the question names."""
+        """Return the facts that each channel finds, and the entities that the question names.
+
+        If the question names a past time, they include the facts that held at some time in it.
+        """
+        (current, mentions), past = await asyncio.gather(
+            self._ask_channels(search), self._ask_channels_for_past(search)
+        )
+        return rescore_keyword_channel(merge_channels(current, past), search.text, self._languages), mentions
+
+    async def _ask_channels_for_past(self, search: PreparedSearch) -> FactsByChannel:
+        """Return what each channel finds of what held in the past time that the question names, if it names one."""
+        past = await search.past()
+        if past is None or search.filters.any_validity:
+            return {}
+        start, end = (EPOCH + timedelta(milliseconds=time) for time in (past.start, past.end))
+        filters = replace(search.filters, valid_since=start, valid_at=end - MICROSECOND)
+        found, _ = await self._ask_channels(replace(search, filters=filters))
+        return found
+
+    async def _ask_channels(self, search: PreparedSearch) -> tuple[FactsByChannel, list[EntityMention]]:
+        """Return the facts that each channel finds with the filters, and the entities that the question names."""
         by_vector, by_words, (near_entities, mentions), vector = await asyncio.gather(
             self._find_facts_by_vector(search),
             self._find_facts_by_words(search),
             self._find_facts_around_named(search),
             search.question_vector(),
         )
-        found = await self._add_similarities(search, {**by_vector, **by_words, **near_entities}, vector)
-        return rescore_keyword_channel(found, search.text, self._languages), mentions
+        return await self._add_similarities(search, {**by_vector, **by_words, **near_entities}, vector), mentions
 
     async def _find_facts_by_vector(self, search: PreparedSearch) -> FactsByChannel:
         vector = await search.question_vector()
@@ -365,7 +419,8 @@ class HybridSearch:
             self._store.load_message_contents(search.owner, list(found_ids | source_ids), search.filters),
         )
         cosines = {message_id: cosine for message_id, (cosine,) in message_similarities.items()}
-        facts = describe_facts([scored.fact for scored in ranked], fact_similarities)
+        past = await search.past()
+        facts = describe_facts([scored.fact for scored in ranked], fact_similarities, past)
         messages = describe_messages(search.text, contents, cosines)
         rank = partial(rank_messages, search.text, languages=self._languages, is_overview=search.is_overview)
         found_messages = [message for message in messages if message.message_id in found_ids]

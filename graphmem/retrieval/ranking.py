@@ -1,8 +1,11 @@
-"""Ranks the facts that the channels found: fuses their orders and multiplies the scores by factors. Pure."""
+"""Ranks the facts that the channels found. Pure.
+
+Reciprocal rank fusion chooses the candidates. Their score is how well they fit, which persona, strength, importance and
+time move within narrow bounds, and it is what the results are ordered by.
+"""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from operator import attrgetter
@@ -11,7 +14,7 @@ from typing import NamedTuple
 from graphmem.domain.search_candidates import FactCandidate
 from graphmem.domain.search_models import FIT_SCORE, ChannelRank, Explanation
 from graphmem.retrieval.bm25 import bm25_scores
-from graphmem.retrieval.fit import FitFeatures, fit
+from graphmem.retrieval.fit import FitFeatures, FitWeights, fit
 from graphmem.retrieval.rank_fusion import max_rrf_score, reciprocal_rank_fusion
 from graphmem.retrieval.score_factors import ScoreFactors, score_factors
 from graphmem.text.time_expressions import TimeRange
@@ -21,7 +24,7 @@ FactsByChannel = Mapping[str, Sequence[FactCandidate]]
 """The facts that each channel found, best first."""
 
 RESERVED_PLACE = 3
-"""Every place of this number is for a fact that leads on from a named entity."""
+"""One place of so many is for a fact that leads on from a named entity."""
 
 MIN_SIMILARITY = 0.35
 """Least similarity of a fact that stands out."""
@@ -30,22 +33,26 @@ MIN_LEAD = 0.1
 """How much more similar to the question than the next one it is at least."""
 
 _by_score = attrgetter("score")
+_by_rrf = attrgetter("rrf")
 
 
 class ScoredFact(NamedTuple):
-    """A fact with what it is ordered by, which is its fused score or its cross-encoder score times the factors."""
+    """A fact with its fused score `rrf` and its fit, both from 0 to 1, and the factors that make its score of the fit.
+
+    The fit says how well the fact alone answers the question; that of a cross-encoder replaces it.
+    """
 
     fact: FactCandidate
-    score: float
     rrf: float
+    fit: float
     factors: ScoreFactors
     features: FitFeatures
     rerank: float | None = None
 
     @property
-    def fit(self) -> float:
-        """How well the fact alone answers the question, from 0 to 1."""
-        return fit(self.features) if self.rerank is None else self.rerank
+    def score(self) -> float:
+        """What the results are ordered by."""
+        return self.factors.apply(self.fit)
 
 
 def distinct_facts(facts: FactsByChannel) -> dict[str, FactCandidate]:
@@ -64,6 +71,15 @@ def rescore_keyword_channel(facts: FactsByChannel, question: str, languages: tup
     return {**facts, "keyword": sorted(rescored, key=_by_score, reverse=True)}
 
 
+def merge_channels(first: FactsByChannel, second: FactsByChannel) -> FactsByChannel:
+    """Return the facts of two searches of the same channels, those of each channel once and by their score."""
+    merged = {}
+    for channel in first:
+        by_uuid = {fact.uuid: fact for fact in [*first[channel], *second.get(channel, ())]}
+        merged[channel] = sorted(by_uuid.values(), key=_by_score, reverse=True)
+    return merged
+
+
 def rank_facts(
     facts: FactsByChannel,
     persona: Mapping[str, float],
@@ -73,40 +89,51 @@ def rank_facts(
     channel_weights: Mapping[str, float],
     features: Mapping[str, FitFeatures],
 ) -> list[ScoredFact]:
-    """Return the facts found, best first, by their fused score (from 0 to 1) times their factors.
+    """Return the facts found, best first, by the score that the factors make of their fit.
 
-    `features` are those of the fit of each fact, by uuid.
+    `features` are those of the fit of each fact, by uuid. Facts of equal score are in the order of their fused scores.
     """
     pool = distinct_facts(facts)
     rankings = {channel: [fact.uuid for fact in found] for channel, found in facts.items()}
     max_score = max_rrf_score(rankings, channel_weights, rrf_k)
+    weights = FitWeights.for_channels(channel_weights)
     now_ms = int(now.timestamp() * 1000)
-    scored = []
-    for uuid, fused in reciprocal_rank_fusion(rankings, channel_weights, rrf_k).items():
-        rrf, factors = fused / max_score, score_factors(pool[uuid], persona, time_ranges, now_ms)
-        scored.append(ScoredFact(pool[uuid], rrf * factors.product, rrf, factors, features[uuid]))
+    scored = [
+        ScoredFact(
+            pool[uuid],
+            fused / max_score,
+            fit(features[uuid], weights),
+            score_factors(pool[uuid], persona, time_ranges, now_ms),
+            features[uuid],
+        )
+        for uuid, fused in reciprocal_rank_fusion(rankings, channel_weights, rrf_k).items()
+    ]
     return sorted(scored, key=_by_score, reverse=True)
 
 
-def reserve_places(
-    ranked: Sequence[ScoredFact], near_entities: Sequence[FactCandidate], named_ids: Set[str]
-) -> list[ScoredFact]:
-    """Return ranked facts with every third place given to a fact that leads on from the entities named.
+def find_leading_on(facts: FactsByChannel, named_ids: Set[str]) -> list[str]:
+    """Return the uuids of the facts that lead on from the entities named, the nearest to the question first.
 
-    A fact about such an entity is found by words too; those at the next steps are found around entities alone, where
-    `near_entities` has them in order.
+    A fact about such an entity is found by words too; those at the next steps are found around entities alone.
+    """
+    return [fact.uuid for fact in facts.get("graph", ()) if named_ids.isdisjoint(fact.entity_ids)]
+
+
+def select_candidates(ranked: Sequence[ScoredFact], leading_on: Sequence[str], count: int) -> list[ScoredFact]:
+    """Return the `count` facts with the highest fused scores and all that lead on, in their order."""
+    chosen = {scored.fact.uuid for scored in sorted(ranked, key=_by_rrf, reverse=True)[:count]}.union(leading_on)
+    return [scored for scored in ranked if scored.fact.uuid in chosen]
+
+
+def fill_places(ranked: Sequence[ScoredFact], leading_on: Sequence[str], places: int) -> list[ScoredFact]:
+    """Return so many ranked facts in their order: the best, but for one of three those that lead on, if there are any.
+
+    The second fact of a chain has few words of the question, and would have no place by its score.
     """
     by_uuid = {scored.fact.uuid: scored for scored in ranked}
-    leading_on = deque(by_uuid[fact.uuid] for fact in near_entities if named_ids.isdisjoint(fact.entity_ids))
-    order: dict[str, ScoredFact] = {}
-    for scored in ranked:
-        if scored.fact.uuid in order:
-            continue
-        order[scored.fact.uuid] = scored
-        while leading_on and len(order) % RESERVED_PLACE == RESERVED_PLACE - 1:
-            reserved = leading_on.popleft()
-            order.setdefault(reserved.fact.uuid, reserved)
-    return list(order.values())
+    best = list(by_uuid)[: places - places // RESERVED_PLACE]
+    chosen = set(list(dict.fromkeys([*best, *(uuid for uuid in leading_on if uuid in by_uuid), *by_uuid]))[:places])
+    return [scored for scored in ranked if scored.fact.uuid in chosen]
 
 
 def select_fitting(ranked: Sequence[ScoredFact]) -> list[ScoredFact]:
@@ -126,16 +153,13 @@ def select_fitting(ranked: Sequence[ScoredFact]) -> list[ScoredFact]:
 
 
 def apply_rerank_scores(facts: Sequence[ScoredFact], scores: Sequence[float]) -> list[ScoredFact]:
-    """Return facts in the order of their cross-encoder scores times their factors."""
-    rescored = [
-        scored._replace(score=score * scored.factors.product, rerank=score)
-        for scored, score in zip(facts, scores, strict=True)
-    ]
+    """Return facts by the score that their factors make of what the cross-encoder says of their fit."""
+    rescored = [scored._replace(fit=score, rerank=score) for scored, score in zip(facts, scores, strict=True)]
     return sorted(rescored, key=_by_score, reverse=True)
 
 
 def explain(ranked: Sequence[ScoredFact], facts: FactsByChannel) -> list[Explanation]:
-    """Return for each fact its rank in each channel and the factors of its score."""
+    """Return for each fact its rank in each channel, what its fit comes from, and the factors of its score."""
     ranks: dict[str, dict[str, ChannelRank]] = {scored.fact.uuid: {} for scored in ranked}
     for channel, found in facts.items():
         for rank, fact in enumerate(found, start=1):
@@ -145,6 +169,7 @@ def explain(ranked: Sequence[ScoredFact], facts: FactsByChannel) -> list[Explana
         Explanation(
             **ranks[scored.fact.uuid],
             **scored.features._asdict(),
+            fit=scored.fit,
             rrf=scored.rrf,
             persona=scored.factors.persona,
             decay=scored.factors.decay,

@@ -37,6 +37,12 @@ class WordLists:
     months: Mapping[str, int] = field(default_factory=dict)
     """Names and abbreviations of months, with their numbers from 1."""
 
+    ambiguous_months: frozenset[str] = frozenset()
+    """Names of months that are other words when they begin with a small letter."""
+
+    weekdays: Mapping[str, int] = field(default_factory=dict)
+    """Names of weekdays, with their numbers from 1 for Monday."""
+
     ambiguous_time_words: frozenset[str] = frozenset()
     """Words that a date parser reads as times and that mostly mean something else."""
 
@@ -70,6 +76,9 @@ class WordLists:
     numbers: Mapping[str, str] = field(default_factory=dict)
     """Number words and ordinals, with their digits."""
 
+    ambiguous_numbers: Mapping[str, str] = field(default_factory=dict)
+    """Words that mean a number in some sentences only, such as "one", "second" and "both"."""
+
     titles: frozenset[str] = frozenset()
 
     legal_forms: frozenset[str] = frozenset()
@@ -94,9 +103,9 @@ def _read(language: str) -> WordLists:
 
 
 def _parse(name: str, value: Any) -> Any:
-    if name == "months":
+    if name in ("months", "weekdays"):
         return {word: number for number, names in enumerate(value, 1) for word in names.split()}
-    if name == "numbers":
+    if name in ("numbers", "ambiguous_numbers"):
         return {word: number for number, words in value.items() for word in words.split(", ")}
     return frozenset(value.split() if isinstance(value, str) else value)
 

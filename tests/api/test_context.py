@@ -375,3 +375,22 @@ async def test_the_persona_of_a_user_weighs_searches_that_give_none(agent: httpx
         assert await best() == favourite["content"]
         assert await best(persona={other["type"]: 5.0, favourite["type"]: 0.1}) == other["content"]
     assert (await agent.post(f"{USER}/persona", json={"weights": {"plan": -1}})).status_code == 422
+
+
+@pytest.mark.req("QUINN-30", "QUINN-34")
+async def test_results_are_ordered_by_a_score_that_falls(agent: httpx.AsyncClient) -> None:
+    finn = {"name": "Finn", "type": "Person"}
+    said = ("Finn is allergic to penicillin", "Finn's dog is called Pixel", "Finn lives in Bergen", "Finn plays chess")
+    memories = [{"content": content, "subject": finn, "importance": 0.2} for content in said]
+    memories[0]["importance"] = 0.95
+    await agent.post(f"{USER}/memories", json={"memories": memories})
+    for question in ("What is Finn's dog called?", "Where does Finn live?", "What does Finn play?", "Finn"):
+        for persona in ({}, {"fact": 100.0}):
+            asked = {"query": question, "persona": persona, "explain": True}
+            found = (await agent.post(f"{USER}/search", json=asked)).json()
+            assert found["reranked"] is False
+            scores = [hit["score"] for hit in found["results"]]
+            assert scores == sorted(scores, reverse=True)
+            assert all(abs(hit["score"] - hit["explain"]["fit"]) < 0.05 for hit in found["results"])
+    found = (await agent.post(f"{USER}/search", json={"query": "What is Finn's dog called?", "limit": 1})).json()
+    assert [hit["memory"]["content"] for hit in found["results"]] == ["Finn's dog is called Pixel"]

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphmem.domain.decay import INITIAL_STRENGTH
 from graphmem.domain.entity import NamedEntity
 from graphmem.domain.name_index import NameIndex, question_focus
 from graphmem.domain.search_candidates import FactCandidate
 from graphmem.retrieval.bm25 import bm25_scores
 from graphmem.retrieval.evidence import FactText, MessageText, rank_messages
+from graphmem.retrieval.fit import FIT_WEIGHTS, FitFeatures, FitWeights, fit
 from graphmem.retrieval.overview import overview_topic
+from graphmem.retrieval.rank_fusion import CHANNEL_WEIGHTS
 from graphmem.retrieval.score_factors import decay_factor, importance_factor, persona_factor, score_factors, time_factor
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import split_words, tokenize
@@ -106,27 +109,45 @@ def fact(**changes: object) -> FactCandidate:
     same = {
         "uuid": "f", "memory_id": "m", "score": 1.0, "content": "c", "context": "", "type": "fact", "tags": ["tea"],
         "importance": 0.5, "strength": 1.0, "decay_rate": 0.01, "last_accessed_ms": 0, "valid_from": 0,
-        "message_ids": [], "entity_ids": [], "similarity": None,
+        "valid_to": 2, "message_ids": [], "entity_ids": [], "similarity": None,
     }  # fmt: skip
     return FactCandidate(**{**same, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.req("UMB-09", "QUINN-11")
-def test_decay_lowers_the_score_by_at_most_its_weight() -> None:
+def test_decay_lowers_the_score_a_little() -> None:
     factors_of_age = [decay_factor(1.0, 0.05, 0, days * DAY) for days in (0, 10, 100, 10_000)]
     assert factors_of_age == sorted(factors_of_age, reverse=True)
-    assert factors_of_age[0] == 1.0
-    assert factors_of_age[-1] == pytest.approx(0.8)
-    assert decay_factor(1.0, 0.05, 5 * DAY, 0) == 1.0, "an access in the future does not raise the score"
+    assert factors_of_age[0] > 1.0 > factors_of_age[-1] > 0.9
+    assert decay_factor(INITIAL_STRENGTH, 0.05, 0, 0) == 1.0, "a new memory has no advantage"
+    assert decay_factor(1.0, 0.05, 5 * DAY, 0) == factors_of_age[0], "an access in the future raises it no further"
 
 
-@pytest.mark.req("QUINN-19")
-def test_importance_persona_and_time_multiply_the_score() -> None:
+@pytest.mark.req("QUINN-19", "UMB-07")
+def test_importance_persona_and_time_multiply_the_odds_within_bounds() -> None:
     assert importance_factor(0.9) > importance_factor(0.5) == 1.0 > importance_factor(0.1)
-    assert persona_factor("fact", ["tea", "home"], {"tea": 2.0, "fact": 1.5, "other": 9.0}) == 3.0
-    assert time_factor(5, [TimeRange(0, 10)]) > time_factor(10, [TimeRange(0, 10)]) == 1.0
-    whole = score_factors(fact(), {"tea": 2.0}, [TimeRange(0, 1)], 0)
-    assert whole.product == pytest.approx(2.0 * whole.decay * whole.importance * whole.time)
+    weights = [persona_factor("fact", ["tea", "home"], {"tea": weight, "other": 9.0}) for weight in (0, 0.5, 1, 2, 100)]
+    assert weights == sorted(weights)
+    assert weights[2] == 1.0 < weights[3] < 3.0
+    both = persona_factor("fact", ["tea", "home"], {"tea": 2.0, "fact": 1.5})
+    assert both == persona_factor("fact", ["tea"], {"tea": 3.0})
+    may = [TimeRange(5, 10)]
+    assert time_factor(5, 99, may, 50) > time_factor(10, 99, may, 50) == 1.0, "it starts then, or later"
+    assert time_factor(0, 7, may, 50) > time_factor(0, 99, may, 50) == 1.0, "it has ended since, or still holds"
+    assert time_factor(0, 5, may, 50) == 1.0, "it has ended before"
+    whole = score_factors(fact(importance=1.0), {"tea": 100.0}, [TimeRange(0, 1)], 0)
+    assert whole.apply(0.99) > 0.99
+    assert 0.04 < whole.apply(0.5) - 0.5 < 0.05
+    assert (whole.apply(0.0), whole.apply(1.0)) == (0.0, 1.0)
+
+
+def test_the_weights_of_channels_weigh_meaning_against_words_in_the_fit() -> None:
+    similar, shared = FitFeatures(0.8, 0.2, 0.0, 0.2), FitFeatures(0.4, 0.8, 0.0, 0.8)
+    assert FitWeights.for_channels(CHANNEL_WEIGHTS) == pytest.approx(FIT_WEIGHTS)
+    by_meaning = FitWeights.for_channels({**CHANNEL_WEIGHTS, "semantic": 5.0})
+    by_words = FitWeights.for_channels({**CHANNEL_WEIGHTS, "keyword": 10.0})
+    assert fit(similar, by_meaning) > fit(shared, by_meaning)
+    assert fit(similar, by_words) < fit(shared, by_words)
 
 
 def message(key: str, text: str, **changes: object) -> MessageText:

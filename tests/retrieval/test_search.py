@@ -187,15 +187,22 @@ async def test_the_persona_weighs_types_and_tags_and_the_explanation_shows_every
     memory: Services, owner: Owner
 ) -> None:
     await save(memory, owner, *GARDEN)
-    plain = SearchQuery(query="what does Mara grow or have?", reinforce=False, explain=True)
-    weighted = plain.model_copy(update={"persona": {"office": 50.0}})
-    assert (await memory.retrieval.search(owner, weighted)).results[
-        0
-    ].memory.content == "Mara's invoice code is QX-7731"
+    plain = SearchQuery(query="what does Mara like?", reinforce=False, explain=True)
+    music = [{"content": f"Mara likes to {verb} jazz", "tags": [verb]} for verb in ("hear", "play")]
+    await save(memory, owner, *music)
+    for verb in ("hear", "play"):
+        weighted = plain.model_copy(update={"persona": {verb: 50.0}})
+        assert (await memory.retrieval.search(owner, weighted)).results[0].content == f"Mara likes to {verb} jazz"
+    others = plain.model_copy(update={"query": "what does Mara grow on the balcony?", "persona": {"office": 100.0}})
+    assert (await memory.retrieval.search(owner, others)).results[0].content == "Mara grows basil on the balcony"
     hit = (await memory.retrieval.search(owner, plain)).results[0]
     assert hit.explain
     explain = hit.explain
-    assert 0 < explain.rrf * explain.persona * explain.decay * explain.importance * explain.time <= 1
+    assert 0 < explain.rrf <= 1
+    assert explain.persona == explain.time == 1
+    odds = explain.fit / (1 - explain.fit) * explain.decay * explain.importance
+    assert hit.score == pytest.approx(odds / (1 + odds))
+    assert explain.bm25 > 0
     assert 0 < explain.similarity < 1
     assert 0 <= hit.score <= 1
     assert explain.semantic
@@ -207,7 +214,7 @@ async def test_settings_weigh_what_is_found_by_meaning_against_what_is_found_by_
     memory: Services, owner: Owner
 ) -> None:
     await save(memory, owner, *GARDEN)
-    query = SearchQuery(query="which food is dangerous, and QX-7731?", reinforce=False)
+    query = SearchQuery(query="which nuts make her ill? QX-7731", reinforce=False)
     for weights, expected in (
         ({"semantic_weight": 10, "keyword_weight": 0.01}, "Mara is allergic to hazelnuts"),
         ({"semantic_weight": 0.01, "keyword_weight": 10}, "Mara's invoice code is QX-7731"),
