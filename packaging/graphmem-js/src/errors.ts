@@ -84,6 +84,9 @@ export class Unavailable<P extends UnavailableProblem = UnavailableProblem> exte
 /** The installation cannot run as it is configured; the message says what to change. */
 export class ConfigurationError extends Unavailable<ProblemOf<"urn:graphmem:problem:configuration-error">> {}
 
+/** The installation lacks what the call needs, such as a language model; the message says what to configure. */
+export class NotConfigured extends GraphmemError<ProblemOf<"urn:graphmem:problem:not-configured">> {}
+
 type ErrorClass = new (detail: string, problem?: never, options?: ErrorOptions) => GraphmemError;
 
 const CLASSES: Record<ProblemType, ErrorClass> = {
@@ -103,6 +106,7 @@ const CLASSES: Record<ProblemType, ErrorClass> = {
   "urn:graphmem:problem:too-many-requests": RateLimited,
   "urn:graphmem:problem:unavailable": Unavailable,
   "urn:graphmem:problem:configuration-error": ConfigurationError,
+  "urn:graphmem:problem:not-configured": NotConfigured,
   "urn:graphmem:problem:internal-error": GraphmemError,
 };
 

@@ -775,7 +775,7 @@ export interface paths {
         put?: never;
         /**
          * Save memories without a language model
-         * @description Save a list of statements: all of them or none.
+         * @description Save a list of statements: all of them or none; with `infer` a model compares them with what is known.
          */
         post: operations["memories_save"];
         delete?: never;
@@ -1716,7 +1716,8 @@ export interface components {
          *
          *     `top` limits the memories chosen by relevance, which are added to those of the profile. `sources` adds to every
          *     bullet when and in which session it was said. Of `profile_pack`, what the caller knows about the user, `name` and
-         *     `goals` are used. With `valid_as_of` or `known_as_of` the context is the one of that time.
+         *     `goals` are used. With `recent_messages` false, the messages of the session are left out, for a caller that sends
+         *     them to the model anyway. With `valid_as_of` or `known_as_of` the context is the one of that time.
          */
         ContextRequest: {
             /**
@@ -1746,6 +1747,12 @@ export interface components {
              * @description The question that is about to be sent to the model.
              */
             question?: string | null;
+            /**
+             * Recent Messages
+             * @description The last messages of the session; in a request, whether they are added: false for a caller that sends them anyway.
+             * @default true
+             */
+            recent_messages?: boolean;
             /**
              * Session Id
              * @description Id of the session.
@@ -1814,7 +1821,7 @@ export interface components {
             preamble: string;
             /**
              * Recent Messages
-             * @description The last messages of the session, oldest first, truncated.
+             * @description The last messages of the session; in a request, whether they are added: false for a caller that sends them anyway.
              */
             recent_messages: components["schemas"]["RecentMessage"][];
             /**
@@ -2512,17 +2519,30 @@ export interface components {
          * Explanation
          * @description What a score and a place in the order come from.
          *
-         *     The score is computed from `similarity` (cosine), `words` (share of the question's words) and `named` (how specific
-         *     a named entity is), unless a cross-encoder has given it (`rerank`). The order is that of
-         *     `rrf · persona · decay · importance · time`, or with `rerank` in place of `rrf`, with places for facts that are two
-         *     or three steps from a named entity.
+         *     `rrf`, the fused score of the channels, decides which memories are candidates. `fit` says how well the memory alone
+         *     answers: it is computed from `similarity` (cosine), `words` (share of the question's words), `named` (how specific a
+         *     named entity is), `bm25` (words shared with the memory and its messages) and `is_later` (starts after the past time
+         *     that is asked about), unless a cross-encoder has given it (`rerank`). The odds of the score are those of the fit,
+         *     `fit / (1 - fit)`, times `persona · decay · importance · time`, but it differs from the fit by less than 0.05.
          */
         Explanation: {
+            /**
+             * Bm25
+             * @description BM25 of the query's words in the memory and its messages, as a share of what they can give.
+             * @default 0
+             */
+            bm25: number;
             /**
              * Decay
              * @description Factor for how well the memory is remembered.
              */
             decay: number;
+            /**
+             * Fit
+             * @description How well the memory alone answers the query, from 0 to 1; persona, age and use do not count.
+             * @default 0
+             */
+            fit: number;
             /** @description The search by graph neighbourhood. */
             graph: components["schemas"]["ChannelRank"] | null;
             /**
@@ -2530,6 +2550,12 @@ export interface components {
              * @description Factor for how much the memory matters.
              */
             importance: number;
+            /**
+             * Is Later
+             * @description Whether the memory starts after the past time that the query names.
+             * @default false
+             */
+            is_later: boolean;
             /** @description The search by keywords. */
             keyword: components["schemas"]["ChannelRank"] | null;
             /**
@@ -4498,6 +4524,45 @@ export interface components {
             wait?: boolean;
         };
         /**
+         * NotConfiguredProblem
+         * @description The installation lacks what the call needs, such as a language model; the detail says what to configure.
+         */
+        NotConfiguredProblem: {
+            /**
+             * Detail
+             * @description What happened and what to do about it.
+             */
+            detail: string;
+            /**
+             * Errors
+             * @description What is wrong, field by field.
+             * @default null
+             */
+            errors?: components["schemas"]["FieldProblem"][] | null;
+            /**
+             * Instance
+             * @description Path of the request, up to the id that was not found.
+             */
+            instance: string;
+            /**
+             * Status
+             * @description The HTTP status.
+             * @constant
+             */
+            status: 501;
+            /**
+             * Title
+             * @description The problem in a few words; the same for every problem of the type.
+             * @constant
+             */
+            title: "Not configured";
+            /**
+             * @description URN of the problem: the list is in the description of the API. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "urn:graphmem:problem:not-configured";
+        };
+        /**
          * NotFoundProblem
          * @description The user has nothing of this id.
          */
@@ -4776,7 +4841,7 @@ export interface components {
         Persona: {
             /**
              * Weights
-             * @description Factor by which the score of a memory type is multiplied, by type.
+             * @description Weights by memory type or tag, 1 is neutral; they order memories that fit about equally well.
              */
             weights?: {
                 [key: string]: number;
@@ -4903,7 +4968,7 @@ export interface components {
          * Problem
          * @description A problem document.
          */
-        Problem: components["schemas"]["UnauthenticatedProblem"] | components["schemas"]["ForbiddenProblem"] | components["schemas"]["NotFoundProblem"] | components["schemas"]["RequestTimeoutProblem"] | components["schemas"]["ConflictProblem"] | components["schemas"]["VersionConflictProblem"] | components["schemas"]["ImmutableMemoryProblem"] | components["schemas"]["MemoryDeletedProblem"] | components["schemas"]["UserBeingForgottenProblem"] | components["schemas"]["IdempotencyConflictProblem"] | components["schemas"]["GoneProblem"] | components["schemas"]["TooLargeProblem"] | components["schemas"]["InvalidInputProblem"] | components["schemas"]["RateLimitedProblem"] | components["schemas"]["UnavailableProblem"] | components["schemas"]["ConfigurationErrorProblem"] | components["schemas"]["InternalErrorProblem"];
+        Problem: components["schemas"]["UnauthenticatedProblem"] | components["schemas"]["ForbiddenProblem"] | components["schemas"]["NotFoundProblem"] | components["schemas"]["RequestTimeoutProblem"] | components["schemas"]["ConflictProblem"] | components["schemas"]["VersionConflictProblem"] | components["schemas"]["ImmutableMemoryProblem"] | components["schemas"]["MemoryDeletedProblem"] | components["schemas"]["UserBeingForgottenProblem"] | components["schemas"]["IdempotencyConflictProblem"] | components["schemas"]["GoneProblem"] | components["schemas"]["TooLargeProblem"] | components["schemas"]["InvalidInputProblem"] | components["schemas"]["RateLimitedProblem"] | components["schemas"]["NotConfiguredProblem"] | components["schemas"]["UnavailableProblem"] | components["schemas"]["ConfigurationErrorProblem"] | components["schemas"]["InternalErrorProblem"];
         /**
          * ProposalVerdict
          * @description The outcome of a proposal; `planned` replaces `executed` in a dry run and in an aborted run.
@@ -5401,6 +5466,12 @@ export interface components {
          */
         SaveIn: {
             /**
+             * Infer
+             * @description Let a model compare them with what is known: insert, reinforce, supersede or skip.
+             * @default false
+             */
+            infer?: boolean;
+            /**
              * Memories
              * @description Memories.
              */
@@ -5420,6 +5491,8 @@ export interface components {
         /**
          * SaveResult
          * @description The result of saving a statement: its memory, and the ids of the memories it superseded.
+         *
+         *     `related` are current memories of the same subject that it may contradict or repeat, the most similar first.
          */
         SaveResult: {
             /** @description What is to be done. */
@@ -5431,6 +5504,11 @@ export interface components {
              * @description Why; null or empty: no reason was given.
              */
             reason: string | null;
+            /**
+             * Related
+             * @description Current memories that it may contradict or repeat, the most similar first.
+             */
+            related: string[];
             /**
              * Superseded
              * @description Ids of memories that it replaced.
@@ -5447,8 +5525,8 @@ export interface components {
          * SearchHit
          * @description A memory found and its score; `explain` is set when the query asks for it.
          *
-         *     The score, from 0 to 1, says how well this memory alone answers the query: it does not depend on what else is found,
-         *     nor on age. Memories that fit score 0.5 or more.
+         *     The score, from 0 to 1, says how well this memory answers the query, and compares between queries: memories that fit
+         *     score 0.5 or more. Strength, importance, persona and time change it by at most 0.05.
          */
         SearchHit: {
             /** @description Whether hits say how they were scored. */
@@ -5560,7 +5638,7 @@ export interface components {
             min_score?: number | null;
             /**
              * Persona
-             * @description Weights by memory type or tag; a search multiplies scores by them.
+             * @description Weights by memory type or tag, 1 is neutral; they order memories that fit about equally well.
              */
             persona?: {
                 [key: string]: number;
@@ -5590,6 +5668,11 @@ export interface components {
              * @default true
              */
             semantic?: boolean;
+            /**
+             * Subtype
+             * @description The type that the writer gave, such as persona; `types` would find every other preference too.
+             */
+            subtype?: string | null;
             /** @description Tags, in lower case with `-` or `_`. */
             tags?: components["schemas"]["TagFilter"] | null;
             /**
@@ -5607,7 +5690,8 @@ export interface components {
          * SearchResponse
          * @description The answer to a search, best first; `messages` and `evidence` are filled with `include_messages`.
          *
-         *     The order also depends on recency, importance and the persona, so that scores need not fall from one to the next.
+         *     The results are ordered by their score. `reranked` says that a cross-encoder gave the scores. If the query names a
+         *     past time, the results include what held then and has ended, with its `invalid_at`.
          */
         SearchResponse: {
             /**
@@ -5620,6 +5704,12 @@ export interface components {
              * @description Messages, in order.
              */
             messages: components["schemas"]["MessageHit"][];
+            /**
+             * Reranked
+             * @description Whether a cross-encoder gave the scores.
+             * @default false
+             */
+            reranked: boolean;
             /**
              * Results
              * @description The results, best first, or in the order of the request.
@@ -5696,6 +5786,11 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
+            /**
+             * Reason
+             * @description Of a closing: why it writes no summary; null: it does.
+             */
+            reason: string | null;
             /**
              * Sentiment Score
              * @description Mood of the session, from -1 to 1; null: unknown.
@@ -9210,6 +9305,8 @@ export interface operations {
                 reinforce?: boolean;
                 /** @description Where it applies: profile, domain, episodic (its session) or global (the tenant). */
                 scope?: components["schemas"]["Scope"] | null;
+                /** @description The type that the writer gave, such as persona; `types` would find every other preference too. */
+                subtype?: string | null;
                 /** @description Only memories with this tag; repeatable. */
                 tag?: string[];
                 /** @description What kind it is. */
@@ -9530,6 +9627,8 @@ export interface operations {
                 session_id?: string | null;
                 /** @description Order of the list; `-` reverses it. */
                 sort?: components["schemas"]["SortOrder"];
+                /** @description The type that the writer gave, such as persona; `types` would find every other preference too. */
+                subtype?: string | null;
                 /**
                  * @description Only memories with this tag; repeatable.
                  * @example home
@@ -11049,9 +11148,12 @@ export interface operations {
                      *             "similarity": 0.76106858253479,
                      *             "words": 1,
                      *             "named": 0,
+                     *             "bm25": 0.9,
+                     *             "is_later": false,
+                     *             "fit": 0.9862762505711659,
                      *             "rrf": 1,
                      *             "persona": 1,
-                     *             "decay": 0.8999998959491282,
+                     *             "decay": 1,
                      *             "importance": 1,
                      *             "time": 1,
                      *             "rerank": null
@@ -11128,9 +11230,12 @@ export interface operations {
                      *             "similarity": 0.4386587142944336,
                      *             "words": 0,
                      *             "named": 0,
+                     *             "bm25": 0,
+                     *             "is_later": false,
+                     *             "fit": 0.10192321957475997,
                      *             "rrf": 0.9838709677419355,
                      *             "persona": 1,
-                     *             "decay": 0.8999999392477037,
+                     *             "decay": 1,
                      *             "importance": 1,
                      *             "time": 1,
                      *             "rerank": null
@@ -11139,6 +11244,7 @@ export interface operations {
                      *       ],
                      *       "messages": [],
                      *       "evidence": [],
+                     *       "reranked": false,
                      *       "took_ms": 5786.878
                      *     }
                      */
