@@ -119,7 +119,12 @@ async def _consolidate(services: Services, owner: Owner, chance: random.Random) 
     first, second = chance.sample(known, 2)
     proposals: list[dict[str, Any]] = [
         {"action": "MERGE", "memory_ids": [first.id, second.id], "content": f"{first.content}; {second.content}"},
-        {"action": "LINK_ENTITIES", "entity_ids": [first.subject.id, second.subject.id], "evidence": [first.id]},
+        {
+            "action": "LINK_ENTITIES",
+            "keep_id": first.subject.id,
+            "merge_id": second.subject.id,
+            "evidence": [first.id],
+        },
     ]
     with suppress(GraphmemError, ValueError):
         await services.consolidations.start(

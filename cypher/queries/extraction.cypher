@@ -1,12 +1,13 @@
 // Extraction: names, related facts, interest candidates and the results already applied.
 
-// name: list_known_names(group_id, name_limit, interest_limit, domain_limit, intent_limit, known_at)
-// List the entities with the most facts, the user's own first, with what says who a person is; the interests that were
-// mentioned too rarely so far; the domains with the most facts; and the intents of the latest sessions.
+// name: list_known_names(group_id, mentioned, name_limit, interest_limit, domain_limit, intent_limit, known_at)
+// List the user's entity, those with one of the names that are `mentioned`, and those with the most facts, each with what
+// says who it is; the interests that were mentioned too rarely so far; the domains with the most facts; and the intents
+// of the latest sessions.
 CALL () {
   MATCH (e:Entity {group_id: $group_id})
-  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts
-  ORDER BY coalesce(e.is_user, false) DESC, facts DESC, e.name_key LIMIT $name_limit
+  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts, any(key IN e.alias_keys + e.name_key WHERE key IN $mentioned) AS is_mentioned
+  ORDER BY coalesce(e.is_user, false) DESC, is_mentioned DESC, facts DESC, e.name_key LIMIT $name_limit
   RETURN collect(e {.name, .type, .aliases, .is_user, relation: {{relation_of_person}}}) AS entities
 }
 CALL () {

@@ -12,9 +12,10 @@ from graphmem.domain.conversation import ConversationContext
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Receipt
 from graphmem.domain.memory import MemoryIn
+from graphmem.domain.name_linking import name_keys_in
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
-from graphmem.domain.session import MessageRole, RunMessage
+from graphmem.domain.session import Message, MessageRole, RunMessage
 from graphmem.domain.text import name_key
 from graphmem.domain.times import AS_OF_NOW
 from graphmem.ingestion.candidates import Rejection
@@ -52,7 +53,7 @@ from graphmem.store.instructions import InstructionStore
 from graphmem.text_thread import read_text
 
 MAX_KNOWN_NAMES = 80
-"""Names of known entities that a prompt shows, those with most facts first."""
+"""Names of known entities that a prompt shows: those that the messages mention first, then those with most facts."""
 
 MAX_NOTED_INTERESTS = 50
 """Interests mentioned once that a prompt shows."""
@@ -137,14 +138,14 @@ class Extractor:
 
     async def extract(self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel) -> ExtractionStep:
         """Ask what is worth remembering of a window, with one structured call."""
-        conversation, known, instructions, types = await asyncio.gather(
-            self._load_conversation(owner, parts),
-            self._load_known_world(owner),
+        conversation = await self._load_conversation(owner, parts)
+        if conversation is None:
+            return ExtractionStep()
+        known, instructions, types = await asyncio.gather(
+            self._load_known_world(owner, conversation.messages),
             self._instructions.find(owner.tenant),
             self._declared_types.find(owner.tenant),
         )
-        if conversation is None:
-            return ExtractionStep()
         redact = self._make_redactor(owner)
         lines, earlier = await self._read_conversation(conversation, parts, redact)
         user_names = collect_user_names(lines, known)
@@ -181,13 +182,12 @@ class Extractor:
         self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel
     ) -> ExtractionStep:
         """Let the model save what is worth remembering by calls of the tool `upsert_memories`, until it makes none."""
-        conversation, known, instructions = await asyncio.gather(
-            self._load_conversation(owner, parts),
-            self._load_known_world(owner),
-            self._instructions.find(owner.tenant),
-        )
+        conversation = await self._load_conversation(owner, parts)
         if conversation is None:
             return ExtractionStep()
+        known, instructions = await asyncio.gather(
+            self._load_known_world(owner, conversation.messages), self._instructions.find(owner.tenant)
+        )
         redact = self._make_redactor(owner)
         lines, _ = await self._read_conversation(conversation, parts, redact)
         prompt = self._prompts["tool_extraction"].render(
@@ -232,11 +232,12 @@ class Extractor:
             ),
         )
 
-    async def _load_known_world(self, owner: Owner) -> KnownWorld:
-        """Return the entities and domains with most facts, the interests mentioned once, and the latest intents."""
+    async def _load_known_world(self, owner: Owner, messages: Sequence[Message]) -> KnownWorld:
+        """Return the entities that messages mention and those with most facts, interests, domains and intents."""
         entities, interests, domains, intents = await self._graph.fetch_value(
             "extraction.list_known_names",
             group_id=owner.group_id,
+            mentioned=sorted({key for message in messages for key in name_keys_in(message.content)}),
             name_limit=MAX_KNOWN_NAMES,
             interest_limit=MAX_NOTED_INTERESTS,
             domain_limit=MAX_KNOWN_DOMAINS,

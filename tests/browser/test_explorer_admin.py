@@ -19,7 +19,7 @@ def merge_proposal(explorer_user: ExplorerUser) -> dict[str, Any]:
     return {
         "action": "MERGE",
         "memory_ids": [memory["id"] for memory in items],
-        "content": "Mara drinks green tea every morning",
+        "content": "Mara drinks green tea in the morning",
         "reason": "both say what she drinks",
     }
 
@@ -45,7 +45,7 @@ def test_run_is_rolled_back_after_a_preview_in_sentences_and_a_confirmation(
     page.wait_for("#proposals li", "Merge “Mara drinks green tea")
     page.wait_for("#proposals li", "The reason given: both say what she drinks")
     page.wait_for("#proposals .badge", "executed")
-    page.wait_for("#goes-back li", "The memory “Mara drinks green tea every morning” was written by the run")
+    page.wait_for("#goes-back li", "The memory “Mara drinks green tea in the morning” was written by the run")
     page.wait_for("#comes-back li", "The memory “Mara drinks green tea” gets its earlier state back.")
     page.click("#roll-back")
     page.wait_for("#confirm", f"{run['change_count']} changes will be undone")
@@ -69,7 +69,7 @@ def test_all_conflicts_are_in_the_preview_before_a_forced_rollback(page: Page, e
     assert explorer_user.http.patch(f"/v1/users/u-7/memories/{new}", json=later).status_code == 200
     explorer_user.open(page, f"runs/{run['id']}", tenant_view=True)
     page.wait_for("#conflicts h3", "Conflicts (2)")
-    page.wait_for("#conflicts li", "Mara drinks green tea every morning")
+    page.wait_for("#conflicts li", "Mara drinks green tea in the morning")
     page.click("#roll-back")
     page.wait_for("#confirm", "2 later writes will be overwritten")
     page.click("#confirm-yes", "Overwrite")

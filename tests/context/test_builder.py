@@ -269,7 +269,8 @@ async def test_a_returning_user_is_greeted_by_name_and_last_topic(harness: Conte
 @pytest.mark.req("QUINN-43")
 async def test_a_personal_touch_is_offered_in_small_talk_only(harness: ContextHarness) -> None:
     await harness.save_memories(
-        MemoryIn(content="Mara has a dog named Rex", predicate="HAS_PET", object={"name": "Rex", "type": "Dog"})
+        MemoryIn(content="Mara has a dog named Rex", predicate="HAS_PET", object={"name": "Rex", "type": "Dog"}),
+        MemoryIn(content="Mara's name is Mara", predicate="HAS_NAME", object={"name": "Mara Lind", "type": "Person"}),
     )
     free = await harness.build_context("I finally have some free time now.")
     assert free.personalization_hints.personal_touches == ["Mara has a dog named Rex"]

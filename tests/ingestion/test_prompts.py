@@ -9,6 +9,7 @@ import pytest
 
 from graphmem.domain.identity import Owner
 from graphmem.domain.profile import TenantProfiles
+from graphmem.ingestion.extraction import MAX_KNOWN_NAMES
 from graphmem.llm.prompts import load_prompts
 from tests.ingestion.conftest import (
     IngestionHarness,
@@ -100,6 +101,19 @@ async def test_an_organisation_is_known_by_what_relates_it_to_the_user(harness: 
     await harness.send_and_extract("I work at Kestrel.")
     await harness.send_and_extract("We moved to a bigger office.", session="s2")
     assert "Kestrel (Organization): User works at Kestrel" in harness.prompts[1]
+
+
+async def test_a_name_that_the_messages_mention_is_shown_however_many_are_known(harness: IngestionHarness) -> None:
+    await harness.save("Quill plays chess", subject={"name": "Quill", "type": "Person"})
+    for number in range(MAX_KNOWN_NAMES):
+        person = {"name": f"Person{number:02}", "type": "Person"}
+        await harness.save(f"Person{number:02} swims", subject=person)
+        await harness.save(f"Person{number:02} sings", subject=person)
+    harness.model_answers(extraction(), extraction())
+    await harness.send_and_extract("I met somebody.")
+    await harness.send_and_extract("I met Quill.", session="s2")
+    assert "Quill (Person)" not in harness.prompts[0]
+    assert "Quill (Person)" in harness.prompts[1]
 
 
 @pytest.mark.parametrize("name", sorted(load_prompts()))
