@@ -20,10 +20,18 @@ from graphmem.domain.identity import Owner
 from graphmem.embedded import home
 from graphmem.embedding import Embedder, create_embedder, describe_model
 from graphmem.settings import Settings
+from graphmem.store import availability
 from graphmem.store.driver import Graph
 from graphmem.store.migrations import migrate
 from tests.model_server import ModelServer, serving_models
 from tests.system_packages import find_program, missing_packages
+
+
+PROBE_SECONDS = availability.PROBE_SECONDS
+"""Seconds in which the database of a service must answer the question whether it is there."""
+
+PATIENT_PROBE_SECONDS = 60.0
+"""Seconds in which the database of a run must answer the question whether it is there."""
 
 
 class FakeClock:
@@ -58,6 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("GRAPHMEM_WEBHOOK_DELIVERY", "false")
     os.environ.setdefault("GRAPHMEM_NIGHTLY", "false")
     _set_java_options(config)
+    # A busy machine may take longer for an answer than a service waits; tests of outages set what they are about.
+    availability.PROBE_SECONDS = PATIENT_PROBE_SECONDS
     # The data of a run grows all the time, for which Neo4j would plan every query again every ten seconds.
     home._CONFIG_TEMPLATE += "dbms.cypher.min_replan_interval=1h\n"
     if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not _is_docker_running():
