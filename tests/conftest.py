@@ -26,7 +26,6 @@ from graphmem.store.migrations import migrate
 from tests.model_server import ModelServer, serving_models
 from tests.system_packages import find_program, missing_packages
 
-
 PROBE_SECONDS = availability.PROBE_SECONDS
 """Seconds in which the database of a service must answer the question whether it is there."""
 
