@@ -66,7 +66,7 @@ class RelatedMemories:
 def find_related(memories: Mapping[int, RelatedText], entities: Sequence[EntityNames]) -> RelatedMemories:
     """Return which memories, by their numbers, should be analysed together."""
     by_entity = _group_by_entity(memories)
-    names = NameIndex(entities)
+    names = SimilarNameIndex(entities)
     named = _find_named(memories, names)
     user_ids = {entity.id for entity in entities if entity.is_user}
     others = {key: members for key, members in by_entity.items() if key not in user_ids}
@@ -76,7 +76,7 @@ def find_related(memories: Mapping[int, RelatedText], entities: Sequence[EntityN
     )
 
 
-class NameIndex:
+class SimilarNameIndex:
     """Finds entities by the words and the spelling of their names."""
 
     def __init__(self, entities: Sequence[EntityNames]) -> None:
@@ -160,7 +160,7 @@ def _group_by_entity(memories: Mapping[int, RelatedText]) -> dict[str, list[int]
 
 
 def _find_pairs(
-    memories: Mapping[int, RelatedText], by_entity: Mapping[str, Sequence[int]], names: NameIndex
+    memories: Mapping[int, RelatedText], by_entity: Mapping[str, Sequence[int]], names: SimilarNameIndex
 ) -> list[tuple[str, str]]:
     """Return the pairs of entities with similar names that have memories, one of them with a chosen one."""
     pairs: dict[tuple[str, str], int] = {}
@@ -172,7 +172,7 @@ def _find_pairs(
     return sorted(pairs, key=pairs.__getitem__)
 
 
-def _find_named(memories: Mapping[int, RelatedText], names: NameIndex) -> dict[str, set[int]]:
+def _find_named(memories: Mapping[int, RelatedText], names: SimilarNameIndex) -> dict[str, set[int]]:
     """Return for each entity the memories that have a name of it in their text but are not linked to it."""
     named: dict[str, set[int]] = defaultdict(set)
     for index, memory in memories.items():

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from graphmem.consolidation.naming import may_be_same_person, mentions_name
+from graphmem.text.languages import detect_languages
 from graphmem.text.names import POSSESSIVE_ENDING, is_first_name, strip_possessive
 from graphmem.text.tokenising import WORD_PATTERN
+from graphmem.text.word_lists import load_words
 
 _WORD = re.compile(WORD_PATTERN)
 
@@ -47,6 +49,10 @@ def _find_leading_person(text: str, people: Sequence[str]) -> str | None:
         at = word.end()
         if POSSESSIVE_ENDING.search(word[0]):
             break
+    if not name:
+        return None
     full_name = " ".join(map(strip_possessive, name))
     is_known = any(may_be_same_person(full_name, person) for person in people)
-    return full_name if name and (is_known or is_first_name(strip_possessive(name[0]))) else None
+    is_article = name[0].casefold() in load_words(*detect_languages(text)).articles
+    is_name = is_known or (not is_article and is_first_name(strip_possessive(name[0])))
+    return full_name if is_name else None
