@@ -285,7 +285,8 @@ class EpisodeStore:
         rows = await self._graph.fetch(
             "episodes.list_session_messages", group_id=owner.group_id, session_id=session_id, after=after, limit=limit
         )
-        return [message_from_row(row["message"]) for row in rows]
+        # A message that is erased at the same moment has lost its properties.
+        return [message_from_row(row["message"]) for row in rows if "content" in row["message"][0]]
 
     async def iter_session_messages(self, owner: Owner, session_id: str, *, after: int = 0) -> AsyncIterator[Message]:
         """Yield every message of a session after a position, oldest first."""
