@@ -171,6 +171,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> DirectorySch
     return DirectoryScheduling(config, log)
 
 
+@pytest.fixture
+def short_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask the database as a service does; other tests give it longer to answer."""
+    monkeypatch.setattr(availability, "PROBE_SECONDS", PROBE_SECONDS)
+
+
 @pytest.fixture(scope="session")
 def neo4j_folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """Where the embedded Neo4j of the run lives, if the run has one."""

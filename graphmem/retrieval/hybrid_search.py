@@ -183,7 +183,8 @@ class HybridSearch:
             )
             time_ranges, past = await search.time_ranges, await search.past()
             features = fit_features(search.text, distinct_facts(facts), mentions, self._languages, past)
-            ranked = rank_facts(facts, weights, time_ranges, search.now, self._rrf_k, self._channel_weights, features)
+            channel_weights = self._channel_weights if query.keyword else {**self._channel_weights, "keyword": 0.0}
+            ranked = rank_facts(facts, weights, time_ranges, search.now, self._rrf_k, channel_weights, features)
             leading_on = find_leading_on(facts, {mention.id for mention in mentions})
             candidates = select_candidates(ranked, leading_on, search.candidates)
             if query.rerank:

@@ -34,7 +34,7 @@ from graphmem.store.invariants import check_invariants
 from graphmem.store.migrations import load_migrations, migrate
 from tests.embedded import use_server
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(480), pytest.mark.usefixtures("short_probe")]
 CACHE = Settings().cache_dir
 ROOT = Path(graphmem.__file__).parents[1]
 FIRST_MODEL = EmbeddingModel(name="model", dimension=3, embedder="openai")

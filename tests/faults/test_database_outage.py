@@ -29,8 +29,9 @@ from graphmem.settings import Settings
 from graphmem.store.availability import Availability, limit_database_time
 from graphmem.store.driver import Graph, Transaction
 from tests.api.conftest import serve_app
-from tests.conftest import PROBE_SECONDS
 from tests.faults.proxy import Proxy, proxy_before
+
+pytestmark = pytest.mark.usefixtures("short_probe")
 
 KEY = "key-" + uuid.uuid4().hex
 
@@ -53,12 +54,6 @@ async def proxied(database: Settings, tmp_path: Path) -> AsyncIterator[tuple[Pro
     assert database.neo4j_uri
     async with proxy_before(database.neo4j_uri) as (proxy, uri):
         yield proxy, database.model_copy(update={"neo4j_uri": uri, "data_dir": tmp_path / "data"})
-
-
-@pytest.fixture(autouse=True)
-def short_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask the database as a service does: other tests give it longer."""
-    monkeypatch.setattr("graphmem.store.availability.PROBE_SECONDS", PROBE_SECONDS)
 
 
 def forbid_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
