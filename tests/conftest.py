@@ -26,6 +26,13 @@ from graphmem.store.migrations import migrate
 from tests.model_server import ModelServer, serving_models
 from tests.system_packages import find_program, missing_packages
 
+QUIET_WORKERS = {"GRAPHMEM_WEBHOOK_DELIVERY": "false", "GRAPHMEM_NIGHTLY": "false"}
+"""The environment of every process of a run, which share a database.
+
+Only the tests of webhooks deliver, each change once, and no worker consolidates the users of other tests when the
+time of a schedule comes.
+"""
+
 PROBE_SECONDS = availability.PROBE_SECONDS
 """Seconds in which the database of a service must answer the question whether it is there."""
 
@@ -60,10 +67,8 @@ def _is_docker_running() -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start a Neo4j container where Docker is running and no database is configured."""
-    # The processes of a run share a database: only the tests of webhooks deliver, each change once, and no worker
-    # consolidates the users of other tests when the time of a schedule comes.
-    os.environ.setdefault("GRAPHMEM_WEBHOOK_DELIVERY", "false")
-    os.environ.setdefault("GRAPHMEM_NIGHTLY", "false")
+    for name, value in QUIET_WORKERS.items():
+        os.environ.setdefault(name, value)
     _set_java_options(config)
     # A busy machine may take longer for an answer than a service waits; tests of outages set what they are about.
     availability.PROBE_SECONDS = PATIENT_PROBE_SECONDS

@@ -164,6 +164,11 @@ async def test_a_failed_delivery_waits_and_comes_again_with_the_same_id(
     await save(agent, "Mara has a canoe")
     await save(agent, "Mara has a kite")
     await until(lambda: len(receiver.requests) == 1)
+
+    async def is_queued() -> bool:
+        return bool(await services.jobs.list(webhook_partition(webhook["id"])))
+
+    await until(is_queued)
     jobs = await services.jobs.list(webhook_partition(webhook["id"]))
     job_id = jobs[0].id
 

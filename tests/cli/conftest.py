@@ -22,6 +22,7 @@ from graphmem.cli.local_server import RECORD_FILE
 from graphmem.settings import Settings
 from graphmem.store.driver import Graph
 from tests.cli.forked_command import start_command
+from tests.conftest import QUIET_WORKERS
 from tests.model_server import ModelServer
 
 GRAPHMEM = Path(sys.executable).with_name("graphmem")
@@ -72,13 +73,13 @@ class Cli:
 
     def _variables(self, environment: Mapping[str, str]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
-        return {**inherited, "COLUMNS": "200", **self.environment, **environment}
+        return {**inherited, **QUIET_WORKERS, "COLUMNS": "200", **self.environment, **environment}
 
 
 @pytest.fixture
 def cli_without_settings(tmp_path: Path) -> Cli:
     """The command line without any setting but an empty data folder."""
-    return Cli(tmp_path, {"GRAPHMEM_DATA_DIR": str(tmp_path / "data"), "GRAPHMEM_WEBHOOK_DELIVERY": "false"})
+    return Cli(tmp_path, {"GRAPHMEM_DATA_DIR": str(tmp_path / "data")})
 
 
 @pytest.fixture

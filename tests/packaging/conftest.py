@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import QUIET_WORKERS
+
 ROOT = Path(__file__).parents[2]
 INSTALL_SECONDS = 400
 """Longest time for pip to install the full package from an empty cache."""
@@ -25,7 +27,7 @@ def run_python(python: Path | str, *arguments: str, cwd: Path, timeout: int = 24
     done = subprocess.run(
         [str(python), *arguments],
         cwd=cwd,
-        env={**environment, **variables},
+        env={**environment, **QUIET_WORKERS, **variables},
         capture_output=True,
         text=True,
         timeout=timeout,
