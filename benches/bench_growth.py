@@ -31,14 +31,10 @@ from graphmem.domain.context_models import ContextRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn, MemoryPatch
-from graphmem.domain.requests import (
-    EntityGraphQuery,
-    EntityListQuery,
-    EntityMemoriesQuery,
-    PageQuery,
-    RunListQuery,
-    SessionListQuery,
-)
+from graphmem.domain.paging import PageQuery
+from graphmem.domain.req_consolidation import RunListQuery
+from graphmem.domain.req_conversations import SessionListQuery
+from graphmem.domain.req_search import EntityGraphQuery, EntityListQuery, EntityMemoriesQuery
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.session import MessageIn, MessageRole, MessagesIn
 from graphmem.domain.times import utc_now

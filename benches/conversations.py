@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from graphmem.domain.conversation import PreparedMessage
+from graphmem.domain.embedding_text import embedding_text
 from graphmem.domain.entity import EntityIn
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn, MemorySourceIn
 from graphmem.domain.new_memory import NewMemory
-from graphmem.domain.session import MessageIn, embedding_text
+from graphmem.domain.session import MessageIn
 from graphmem.domain.text import name_key
 from graphmem.embedding import Embedder
 from graphmem.store.episodes import EpisodeStore

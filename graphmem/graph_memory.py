@@ -18,7 +18,8 @@ from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
 from graphmem.domain.job import Job
 from graphmem.domain.operations import OperationMethod, Request, accept_user_by_name
 from graphmem.domain.operations.composed import ComposedOperations, ComposedSteps, take_steps
-from graphmem.domain.requests import ConsolidationIn, RetryQuery, RollbackIn
+from graphmem.domain.req_consolidation import ConsolidationIn, RollbackIn
+from graphmem.domain.req_jobs import RetryQuery
 from graphmem.domain.search_models import MessageHit, MessageSearchQuery
 from graphmem.errors import Unavailable
 

@@ -14,7 +14,7 @@ from graphmem.consolidation.statement_tokens import split_statement
 from graphmem.consolidation.word_comparison import find_difference
 from graphmem.context.preferences import extract_stated_preferences
 from graphmem.domain.formats.document import detect_format, parse_structured_text
-from graphmem.domain.listing import TIME_CURSOR
+from graphmem.domain.paging import TIME_CURSOR
 from graphmem.domain.secrets.scanner import find_secrets, redact
 from graphmem.errors import InvalidInput
 from graphmem.ingestion.date_parsing import parse_local_date

@@ -121,7 +121,7 @@ async def maintain(
 ) -> None:
     """Run maintenance now: decay, compress, prune, expire."""
     from graphmem.cli import render_admin
-    from graphmem.domain.responses import MaintenanceOut
+    from graphmem.domain.req_consolidation import MaintenanceOut
 
     unknown = [task for task in tasks or () if task not in [*MaintenanceTask]]
     if unknown:

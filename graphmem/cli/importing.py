@@ -47,8 +47,9 @@ async def import_(
     Memories are extracted from the messages of a chat log in this process, as with `graphmem ingest`.
     """
     from graphmem.cli import render_admin
-    from graphmem.domain.formats.document import ImportFormat, parse_document
+    from graphmem.domain.formats.document import parse_document
     from graphmem.domain.identity import make_owner
+    from graphmem.domain.import_format import ImportFormat
     from graphmem.graph_memory import GraphMemory
 
     owner = make_owner(tenant, user)

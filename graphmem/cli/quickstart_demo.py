@@ -13,7 +13,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job, JobStatus
 from graphmem.domain.listing import ListFilters, SortOrder
 from graphmem.domain.memory import Memory, MemoryStatus
-from graphmem.domain.requests import PageQuery
+from graphmem.domain.paging import PageQuery
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.secrets import find_secrets
 from graphmem.domain.times import utc_now

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from graphmem.domain.context_models import PersonalizationHints
     from graphmem.domain.entity import Entity, EntityRef
     from graphmem.domain.learned_preferences import LearnedIntent
-    from graphmem.domain.listing import Page
     from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
+    from graphmem.domain.paging import Page
     from graphmem.domain.search_models import LookupResponse, MessageHit, SearchHit, UserProfile
     from graphmem.domain.session import Message, Session
     from graphmem.domain.user import UserSummary

@@ -32,12 +32,14 @@ from graphmem.domain.import_result import ImportResult
 from graphmem.domain.instructions import Instructions
 from graphmem.domain.job import Job
 from graphmem.domain.learned_preferences import FeedbackResult, LearnedIntent, LearnedPreference
-from graphmem.domain.listing import Page
 from graphmem.domain.maintenance import MaintenanceResults
 from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
 from graphmem.domain.operations import Request
-from graphmem.domain.requests import ImportRequest, MemoryUpdate, RetryQuery
-from graphmem.domain.responses import ErasedMemory, MaintenanceOut, RunAccepted, SaveOut
+from graphmem.domain.paging import Page
+from graphmem.domain.req_consolidation import MaintenanceOut, RunAccepted
+from graphmem.domain.req_jobs import RetryQuery
+from graphmem.domain.req_memories import ErasedMemory, MemoryUpdate, SaveOut
+from graphmem.domain.req_user_data import ImportRequest
 from graphmem.domain.search_models import (
     EntityGraph,
     LookupResponse,

@@ -26,7 +26,8 @@ from graphmem.domain.consolidation_models import (
     RunTrigger,
 )
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobAction, JobOutcome, JobStatus, Receipt
+from graphmem.domain.job import JobAction, JobOutcome, JobStatus
+from graphmem.domain.receipt import Receipt
 from graphmem.domain.times import Clock
 from graphmem.errors import GraphmemError, NotFound, UserBeingForgotten
 from graphmem.jobs import SYSTEM_PARTITION, JobKind, JobRunner, ScheduledPayload, Steps, UserJobPayload

@@ -30,7 +30,7 @@ from graphmem.domain.consolidation_models import (
 from graphmem.domain.entity import Entity
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import Receipt
+from graphmem.domain.receipt import Receipt
 from graphmem.errors import ModelAnswerUnusable
 from graphmem.llm.model import LanguageModel
 from graphmem.llm.prompts import Prompt, PromptTemplate, indent_continuations

@@ -14,7 +14,6 @@ from graphmem.context.conversation_summary import truncate_at_word
 from graphmem.context.followups import likely_followups
 from graphmem.context.preferences import MIN_USED_CONFIDENCE, confident_value, preference_instruction
 from graphmem.context.relevance import CLEAR_MATCH_SCORE, semantic_score
-from graphmem.domain.behavior_patterns import PatternType
 from graphmem.domain.context_models import (
     ContextRequest,
     ContextSnapshot,
@@ -27,6 +26,7 @@ from graphmem.domain.context_models import (
 )
 from graphmem.domain.learned_preferences import PreferenceType
 from graphmem.domain.memory import Memory, MemoryType
+from graphmem.domain.pattern_type import PatternType
 from graphmem.domain.search_models import SearchHit
 from graphmem.text.normalising import normalise
 from graphmem.text.tokenising import split_words

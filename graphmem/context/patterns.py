@@ -13,11 +13,11 @@ from graphmem.domain.behavior_patterns import (
     ConcernData,
     DetectedPattern,
     GoalFocusData,
-    PatternType,
     QueryFrequencyData,
     TimeOfDayData,
     UserTurn,
 )
+from graphmem.domain.pattern_type import PatternType
 from graphmem.domain.profile import ConcernRule, ProductProfile
 from graphmem.text.normalising import normalise
 

@@ -11,9 +11,10 @@ from graphmem.context import cues
 from graphmem.context.followups import likely_followups
 from graphmem.context.hints import format_date
 from graphmem.context.preferences import confident_value
-from graphmem.domain.behavior_patterns import BehaviorPattern, PatternType
+from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.context_models import ContextSnapshot, EnhancedReply, EnhancementStep, RelatedSession
 from graphmem.domain.learned_preferences import PreferenceType
+from graphmem.domain.pattern_type import PatternType
 from graphmem.domain.profile import ConcernRule, ContinuityPhrase, ProductProfile
 from graphmem.domain.session import Message, MessageRole
 

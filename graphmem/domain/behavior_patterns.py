@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-
-class PatternType(StrEnum):
-    """Families of behaviour patterns."""
-
-    QUERY_FREQUENCY = "query_frequency"
-    SPENDING_CONCERN = "spending_concern"
-    GOAL_FOCUS = "goal_focus"
-    TIME_OF_DAY = "time_of_day"
+from graphmem.domain.pattern_type import PatternType
 
 
 class _PatternData(BaseModel):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.fact import Fact
 from graphmem.domain.memory import Memory
-from graphmem.domain.requests import PageQuery
+from graphmem.domain.paging import PageQuery
 from graphmem.domain.times import Instant
 from graphmem.domain.versioning import MERGED_REASON, REVERTED_REASON
 

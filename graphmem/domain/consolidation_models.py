@@ -19,8 +19,8 @@ from pydantic import (
 )
 
 from graphmem.domain.entity import EntityType
-from graphmem.domain.job import Receipt
 from graphmem.domain.memory import MAX_CONTENT_LENGTH
+from graphmem.domain.receipt import Receipt
 from graphmem.domain.snapshot import ElementChange, ElementKind
 from graphmem.domain.text import NonBlankText, StorableText
 from graphmem.domain.types import EntityName, Id, Metadata, deduplicate

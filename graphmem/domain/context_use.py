@@ -10,7 +10,8 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from graphmem.domain.learned_preferences import FeedbackVerdict
-from graphmem.domain.requests import PageLimit, RequestBody
+from graphmem.domain.paging import PageLimit
+from graphmem.domain.req_body import RequestBody
 
 MAX_USES = 1_000
 """Contexts of a user that are remembered; the latest ones."""

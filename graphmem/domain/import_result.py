@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from graphmem.domain.formats.document import ImportFormat
 from graphmem.domain.formats.provenance import RejectedEntry
+from graphmem.domain.import_format import ImportFormat
 
 
 class ImportResult(BaseModel):

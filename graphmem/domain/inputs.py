@@ -10,7 +10,7 @@ from graphmem.domain.context_models import ContextRequest
 from graphmem.domain.filters import TagFilter
 from graphmem.domain.listing import SortOrder
 from graphmem.domain.memory import MemoryIn, MemoryType, Scope
-from graphmem.domain.requests import SaveIn
+from graphmem.domain.req_memories import SaveIn
 from graphmem.domain.search_models import Cut, SearchQuery
 from graphmem.domain.session import MessageIn, MessagesIn
 from graphmem.domain.validation import validate_arguments, validate_input

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.behavior_patterns import PatternType
+from graphmem.domain.pattern_type import PatternType
 from graphmem.errors import ConfigurationError
 from graphmem.text.word_patterns import WordsByLanguage, all_words, compile_words
 

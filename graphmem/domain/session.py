@@ -83,11 +83,6 @@ MessageEntities = Annotated[
 """The values that a message names, by type; a single value is read as a list of one."""
 
 
-def embedding_text(name: str | None, content: str) -> str:
-    """Return the text of a message that is embedded: with the speaker's name, if known."""
-    return f"{name}: {content}" if name else content
-
-
 class MessageIn(BaseModel):
     """A message as a caller sends it."""
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from graphmem.domain.changes import ChangeKind, MemoryChange
-from graphmem.domain.requests import RequestBody
+from graphmem.domain.req_body import RequestBody
 from graphmem.domain.times import Instant
 from graphmem.domain.types import Id, deduplicate
 

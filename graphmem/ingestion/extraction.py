@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.conversation import ConversationContext
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import Receipt
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.name_linking import name_keys_in
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
+from graphmem.domain.receipt import Receipt
 from graphmem.domain.session import Message, MessageRole, RunMessage
 from graphmem.domain.text import name_key
 from graphmem.domain.times import AS_OF_NOW

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobOutcome, JobStatus, Receipt
+from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
+from graphmem.domain.receipt import Receipt
 from graphmem.embedding import Embedder
 from graphmem.ingestion.entity_linking import CandidateLinker
 from graphmem.ingestion.extraction import Extractor

@@ -8,10 +8,12 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 from graphmem.domain.conversation import PendingMessages, PreparedMessage
+from graphmem.domain.embedding_text import embedding_text
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobOutcome, JobStatus, Receipt
+from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.receipt import Receipt
 from graphmem.domain.session import (
     Message,
     MessageIn,
@@ -20,7 +22,6 @@ from graphmem.domain.session import (
     Session,
     SessionIn,
     SessionKind,
-    embedding_text,
 )
 from graphmem.domain.stored_values import stored_values, text_length
 from graphmem.domain.types import Vector

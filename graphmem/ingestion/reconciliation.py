@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.domain.entity import EntityRef
 from graphmem.domain.fact import Fact
-from graphmem.domain.job import Receipt
+from graphmem.domain.receipt import Receipt
 from graphmem.domain.session import MessageRole
 from graphmem.domain.text import name_key
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate

@@ -11,9 +11,10 @@ from pydantic import BaseModel, Field
 
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobOutcome, JobStatus, Receipt
+from graphmem.domain.job import JobOutcome, JobStatus
 from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, Scope
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.receipt import Receipt
 from graphmem.domain.session import TICKET_KEY, Message, Session
 from graphmem.domain.token_counts import count_tokens
 from graphmem.domain.versioning import Ledger

@@ -9,10 +9,10 @@ from functools import partial
 from pydantic import ValidationError
 
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import Receipt
 from graphmem.domain.json_values import JSON
 from graphmem.domain.memory import MemoryIn, MemoryStatus
 from graphmem.domain.policy import SecretPolicy
+from graphmem.domain.receipt import Receipt
 from graphmem.embedding import Embedder
 from graphmem.ingestion.candidates import USER_ALIASES, AliasGroup, collect_alias_groups, validate_candidates
 from graphmem.ingestion.entity_linking import CandidateLinker

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from graphmem.domain.job import JobOutcome, JobStatus, Receipt
+from graphmem.domain.job import JobOutcome, JobStatus
+from graphmem.domain.receipt import Receipt
 
 
 class StepRecord(BaseModel):

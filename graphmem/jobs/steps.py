@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_chain, wait_fixed
 
-from graphmem.domain.job import Receipt
+from graphmem.domain.receipt import Receipt
 from graphmem.errors import ConfigurationError, GraphmemError, ModelUnavailable, Unavailable
 from graphmem.jobs.records import StepRecord
 from graphmem.tracing import span

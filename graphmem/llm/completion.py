@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from graphmem.domain.job import Receipt
+from graphmem.domain.receipt import Receipt
 from graphmem.llm.prompts import ChatMessage
 
 T = TypeVar("T", bound=BaseModel)

@@ -16,7 +16,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
-from graphmem.domain.job import Receipt
+from graphmem.domain.receipt import Receipt
 from graphmem.errors import GraphmemError, ModelAnswerUnusable
 from graphmem.llm.failures import OptionalParameter, may_succeed_later, to_model_unavailable, unsupported_parameter
 from graphmem.llm.output_modes import OutputMode, ServerRefusals, add_schema_to_system, structured_parameters

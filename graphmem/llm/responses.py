@@ -15,7 +15,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from graphmem.domain.job import Receipt
+from graphmem.domain.receipt import Receipt
 from graphmem.errors import ModelAnswerUnusable, ModelUnavailable
 from graphmem.llm.completion import CHARACTERS_PER_TOKEN, ToolCall
 from graphmem.llm.prompts import ChatMessage

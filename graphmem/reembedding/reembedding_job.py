@@ -13,7 +13,8 @@ from typing import Literal
 
 from graphmem.domain.embedding_models import EmbeddingModel, ReembeddingPhase
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobAction, JobOutcome, Receipt
+from graphmem.domain.job import JobAction, JobOutcome
+from graphmem.domain.receipt import Receipt
 from graphmem.embedding.recorded import RecordedEmbedder
 from graphmem.jobs import JobKind, Steps
 from graphmem.jobs.kinds import JobPayload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphmem.domain.changes import ChangesQuery, MemoryChange
 from graphmem.domain.identity import Owner
-from graphmem.domain.listing import TIME_CURSOR, Page
+from graphmem.domain.paging import TIME_CURSOR, Page
 from graphmem.domain.times import MIN_TIME, Clock
 from graphmem.errors import InvalidInput
 from graphmem.store.changes import ChangeStore

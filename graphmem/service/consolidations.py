@@ -33,8 +33,8 @@ from graphmem.domain.consolidation_models import (
 )
 from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.job import JobStatus
-from graphmem.domain.listing import TIME_CURSOR, Page
-from graphmem.domain.requests import RunListQuery
+from graphmem.domain.paging import TIME_CURSOR, Page
+from graphmem.domain.req_consolidation import RunListQuery
 from graphmem.domain.short_ids import complete_id
 from graphmem.domain.times import Clock
 from graphmem.errors import InvalidInput, JobStoreUnavailable, NotFound, UserBeingForgotten

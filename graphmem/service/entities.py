@@ -5,9 +5,9 @@ from __future__ import annotations
 from graphmem.domain.entity import Entity
 from graphmem.domain.filters import FactFilters, known_at_or_now
 from graphmem.domain.identity import Owner
-from graphmem.domain.listing import Cursor, Page
 from graphmem.domain.memory import Memory
-from graphmem.domain.requests import EntityGraphQuery, EntityListQuery, EntityMemoriesQuery
+from graphmem.domain.paging import Cursor, Page
+from graphmem.domain.req_search import EntityGraphQuery, EntityListQuery, EntityMemoriesQuery
 from graphmem.domain.search_models import EntityGraph
 from graphmem.domain.text import StorableText
 from graphmem.domain.times import Clock

@@ -12,7 +12,7 @@ from graphmem.domain.export.writer import ExportWriter
 from graphmem.domain.identity import Owner
 from graphmem.domain.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.domain.records import record_from_fact
-from graphmem.domain.requests import ExportFormat, ExportView
+from graphmem.domain.req_user_data import ExportFormat, ExportView
 from graphmem.domain.times import Clock
 from graphmem.embedding import Embedder
 from graphmem.service.read_ahead import read_ahead

@@ -11,12 +11,13 @@ from typing import Any
 from graphmem.domain.export.document import EmbeddingInfo, UserExport, parse_export
 from graphmem.domain.export.self_entity import rename_self_entity
 from graphmem.domain.formats.chat import parse_chat_log
-from graphmem.domain.formats.document import ImportFormat, parse_document
+from graphmem.domain.formats.document import parse_document
 from graphmem.domain.formats.graphiti import ParsedGraph, parse_graphiti
 from graphmem.domain.formats.mem0 import parse_mem0
 from graphmem.domain.formats.provenance import ImportedStatement, ParsedStatements, RejectedEntry
 from graphmem.domain.formats.records import ParsedRecords, parse_records
 from graphmem.domain.identity import Owner
+from graphmem.domain.import_format import ImportFormat
 from graphmem.domain.import_result import ImportResult
 from graphmem.domain.job import Job
 from graphmem.domain.memory import SaveAction, SaveResult

@@ -9,8 +9,9 @@ from pydantic import FiniteFloat
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.implied_types import with_implied_types
-from graphmem.domain.listing import Cursor, ListFilters, Page, SortOrder, StoredInteger
+from graphmem.domain.listing import ListFilters, SortOrder
 from graphmem.domain.memory import Memory, MemoryIn, MemoryPatch, MemoryVersion, SaveResult
+from graphmem.domain.paging import Cursor, Page, StoredInteger
 from graphmem.domain.short_ids import complete_id
 from graphmem.domain.text import StorableText
 from graphmem.domain.times import Clock

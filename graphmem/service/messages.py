@@ -7,8 +7,14 @@ from typing import Literal
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.job import Job
-from graphmem.domain.listing import TIME_CURSOR, Cursor, Page, StoredInteger
-from graphmem.domain.requests import PageQuery, SessionListQuery
+from graphmem.domain.paging import (
+    TIME_CURSOR,
+    Cursor,
+    Page,
+    PageQuery,
+    StoredInteger,
+)
+from graphmem.domain.req_conversations import SessionListQuery
 from graphmem.domain.session import (
     ExtractionTriggered,
     Message,

@@ -6,7 +6,7 @@ from functools import partial
 
 from graphmem.domain.filters import MemoryFilters
 from graphmem.domain.identity import Owner
-from graphmem.domain.requests import MAX_LOOKUP_LIMIT
+from graphmem.domain.req_search import MAX_LOOKUP_LIMIT
 from graphmem.domain.search_models import (
     LookupResponse,
     MessageSearchQuery,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphmem.domain.api_key import ApiKey
-from graphmem.domain.listing import Cursor, Page
-from graphmem.domain.requests import UserListQuery
+from graphmem.domain.paging import Cursor, Page
+from graphmem.domain.req_tenants import UserListQuery
 from graphmem.domain.text import StorableText
 from graphmem.domain.times import Clock
 from graphmem.domain.user import UserSummary

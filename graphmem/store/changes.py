@@ -10,7 +10,7 @@ from typing import Any
 from graphmem.domain.changes import ChangeKind, MemoryChange, classify_version
 from graphmem.domain.fact import Fact
 from graphmem.domain.identity import Owner
-from graphmem.domain.listing import take_page
+from graphmem.domain.paging import take_page
 from graphmem.domain.snapshot import ElementKind
 from graphmem.domain.times import EPOCH, MICROSECOND, Clock
 from graphmem.store import snapshots

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from graphmem.domain.behavior_patterns import BehaviorPattern, DetectedPattern, PatternType
+from graphmem.domain.behavior_patterns import BehaviorPattern, DetectedPattern
 from graphmem.domain.context_models import (
     ContextItem,
     ContextItemIn,
@@ -29,6 +29,7 @@ from graphmem.domain.learned_preferences import (
     verdict_for_score,
 )
 from graphmem.domain.memory import Memory
+from graphmem.domain.pattern_type import PatternType
 from graphmem.domain.session import Message
 from graphmem.store.driver import Row
 from graphmem.store.entity_mapping import entity_ref_from_node

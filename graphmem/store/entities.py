@@ -10,7 +10,7 @@ from typing import Any
 
 from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, GROUP_TYPE, PERSON_TYPE, Entity, EntityIn, EntityRef
 from graphmem.domain.identity import Owner
-from graphmem.domain.listing import take_page
+from graphmem.domain.paging import take_page
 from graphmem.domain.text import name_key
 from graphmem.domain.types import Vector, deduplicate
 from graphmem.errors import NotFound

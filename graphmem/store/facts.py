@@ -16,9 +16,10 @@ from graphmem.domain.fact import Fact
 from graphmem.domain.filters import FactFilters
 from graphmem.domain.idempotency import IdempotentRequest
 from graphmem.domain.identity import Owner
-from graphmem.domain.listing import SortOrder, take_page
+from graphmem.domain.listing import SortOrder
 from graphmem.domain.memory import Memory, MemoryVersion, SaveResult, Scope
 from graphmem.domain.new_memory import NewMemory
+from graphmem.domain.paging import take_page
 from graphmem.domain.short_ids import MAX_MATCHES
 from graphmem.domain.text import content_hash
 from graphmem.domain.times import Clock, to_epoch_pair

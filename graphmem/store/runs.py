@@ -23,7 +23,7 @@ from graphmem.domain.consolidation_models import (
     UserContradiction,
 )
 from graphmem.domain.identity import Owner
-from graphmem.domain.job import Receipt
+from graphmem.domain.receipt import Receipt
 from graphmem.domain.short_ids import MAX_MATCHES
 from graphmem.domain.snapshot import ElementChange
 from graphmem.errors import NotFound

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphmem.domain.embedding_models import EmbeddingModel, ReembeddingPhase, VectorState
-from graphmem.domain.session import embedding_text
+from graphmem.domain.embedding_text import embedding_text
 from graphmem.domain.types import Vector
 from graphmem.resources import cypher_root
 from graphmem.store.driver import Graph, Row, Transaction

@@ -22,8 +22,7 @@ from pydantic import BaseModel
 
 from graphmem.bootstrap import Services
 from graphmem.domain.memory import MemoryPatch
-from graphmem.domain.requests import SaveIn
-from graphmem.domain.responses import SaveOut
+from graphmem.domain.req_memories import SaveIn, SaveOut
 from graphmem.domain.session import MessagesIn, SessionIn
 from graphmem.domain.times import utc_now
 from graphmem.errors import DatabaseUnavailable

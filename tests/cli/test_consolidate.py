@@ -9,8 +9,8 @@ import pytest
 
 from graphmem.bootstrap import Services
 from graphmem.domain.identity import DEFAULT_TENANT, Owner
-from graphmem.domain.job import Receipt
 from graphmem.domain.listing import ListFilters
+from graphmem.domain.receipt import Receipt
 from graphmem.graph_memory import GraphMemory
 from tests.cli.conftest import Cli
 

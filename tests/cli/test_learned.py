@@ -11,11 +11,12 @@ from rich.console import Console
 
 from graphmem.bootstrap import Services
 from graphmem.cli import render_learned
-from graphmem.domain.behavior_patterns import BehaviorPattern, PatternType
+from graphmem.domain.behavior_patterns import BehaviorPattern
 from graphmem.domain.consolidation_models import UserContradiction
 from graphmem.domain.identity import Owner
 from graphmem.domain.learned_preferences import LearnedPreference, PreferenceSource, PreferenceType
 from graphmem.domain.listing import ListFilters
+from graphmem.domain.pattern_type import PatternType
 from graphmem.domain.session import MessagesIn, SessionArchive
 from tests.cli.conftest import Cli
 from tests.model_server import ModelServer

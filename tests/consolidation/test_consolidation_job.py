@@ -30,7 +30,7 @@ from graphmem.consolidation.discovery import Discovery
 from graphmem.domain.consolidation_models import ConsolidationRun, ProposalVerdict, RunPhase, RunStatus, RunTrigger
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import Job, JobStatus
-from graphmem.domain.requests import RunListQuery
+from graphmem.domain.req_consolidation import RunListQuery
 from graphmem.errors import Conflict, Gone, InvalidInput, NotFound
 from graphmem.jobs import JobHandler, JobRunner
 from graphmem.llm.prompts import load_prompts

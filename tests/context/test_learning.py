@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from graphmem.domain.behavior_patterns import PatternType
 from graphmem.domain.memory import MemoryIn
+from graphmem.domain.pattern_type import PatternType
 from graphmem.domain.session import MessageIn
 from graphmem.text.normalising import normalise
 from tests.context.conftest import ContextHarness

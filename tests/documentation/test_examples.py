@@ -20,10 +20,11 @@ from graphmem.domain.declared_types import DeclaredTypesIn
 from graphmem.domain.export.records_writer import records_json_schema
 from graphmem.domain.export.schema import export_json_schema
 from graphmem.domain.formats.chat import parse_chat_log
-from graphmem.domain.formats.document import ImportFormat, detect_format, parse_structured_text
+from graphmem.domain.formats.document import detect_format, parse_structured_text
 from graphmem.domain.formats.graphiti import parse_graphiti
 from graphmem.domain.formats.mem0 import parse_mem0
 from graphmem.domain.formats.records import parse_records
+from graphmem.domain.import_format import ImportFormat
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.session import MessagesIn
 from graphmem.domain.type_checks import find_invalid_schemas

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from graphmem.domain.job import JobStatus
+from graphmem.domain.paging import PageQuery
 from graphmem.domain.policy import SecretPolicy
 from graphmem.domain.profile import TenantProfiles
-from graphmem.domain.requests import PageQuery
 from graphmem.embedding import Embedder
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.job_kinds import EXTRACTION_JOB

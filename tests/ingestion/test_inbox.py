@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
 from graphmem.domain.job import JobStatus
+from graphmem.domain.paging import PageQuery
 from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.requests import PageQuery, SessionListQuery
+from graphmem.domain.req_conversations import SessionListQuery
 from graphmem.domain.session import MessageIn, MessagesIn, SessionIn
 from graphmem.embedding import Embedder
 from graphmem.errors import Conflict, InvalidInput, ModelUnavailable, NotFound

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graphmem.domain.job import Job, JobStatus
-from graphmem.domain.requests import PageQuery
+from graphmem.domain.paging import PageQuery
 from graphmem.domain.session import SessionKind
 from graphmem.errors import Conflict, NotFound
 from graphmem.ingestion.tool_extraction import find_source_lines

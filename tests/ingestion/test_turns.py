@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphmem.domain.memory import MemoryPatch
-from graphmem.domain.requests import PageQuery
+from graphmem.domain.paging import PageQuery
 from graphmem.domain.session import SessionIn
 from graphmem.ingestion.job_kinds import SUMMARY_JOB
 from tests.ingestion.conftest import IngestionHarness, candidate, extraction, message_at, turn

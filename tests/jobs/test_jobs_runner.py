@@ -11,7 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from graphmem.domain.job import JobOutcome, JobStatus, Receipt
+from graphmem.domain.job import JobOutcome, JobStatus
+from graphmem.domain.receipt import Receipt
 from graphmem.errors import (
     ConfigurationError,
     Conflict,

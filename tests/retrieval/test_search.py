@@ -17,7 +17,7 @@ from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn
 from graphmem.domain.new_memory import NewMemory
-from graphmem.domain.requests import LookupQuery
+from graphmem.domain.req_search import LookupQuery
 from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
 from graphmem.domain.session import MessageIn, MessageRole, MessagesIn
 from graphmem.errors import InvalidInput

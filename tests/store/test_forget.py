@@ -19,7 +19,8 @@ from graphmem.domain.erasure import ErasureReceipt
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn, Scope
-from graphmem.domain.requests import EntityListQuery, SessionListQuery
+from graphmem.domain.req_conversations import SessionListQuery
+from graphmem.domain.req_search import EntityListQuery
 from graphmem.domain.search_models import SearchQuery
 from graphmem.domain.session import MessageIn, MessagesIn, SessionIn
 from graphmem.domain.times import utc_now

@@ -13,7 +13,7 @@ from graphmem.domain.context_models import ContextRequest
 from graphmem.domain.identity import Owner
 from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import MemoryIn, MemorySourceIn
-from graphmem.domain.requests import PageQuery
+from graphmem.domain.paging import PageQuery
 from graphmem.domain.session import MessageIn, MessagesIn
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.service.importing import ImportService

@@ -13,7 +13,7 @@ from graphmem.bootstrap import Services
 from graphmem.domain.embedding_models import EmbeddingModel
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MemoryIn
-from graphmem.domain.requests import EntityMemoriesQuery
+from graphmem.domain.req_search import EntityMemoriesQuery
 from graphmem.embedding import Embedder
 from graphmem.errors import ConfigurationError
 from graphmem.store.driver import Graph

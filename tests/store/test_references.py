@@ -9,7 +9,7 @@ from graphmem.bootstrap import Services
 from graphmem.domain.conversation import PreparedMessage
 from graphmem.domain.identity import Owner
 from graphmem.domain.memory import MAX_SOURCE_MESSAGES, Memory, MemoryIn, MemoryPatch
-from graphmem.domain.requests import EntityMemoriesQuery
+from graphmem.domain.req_search import EntityMemoriesQuery
 from graphmem.domain.session import MessageIn, MessagesIn
 from graphmem.store.fact_write import MAX_MESSAGE_FACTS
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from graphmem.domain.formats.chat import parse_chat_log
-from graphmem.domain.formats.document import ImportFormat, detect_format, parse_structured_text
+from graphmem.domain.formats.document import detect_format, parse_structured_text
 from graphmem.domain.formats.graphiti import parse_graphiti
 from graphmem.domain.formats.mem0 import parse_mem0
 from graphmem.domain.formats.provenance import ParsedStatements
+from graphmem.domain.import_format import ImportFormat
 from graphmem.errors import InvalidInput
 
 HI = {"role": "user", "content": "Hi"}

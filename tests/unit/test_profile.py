@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.domain.behavior_patterns import PatternType
 from graphmem.domain.memory import MemoryIn
+from graphmem.domain.pattern_type import PatternType
 from graphmem.domain.profile import TenantProfiles, known_topic_tags, load_profile, profile_names
 from graphmem.errors import ConfigurationError
 from graphmem.settings import Settings

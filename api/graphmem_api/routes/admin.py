@@ -10,10 +10,16 @@ from fastapi.responses import Response
 from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult
 from graphmem.domain.embedding_models import EmbeddingStatus, ReembeddingIn
 from graphmem.domain.job import Job
-from graphmem.domain.listing import Page
 from graphmem.domain.local_token import COMMAND_LINE
-from graphmem.domain.requests import ConsolidationIn, MaintenanceIn, RollbackIn, RunListQuery
-from graphmem.domain.responses import MaintenanceOut, RunAccepted
+from graphmem.domain.paging import Page
+from graphmem.domain.req_consolidation import (
+    ConsolidationIn,
+    MaintenanceIn,
+    MaintenanceOut,
+    RollbackIn,
+    RunAccepted,
+    RunListQuery,
+)
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep

@@ -18,8 +18,8 @@ from graphmem.domain.context_models import (
 )
 from graphmem.domain.context_use import ContextFeedbackIn, ContextFeedbackResult, MemoryUse, MemoryUsesQuery
 from graphmem.domain.learned_preferences import LearnedIntent, LearnedPreference
-from graphmem.domain.listing import Page
-from graphmem.domain.requests import ContextItemsQuery, ProfileQuery
+from graphmem.domain.paging import Page
+from graphmem.domain.req_context import ContextItemsQuery, ProfileQuery
 from graphmem.domain.search_models import UserProfile
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath

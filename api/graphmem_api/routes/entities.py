@@ -7,9 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from graphmem.domain.entity import Entity
-from graphmem.domain.listing import Page
 from graphmem.domain.memory import Memory
-from graphmem.domain.requests import EntityGraphQuery, EntityListQuery, EntityMemoriesQuery, LookupQuery
+from graphmem.domain.paging import Page
+from graphmem.domain.req_search import (
+    EntityGraphQuery,
+    EntityListQuery,
+    EntityMemoriesQuery,
+    LookupQuery,
+)
 from graphmem.domain.search_models import EntityGraph, LookupResponse
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath

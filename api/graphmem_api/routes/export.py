@@ -10,7 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from graphmem.domain.export.records_writer import records_json_schema
 from graphmem.domain.export.schema import export_json_schema
-from graphmem.domain.requests import ExportQuery
+from graphmem.domain.req_user_data import ExportQuery
 from graphmem_api import route_classes
 from graphmem_api.auth import OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep

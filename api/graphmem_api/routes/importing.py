@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from graphmem.domain.import_result import ImportResult
-from graphmem.domain.requests import ImportQuery
+from graphmem.domain.req_user_data import ImportQuery
 from graphmem.errors import InvalidInput
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath

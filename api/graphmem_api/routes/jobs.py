@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKey
 from graphmem.domain.job import Job
-from graphmem.domain.requests import RetryQuery
+from graphmem.domain.req_jobs import RetryQuery
 from graphmem.errors import NotFound
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller

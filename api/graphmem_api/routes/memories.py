@@ -11,11 +11,11 @@ from fastapi.responses import Response
 from graphmem.bootstrap import Services
 from graphmem.domain.api_key import ApiKey
 from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters, Page
+from graphmem.domain.listing import ListFilters
 from graphmem.domain.local_token import COMMAND_LINE
 from graphmem.domain.memory import Memory, MemoryPatch, MemoryVersion, Scope
-from graphmem.domain.requests import SaveIn
-from graphmem.domain.responses import ErasedMemory, SaveOut
+from graphmem.domain.paging import Page
+from graphmem.domain.req_memories import ErasedMemory, SaveIn, SaveOut
 from graphmem.errors import InvalidInput
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import Caller, OwnerInPath, require_admin

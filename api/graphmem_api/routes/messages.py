@@ -10,8 +10,8 @@ from fastapi.responses import Response
 from graphmem.domain.identity import Owner, make_owner
 from graphmem.domain.job import Job
 from graphmem.domain.learned_preferences import FeedbackResult
-from graphmem.domain.listing import Page
-from graphmem.domain.requests import PageQuery, SessionListQuery, SummarizeIn, TriggerIn
+from graphmem.domain.paging import Page, PageQuery
+from graphmem.domain.req_conversations import SessionListQuery, SummarizeIn, TriggerIn
 from graphmem.domain.session import (
     ExtractionTriggered,
     FeedbackIn,

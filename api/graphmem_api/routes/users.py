@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from graphmem.domain.listing import Page
-from graphmem.domain.requests import UserListQuery
+from graphmem.domain.paging import Page
+from graphmem.domain.req_tenants import UserListQuery
 from graphmem.domain.user import UserSummary
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller

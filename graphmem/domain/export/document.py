@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
+from graphmem.domain.embedding_text import embedding_text
 from graphmem.domain.export.consistency import Problem, find_message_problems, find_version_problems
 from graphmem.domain.export.entries import (
     EXPORT_SECTIONS,
@@ -23,7 +24,6 @@ from graphmem.domain.export.fields import ExportModel
 from graphmem.domain.export.properties import UserProperties
 from graphmem.domain.export.upcasting import EXPORT_SCHEMA_VERSION, upcast_export
 from graphmem.domain.formats.document import to_invalid_input
-from graphmem.domain.session import embedding_text
 from graphmem.errors import InvalidInput
 
 NodeT = TypeVar("NodeT", ExportedEntity, ExportedEpisode)

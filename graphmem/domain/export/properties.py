@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from graphmem.domain.behavior_patterns import PatternType
 from graphmem.domain.context_use import MAX_MEMORIES_OF_USE
 from graphmem.domain.entity import parse_entity_type
 from graphmem.domain.export.fields import (
@@ -31,6 +30,7 @@ from graphmem.domain.export.fields import (
 from graphmem.domain.labels import RecordLabel
 from graphmem.domain.learned_preferences import PreferenceSource, PreferenceType
 from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryStatus, MemoryType, Predicate
+from graphmem.domain.pattern_type import PatternType
 from graphmem.domain.session import (
     MAX_MESSAGE_LENGTH,
     MessageEntities,

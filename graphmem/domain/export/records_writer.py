@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from graphmem.domain.export.schema import JSON_SCHEMA_DIALECT
 from graphmem.domain.export.writer import to_yaml
 from graphmem.domain.records import RECORD_SCHEMA_VERSION, RECORDS_FORMAT, Record, RecordDocument
-from graphmem.domain.requests import ExportFormat
+from graphmem.domain.req_user_data import ExportFormat
 
 
 class RecordsWriter:

@@ -8,7 +8,7 @@ import yaml
 
 from graphmem.domain.export.document import UserExport
 from graphmem.domain.export.entries import EXPORT_SECTIONS, ExportEntry, Section
-from graphmem.domain.requests import ExportFormat
+from graphmem.domain.req_user_data import ExportFormat
 
 
 class ExportWriter:

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any
 
 from pydantic import ValidationError
 
+from graphmem.domain.import_format import ImportFormat
 from graphmem.domain.json_values import UnstorableValue, check_json_value
 from graphmem.domain.validation import invalid_input_from
 from graphmem.errors import InvalidInput
 
 MAX_REPORTED_ERRORS = 20
 """Places that one refusal names at most."""
-
-
-class ImportFormat(StrEnum):
-    """Format of an imported document; `auto` detects it."""
-
-    AUTO = "auto"
-    GRAPHMEM = "graphmem"
-    MEM0 = "mem0"
-    GRAPHITI = "graphiti"
-    CHAT = "chat"
-    RECORDS = "records"
 
 
 def parse_document(raw: bytes, source_format: ImportFormat = ImportFormat.AUTO) -> tuple[ImportFormat, Any]:

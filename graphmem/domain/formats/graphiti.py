@@ -13,8 +13,9 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from graphmem.domain.entity import parse_entity_type
-from graphmem.domain.formats.document import ImportFormat, to_invalid_input
+from graphmem.domain.formats.document import to_invalid_input
 from graphmem.domain.formats.provenance import ParsedStatements
+from graphmem.domain.import_format import ImportFormat
 from graphmem.domain.provenance import ImportProvenance
 from graphmem.domain.session import MessageIn, MessageRole, MessagesIn, split_into_batches
 from graphmem.domain.times import Instant

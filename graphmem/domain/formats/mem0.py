@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from graphmem.domain.formats.document import ImportFormat, to_invalid_input
+from graphmem.domain.formats.document import to_invalid_input
 from graphmem.domain.formats.provenance import ParsedStatements
+from graphmem.domain.import_format import ImportFormat
 from graphmem.domain.provenance import ImportProvenance
 from graphmem.domain.times import Instant
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from graphmem.domain.formats.document import ImportFormat, to_invalid_input
+from graphmem.domain.formats.document import to_invalid_input
 from graphmem.domain.formats.provenance import ParsedStatements
+from graphmem.domain.import_format import ImportFormat
 from graphmem.domain.provenance import ImportProvenance
 from graphmem.domain.records import Record, RecordDocument, RecordEntity
 from graphmem.domain.text import name_key

@@ -14,10 +14,15 @@ from graphmem.domain.embedding_models import EmbeddingStatus, ReembeddingIn
 from graphmem.domain.inputs import as_dicts, without_none
 from graphmem.domain.instructions import Instructions, InstructionsIn
 from graphmem.domain.job import Job
-from graphmem.domain.listing import Page
 from graphmem.domain.maintenance import MaintenanceResults, MaintenanceTask
 from graphmem.domain.operations.request import Request
-from graphmem.domain.requests import ConsolidationIn, MaintenanceIn, RollbackIn, RunListQuery
+from graphmem.domain.paging import Page
+from graphmem.domain.req_consolidation import (
+    ConsolidationIn,
+    MaintenanceIn,
+    RollbackIn,
+    RunListQuery,
+)
 from graphmem.domain.validation import validate_arguments
 from graphmem.domain.webhooks import CreatedWebhook, Webhook, WebhookIn
 

@@ -8,9 +8,10 @@ from typing import Any
 from graphmem.domain.inputs import MessageInput, parse_messages, without_none
 from graphmem.domain.job import Job
 from graphmem.domain.learned_preferences import FeedbackResult
-from graphmem.domain.listing import Page
 from graphmem.domain.operations.request import Request
-from graphmem.domain.requests import PageQuery, RetryQuery, SessionListQuery, SummarizeIn, TriggerIn
+from graphmem.domain.paging import Page, PageQuery
+from graphmem.domain.req_conversations import SessionListQuery, SummarizeIn, TriggerIn
+from graphmem.domain.req_jobs import RetryQuery
 from graphmem.domain.session import (
     ExtractionTriggered,
     FeedbackIn,

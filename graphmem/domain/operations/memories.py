@@ -7,10 +7,11 @@ from typing import Unpack
 
 from graphmem.domain.changes import ChangesQuery, MemoryChange
 from graphmem.domain.inputs import ListChangesOptions, ListMemoriesOptions, MemoryChanges, MemoryInput, parse_memories
-from graphmem.domain.listing import ListFilters, Page
+from graphmem.domain.listing import ListFilters
 from graphmem.domain.memory import Memory, MemoryPatch, MemoryVersion, SaveResult
 from graphmem.domain.operations.request import Request
-from graphmem.domain.requests import MemoryUpdate, SaveIn
+from graphmem.domain.paging import Page
+from graphmem.domain.req_memories import MemoryUpdate, SaveIn
 from graphmem.domain.validation import validate_arguments
 
 

@@ -27,16 +27,15 @@ from graphmem.domain.inputs import (
     without_none,
 )
 from graphmem.domain.learned_preferences import LearnedIntent, LearnedPreference
-from graphmem.domain.listing import Page
 from graphmem.domain.memory import Memory
 from graphmem.domain.operations.request import Request
-from graphmem.domain.requests import (
-    ContextItemsQuery,
+from graphmem.domain.paging import Page
+from graphmem.domain.req_context import ContextItemsQuery, ProfileQuery
+from graphmem.domain.req_search import (
     EntityGraphQuery,
     EntityListQuery,
     EntityMemoriesQuery,
     LookupQuery,
-    ProfileQuery,
 )
 from graphmem.domain.search_models import (
     EntityGraph,

@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from graphmem.domain.erasure import ErasureResult
-from graphmem.domain.formats.document import ImportFormat
+from graphmem.domain.import_format import ImportFormat
 from graphmem.domain.import_result import ImportResult
 from graphmem.domain.inputs import without_none
-from graphmem.domain.listing import Page
 from graphmem.domain.operations.request import Request
-from graphmem.domain.requests import ExportFormat, ExportQuery, ExportView, ImportQuery, ImportRequest, UserListQuery
+from graphmem.domain.paging import Page
+from graphmem.domain.req_tenants import UserListQuery
+from graphmem.domain.req_user_data import (
+    ExportFormat,
+    ExportQuery,
+    ExportView,
+    ImportQuery,
+    ImportRequest,
+)
 from graphmem.domain.user import UserSummary
 from graphmem.domain.validation import validate_arguments
 from graphmem.errors import InvalidInput
