@@ -17,26 +17,26 @@ from typing import Any
 
 import numpy as np
 
-from graphmem import eventloop
-from graphmem.bootstrap import Services
-from graphmem.components import Components
+from graphmem.app.bootstrap import Services
+from graphmem.app.components import Components
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.loss_guard import LossLimits
+from graphmem.consolidation.models import RunPhase, RunTrigger, parse_proposals
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
-from graphmem.domain.consolidation_models import RunPhase, RunTrigger, parse_proposals
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.new_memory import NewMemory
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.times import utc_now
-from graphmem.llm.prompts import load_prompts
-from graphmem.settings import Settings
-from graphmem.store.facts import FactStore
-from graphmem.store.forget import ForgetStore
-from graphmem.store.instructions import InstructionStore
-from graphmem.store.runs import RunStore
+from graphmem.consolidation.run_store import RunStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import MemoryIn
+from graphmem.memories.new_memory import NewMemory
+from graphmem.models.prompts import load_prompts
+from graphmem.runtime import process
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.times import utc_now
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.tenants.owners import Owner
+from graphmem.user_data.forget_store import ForgetStore
 
 TEXTS = ["User keeps a note about thing {}", "User filed paper {} upstairs"]
 """Texts of the memories, in turn."""
@@ -118,4 +118,4 @@ async def measure(components: Components, owner: Owner, size: int) -> None:
 
 
 if __name__ == "__main__":
-    eventloop.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000))
+    process.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000))

@@ -16,16 +16,16 @@ import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from graphmem import eventloop
-from graphmem.bootstrap import Services
-from graphmem.components import Components
-from graphmem.domain.context_models import ContextRequest
-from graphmem.domain.conversation import PreparedMessage
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.new_memory import NewMemory
-from graphmem.domain.session import MessageIn, MessageRole
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.app.components import Components
+from graphmem.context.models import ContextRequest
+from graphmem.conversations.conversation import PreparedMessage
+from graphmem.conversations.session import MessageIn, MessageRole
+from graphmem.memories.memory import MemoryIn
+from graphmem.memories.new_memory import NewMemory
+from graphmem.runtime import process
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 
 TOPICS = [
     "rent", "groceries", "cycling", "chess", "pottery", "Lisbon", "sourdough", "gardening", "taxes", "violin", "hiking",
@@ -128,4 +128,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    eventloop.run(main())
+    process.run(main())

@@ -22,16 +22,21 @@ from pathlib import Path
 from typing import Any
 
 from benches.metrics import quantile
-from graphmem import eventloop
-from graphmem.components import Components, RetrievalComponents, open_components, running_database
-from graphmem.domain.entity import EntityIn
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.new_memory import NewMemory
-from graphmem.domain.search_models import SearchQuery
-from graphmem.domain.text import name_key
-from graphmem.settings import Settings
-from graphmem.store.forget import ForgetStore
+from graphmem.app.components import (
+    Components,
+    RetrievalComponents,
+    open_components,
+    running_database,
+)
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.memory import MemoryIn
+from graphmem.memories.new_memory import NewMemory
+from graphmem.runtime import process
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.text import name_key
+from graphmem.search.models import SearchQuery
+from graphmem.tenants.owners import Owner
+from graphmem.user_data.forget_store import ForgetStore
 
 CUTOFFS = (5, 10)
 """Numbers of first memories among which an answer is looked for."""
@@ -138,7 +143,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("report"), help="folder of the report")
     given = parser.parse_args()
     rows = json.loads(given.file.read_text("utf-8"))["rows"]
-    report = table(eventloop.run(run([row for row in rows if not given.rows or row["id"] in given.rows])))
+    report = table(process.run(run([row for row in rows if not given.rows or row["id"] in given.rows])))
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "facts.md").write_text(report, "utf-8")
     print(report)

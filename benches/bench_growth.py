@@ -24,22 +24,22 @@ from pydantic import SecretStr
 from benches.bench_scale import BIG, SMALL, load
 from benches.metrics import quantile
 from benches.synthetic_data import SyntheticData, users
-from graphmem import eventloop
-from graphmem.bootstrap import ConsolidationComponents, Services
-from graphmem.domain.consolidation_models import RunPhase, RunTrigger, parse_proposals
-from graphmem.domain.context_models import ContextRequest
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn, MemoryPatch
-from graphmem.domain.paging import PageQuery
-from graphmem.domain.req_consolidation import RunListQuery
-from graphmem.domain.req_conversations import SessionListQuery
-from graphmem.domain.req_search import EntityGraphQuery, EntityListQuery, EntityMemoriesQuery
-from graphmem.domain.search_models import SearchQuery
-from graphmem.domain.session import MessageIn, MessageRole, MessagesIn
-from graphmem.domain.times import utc_now
-from graphmem.embedded.server import EmbeddedNeo4j
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import ConsolidationComponents, Services
+from graphmem.consolidation.models import RunPhase, RunTrigger, parse_proposals
+from graphmem.consolidation.req_consolidation import RunListQuery
+from graphmem.context.models import ContextRequest
+from graphmem.conversations.req_conversations import SessionListQuery
+from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn, MemoryPatch
+from graphmem.neo4j.embedded.server import EmbeddedNeo4j
+from graphmem.runtime import process
+from graphmem.runtime.paging import PageQuery
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.times import utc_now
+from graphmem.search.models import SearchQuery
+from graphmem.search.req_search import EntityGraphQuery, EntityListQuery, EntityMemoriesQuery
+from graphmem.tenants.owners import Owner
 
 GOAL = 1.5
 """Greatest ratio of a median to that of the smallest graph."""
@@ -208,7 +208,7 @@ def main() -> None:
     given = parser.parse_args()
     sizes = sorted(int(size) for size in given.facts.split(","))
     with tempfile.TemporaryDirectory() as temporary:
-        found = eventloop.run(run(sizes, given.rounds, given.data or Path(temporary)))
+        found = process.run(run(sizes, given.rounds, given.data or Path(temporary)))
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "growth.md").write_text(table(found), "utf-8")
     print(table(found))

@@ -20,11 +20,11 @@ from pathlib import Path
 from benches.bench_retrieval import TOP_K, erase
 from benches.conversations import BenchmarkQuestion, Conversation, load, read
 from benches.metrics import RECALL_CUTOFFS, Measurements
-from graphmem import eventloop
-from graphmem.components import RetrievalComponents, open_components, running_database
-from graphmem.domain.identity import Owner
-from graphmem.domain.search_models import SearchQuery
-from graphmem.settings import Settings
+from graphmem.app.components import RetrievalComponents, open_components, running_database
+from graphmem.runtime import process
+from graphmem.runtime.settings import Settings
+from graphmem.search.models import SearchQuery
+from graphmem.tenants.owners import Owner
 
 ALL_TIMES = 3
 """How often all questions are asked."""
@@ -103,7 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="conversations with facts and questions")
     conversations, _ = read(parser.parse_args().file)
-    results = eventloop.run(run(conversations))
+    results = process.run(run(conversations))
     print("| | " + " | ".join(f"R@{cut}" for cut in RECALL_CUTOFFS) + " |")
     print("|---" * (len(RECALL_CUTOFFS) + 1) + "|")
     new = results["new graph"].mean()

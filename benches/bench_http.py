@@ -39,11 +39,11 @@ from benches.machine import describe_machine
 from benches.previous import read_previous
 from benches.server_process import ServerProcess, clean_environment
 from benches.synthetic_data import SyntheticData, users
-from graphmem import eventloop
-from graphmem.components import Components, open_components
-from graphmem.domain.identity import Owner
-from graphmem.embedded.server import EmbeddedNeo4j
-from graphmem.settings import Settings
+from graphmem.app.components import Components, open_components
+from graphmem.neo4j.embedded.server import EmbeddedNeo4j
+from graphmem.runtime import process
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 
 TENANT = "default"
 """The tenant of the server's first key."""
@@ -353,7 +353,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         benchmark = HttpBenchmark(options, folder, ServerProcess(given.data or folder / "data"))
-        results, remarks = eventloop.run(benchmark.run())
+        results, remarks = process.run(benchmark.run())
     print(make_report(results, options, remarks, describe_machine(load_before), given.out))
 
 

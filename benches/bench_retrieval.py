@@ -24,14 +24,19 @@ from typing import TypeVar
 from benches.conversations import BenchmarkQuestion, Conversation, load, read
 from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from benches.metrics import RECALL_CUTOFFS, Measurements, quantile
-from graphmem import eventloop
-from graphmem.components import Components, RetrievalComponents, open_components, running_database
-from graphmem.domain.identity import Owner
-from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
-from graphmem.retrieval.bm25 import bm25_scores
-from graphmem.settings import Settings
-from graphmem.store.forget import ForgetStore
+from graphmem.app.components import (
+    Components,
+    RetrievalComponents,
+    open_components,
+    running_database,
+)
+from graphmem.runtime import process
+from graphmem.runtime.settings import Settings
+from graphmem.search.bm25 import bm25_scores
+from graphmem.search.models import MessageSearchQuery, SearchQuery
+from graphmem.tenants.owners import Owner
 from graphmem.text.tokenising import tokenize
+from graphmem.user_data.forget_store import ForgetStore
 
 T = TypeVar("T")
 
@@ -196,7 +201,7 @@ def main() -> None:
     if source is None or not source.is_file():
         parser.error("name a file of conversations: python -m benches.bench_retrieval FILE")
     conversations, categories = read(source)
-    results, embedding = eventloop.run(run(conversations, not given.no_peer))
+    results, embedding = process.run(run(conversations, not given.no_peer))
     if not results[EVIDENCE].rows:
         parser.error("the file has no question that a conversation answers")
     given.out.mkdir(parents=True, exist_ok=True)

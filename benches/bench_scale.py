@@ -29,16 +29,16 @@ from pydantic import SecretStr
 from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from benches.metrics import quantile
 from benches.synthetic_data import SyntheticData, users
-from graphmem import eventloop
-from graphmem.components import Components, RetrievalComponents, open_components
-from graphmem.domain.filters import FactFilters
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import SortOrder
-from graphmem.domain.search_models import SearchQuery
-from graphmem.embedded.server import EmbeddedNeo4j
-from graphmem.embedding import Embedder
-from graphmem.retrieval.hybrid_search import MIN_CANDIDATES_PER_CHANNEL
-from graphmem.settings import Settings
+from graphmem.app.components import Components, RetrievalComponents, open_components
+from graphmem.memories.filters import FactFilters
+from graphmem.memories.listing import SortOrder
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.embedded.server import EmbeddedNeo4j
+from graphmem.runtime import process
+from graphmem.runtime.settings import Settings
+from graphmem.search.hybrid_search import MIN_CANDIDATES_PER_CHANNEL
+from graphmem.search.models import SearchQuery
+from graphmem.tenants.owners import Owner
 
 TENANT = "scale"
 """Prefix of the tenants of the benchmark."""
@@ -353,7 +353,7 @@ def main() -> None:
     given = parser.parse_args()
     sizes = sorted(int(size) for size in given.sizes.split(","))
     with tempfile.TemporaryDirectory() as temporary:
-        steps = eventloop.run(run(sizes, given.data or Path(temporary), given.peer))
+        steps = process.run(run(sizes, given.data or Path(temporary), given.peer))
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "scale.md").write_text(table(steps), "utf-8")
     numbers = [

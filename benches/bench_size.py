@@ -30,7 +30,7 @@ from benches.metrics import quantile
 from benches.previous import read_previous
 from benches.server_process import ROOT, ServerProcess
 from benches.size_report import table
-from graphmem import eventloop
+from graphmem.runtime import process
 
 REPEATS = 5
 """Runs of each command that are measured, after one that is not."""
@@ -200,7 +200,7 @@ def measure(folder: Path, given: argparse.Namespace) -> tuple[dict[str, float], 
     found["venv_mb"] = folder_mb(venv)
     found |= measure_commands(python, server.environment)
     print(found, flush=True)
-    found |= eventloop.run(measure_server(server, python, given.idle_seconds, given.warm_seconds))
+    found |= process.run(measure_server(server, python, given.idle_seconds, given.warm_seconds))
     return found, largest_packages(python)
 
 

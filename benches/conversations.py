@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphmem.domain.conversation import PreparedMessage
-from graphmem.domain.embedding_text import embedding_text
-from graphmem.domain.entity import EntityIn
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn, MemorySourceIn
-from graphmem.domain.new_memory import NewMemory
-from graphmem.domain.session import MessageIn
-from graphmem.domain.text import name_key
-from graphmem.embedding import Embedder
-from graphmem.store.episodes import EpisodeStore
-from graphmem.store.facts import FactStore
+from graphmem.conversations.conversation import PreparedMessage
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import MessageIn
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import MemoryIn, MemorySourceIn
+from graphmem.memories.new_memory import NewMemory
+from graphmem.models.embedder import Embedder
+from graphmem.models.embedding_text import embedding_text
+from graphmem.runtime.text import name_key
+from graphmem.tenants.owners import Owner
 
 ANSWERABLE_CATEGORIES = (1, 2, 3, 4)
 """Categories of questions that the conversation answers; category 5 asks about things that nobody said."""

@@ -6,8 +6,8 @@ import json
 import zipfile
 
 from benches.synthetic_data import VOCABULARY
-from graphmem.embedding.onnx import DEFAULT_MODEL, model_jars
-from graphmem.settings import Settings
+from graphmem.models.onnx_embedder import DEFAULT_MODEL, model_jars
+from graphmem.runtime.settings import Settings
 from graphmem.text.word_lists import load_words
 
 SHORTEST = 4

@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from graphmem.domain.identity import Owner
-from graphmem.embedding import Embedder
-from graphmem.service.graphiti import configure_graphiti, connect_graphiti
-from graphmem.settings import Settings
+from graphmem.models.embedder import Embedder
+from graphmem.runtime.settings import Settings
+from graphmem.search.graphiti import configure_graphiti, connect_graphiti
+from graphmem.tenants.owners import Owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from graphmem.embedded.home import Neo4jHome
+from graphmem.neo4j.embedded.home import Neo4jHome
 
 ROOT = Path(__file__).parents[1]
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner, group_key
-from graphmem.domain.memory import MemoryType, Scope
-from graphmem.domain.text import content_hash, name_key
-from graphmem.store.fact_mapping import fact_to_properties
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import fact_to_properties
+from graphmem.memories.memory import MemoryType, Scope
+from graphmem.runtime.text import content_hash, name_key
+from graphmem.tenants.owners import Owner, group_key
 
 SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "or", "el")]
 """Syllables of the generated words."""

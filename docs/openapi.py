@@ -7,8 +7,8 @@ from typing import cast
 
 from graphmem_api.app import create_app
 
-from graphmem.bootstrap import Services
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.runtime.settings import Settings
 
 if __name__ == "__main__":
     print(json.dumps(create_app(cast(Services, None), Settings()).openapi(), ensure_ascii=False))

@@ -15,13 +15,13 @@ from typing import Any, cast
 import typer.main
 from graphmem_api.app import create_app
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from graphmem.cli.app import app as command_line
-from graphmem.domain.export.records_writer import records_json_schema
-from graphmem.domain.export.schema import export_json_schema
 from graphmem.hooks.session import VARIABLES
 from graphmem.mcp.server import make_server
-from graphmem.settings import Settings
+from graphmem.runtime.settings import Settings
+from graphmem.user_data.records_writer import records_json_schema
+from graphmem.user_data.schema import export_json_schema
 
 REFERENCE_FILE = Path(__file__).with_name("reference.md")
 SCHEMA_FILE = Path(__file__).with_name("export.schema.json")

@@ -16,8 +16,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from evaluation.languages import CJK_CHARACTERS, Language
-from graphmem.domain.memory import MemoryIn, MemoryType
-from graphmem.domain.session import MessageIn, TimeZoneName
+from graphmem.conversations.session import MessageIn, TimeZoneName
+from graphmem.memories.memory import MemoryIn, MemoryType
 
 CONVERSATIONS = Path(__file__).with_name("conversations.jsonl")
 """The cases with one difficulty each, as JSONL."""

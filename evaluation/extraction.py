@@ -43,18 +43,18 @@ from evaluation.report import SuiteScore, render_markdown, write_report
 from evaluation.results import USER, BatchOutcome, CaseResult, ScoredMemory
 from evaluation.score import CaseScore, score_case
 from evaluation.timing import ModelTimer, TimedEmbedder, TimedModel
-from graphmem import eventloop
-from graphmem.bootstrap import Services
-from graphmem.domain.entity import EntityRef
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import Job
-from graphmem.domain.memory import Memory, MemoryStatus
-from graphmem.domain.session import MessageRole, MessagesIn
-from graphmem.embedding import create_embedder
-from graphmem.errors import ConfigurationError, GraphmemError
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.llm.replay import ReplayServer
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.conversations.session import MessageRole, MessagesIn
+from graphmem.jobs.job import Job
+from graphmem.memories.entity import EntityRef
+from graphmem.memories.memory import Memory, MemoryStatus
+from graphmem.models.embedder import create_embedder
+from graphmem.models.provider_model import ProviderModel
+from graphmem.models.replay import ReplayServer
+from graphmem.runtime import process
+from graphmem.runtime.errors import ConfigurationError, GraphmemError
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 
 RECORDINGS = Path(__file__).with_name("recordings.jsonl")
 """The completions that a run replays."""
@@ -238,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 settings = settings.model_copy(update=answering)
             elif not settings.has_model:
                 raise ConfigurationError("--live needs a model: set OPENAI_BASE_URL or OPENAI_API_KEY.")
-            scores = eventloop.run(run([case for cases in suites.values() for case in cases], settings, replay))
+            scores = process.run(run([case for cases in suites.values() for case in cases], settings, replay))
     except GraphmemError as error:
         print(error.detail, file=sys.stderr)
         return 1

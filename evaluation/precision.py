@@ -21,9 +21,9 @@ from typing import Any
 
 import yaml
 
-from graphmem import eventloop
 from graphmem.graph_memory import GraphMemory
-from graphmem.settings import Settings
+from graphmem.runtime import process
+from graphmem.runtime.settings import Settings
 
 CASES = Path(__file__).with_name("precision_cases.yaml")
 
@@ -123,7 +123,7 @@ def main() -> None:
     given = parser.parse_args()
     users = yaml.safe_load(CASES.read_text("utf-8"))["users"]
     for name in (given.set,) if given.set else ("fit", "report"):
-        answers = eventloop.run(run([user for user in users if user["set"] == name], Settings()))
+        answers = process.run(run([user for user in users if user["set"] == name], Settings()))
         print(f"## {name}\n\n{question_table(answers)}\n\n{request_table(answers)}\n")
         for answer in answers:
             if given.details and answer.way == "cut auto" and not answer.is_exact:

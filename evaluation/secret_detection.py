@@ -17,7 +17,9 @@ from dataclasses import dataclass
 
 from evaluation.metrics import Ratio, ratio
 from evaluation.secret_lines import LabelledLine, load_secret_lines
-from graphmem.domain.secrets import SECRET_CLASSES, SecretClass, find_secrets, scan_value
+from graphmem.secrets.detection import SECRET_CLASSES, SecretClass
+from graphmem.secrets.scanner import find_secrets
+from graphmem.secrets.values import scan_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from graphmem.domain.json_values import JSON
-from graphmem.domain.secrets import SecretClass
+from graphmem.runtime.json_values import JSON
+from graphmem.secrets.detection import SecretClass
 
 SECRET_LINES = Path(__file__).with_name("secret_lines.yaml")
 

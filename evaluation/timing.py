@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from graphmem.domain.job import Job
-from graphmem.embedding import Embedder
-from graphmem.llm.completion import Completion, ToolCallCompletion
-from graphmem.llm.model import CheckToolCall, LanguageModel, ModelUse
-from graphmem.llm.prompts import ChatMessage, Prompt
+from graphmem.jobs.job import Job
+from graphmem.models.completion import Completion, ToolCallCompletion
+from graphmem.models.embedder import Embedder
+from graphmem.models.language_model import CheckToolCall, LanguageModel, ModelUse
+from graphmem.models.prompts import ChatMessage, Prompt
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -35,10 +35,8 @@ from evaluation.consolidation.verification_cases import (
     load_verification_cases,
 )
 from evaluation.extraction import settings_for
-from graphmem import eventloop
-from graphmem.bootstrap import ConsolidationComponents, Services
-from graphmem.consolidation.verification import ProposalVerifier
-from graphmem.domain.consolidation_models import (
+from graphmem.app.bootstrap import ConsolidationComponents, Services
+from graphmem.consolidation.models import (
     LinkEntities,
     Merge,
     Proposal,
@@ -47,12 +45,14 @@ from graphmem.domain.consolidation_models import (
     RunPhase,
     RunTrigger,
 )
-from graphmem.domain.identity import Owner
-from graphmem.errors import ConfigurationError, GraphmemError
+from graphmem.consolidation.verification import ProposalVerifier
 from graphmem.graph_memory import GraphMemory
-from graphmem.llm.prompts import load_prompts
-from graphmem.llm.replay import ReplayServer
-from graphmem.settings import Settings
+from graphmem.models.prompts import load_prompts
+from graphmem.models.replay import ReplayServer
+from graphmem.runtime import process
+from graphmem.runtime.errors import ConfigurationError, GraphmemError
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 
 RECORDINGS = Path(__file__).with_name("consolidation") / "verification_recordings.jsonl"
 """The completions that a run replays."""
@@ -217,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 replay = stack.enter_context(ReplayServer(_existing(options.recordings)))
                 answering = {"openai_base_url": replay.base_url, "openai_api_key": SecretStr("recorded")}
                 settings = settings.model_copy(update=answering)
-            judgements = eventloop.run(run(cases, settings, concurrency=LIVE_CONCURRENCY if options.live else 1))
+            judgements = process.run(run(cases, settings, concurrency=LIVE_CONCURRENCY if options.live else 1))
     except GraphmemError as error:
         print(error.detail, file=sys.stderr)
         return 1

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient, Client
-    from graphmem.domain.memory import Memory, MemoryIn, MemoryPatch
-    from graphmem.domain.search_models import SearchQuery, SearchResponse
-    from graphmem.domain.session import MessageIn
-    from graphmem.errors import (
+    from graphmem.conversations.session import MessageIn
+    from graphmem.graph_memory import GraphMemory
+    from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
+    from graphmem.runtime.errors import (
         Conflict,
         Forbidden,
         GraphmemError,
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         Unauthenticated,
         Unavailable,
     )
-    from graphmem.graph_memory import GraphMemory
-    from graphmem.settings import Settings
+    from graphmem.runtime.settings import Settings
+    from graphmem.search.models import SearchQuery, SearchResponse
 
     __version__: str
 
@@ -50,22 +50,22 @@ __all__ = [
 _MODULE_BY_NAME = {
     "AsyncClient": "graphmem.client",
     "Client": "graphmem.client",
-    "Conflict": "graphmem.errors",
-    "Forbidden": "graphmem.errors",
+    "Conflict": "graphmem.runtime.errors",
+    "Forbidden": "graphmem.runtime.errors",
     "GraphMemory": "graphmem.graph_memory",
-    "GraphmemError": "graphmem.errors",
-    "InvalidInput": "graphmem.errors",
-    "Memory": "graphmem.domain.memory",
-    "MemoryIn": "graphmem.domain.memory",
-    "MemoryPatch": "graphmem.domain.memory",
-    "MessageIn": "graphmem.domain.session",
-    "NotFound": "graphmem.errors",
-    "RateLimited": "graphmem.errors",
-    "SearchQuery": "graphmem.domain.search_models",
-    "SearchResponse": "graphmem.domain.search_models",
-    "Settings": "graphmem.settings",
-    "Unauthenticated": "graphmem.errors",
-    "Unavailable": "graphmem.errors",
+    "GraphmemError": "graphmem.runtime.errors",
+    "InvalidInput": "graphmem.runtime.errors",
+    "Memory": "graphmem.memories.memory",
+    "MemoryIn": "graphmem.memories.memory",
+    "MemoryPatch": "graphmem.memories.memory",
+    "MessageIn": "graphmem.conversations.session",
+    "NotFound": "graphmem.runtime.errors",
+    "RateLimited": "graphmem.runtime.errors",
+    "SearchQuery": "graphmem.search.models",
+    "SearchResponse": "graphmem.search.models",
+    "Settings": "graphmem.runtime.settings",
+    "Unauthenticated": "graphmem.runtime.errors",
+    "Unavailable": "graphmem.runtime.errors",
 }
 
 _DISTRIBUTIONS = ("graphmem", "graphmem-client")

@@ -10,23 +10,23 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
 
-from graphmem.domain import operations
-from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult
-from graphmem.domain.export.records_writer import records_json_schema
-from graphmem.domain.export.schema import export_json_schema
-from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
-from graphmem.domain.job import Job
-from graphmem.domain.operations import OperationMethod, Request, accept_user_by_name
-from graphmem.domain.operations.composed import ComposedOperations, ComposedSteps, take_steps
-from graphmem.domain.req_consolidation import ConsolidationIn, RollbackIn
-from graphmem.domain.req_jobs import RetryQuery
-from graphmem.domain.search_models import MessageHit, MessageSearchQuery
-from graphmem.errors import Unavailable
+from graphmem.client import operations
+from graphmem.client.operations import OperationMethod, Request, accept_user_by_name
+from graphmem.client.operations.composed import ComposedOperations, ComposedSteps, take_steps
+from graphmem.consolidation.models import ConsolidationRun, RollbackPreview, RollbackResult
+from graphmem.consolidation.req_consolidation import ConsolidationIn, RollbackIn
+from graphmem.jobs.job import Job
+from graphmem.jobs.req_jobs import RetryQuery
+from graphmem.runtime.errors import Unavailable
+from graphmem.search.models import MessageHit, MessageSearchQuery
+from graphmem.tenants.owners import DEFAULT_TENANT, Owner, make_owner
+from graphmem.user_data.records_writer import records_json_schema
+from graphmem.user_data.schema import export_json_schema
 
 if TYPE_CHECKING:
-    from graphmem.artifacts import DownloadProgress
-    from graphmem.bootstrap import Services
-    from graphmem.settings import Settings
+    from graphmem.app.bootstrap import Services
+    from graphmem.runtime.artifacts import DownloadProgress
+    from graphmem.runtime.settings import Settings
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -152,7 +152,7 @@ async def _export_schema(_: Call[None]) -> dict[str, Any]:
 class GraphMemory:
     """The memories of one tenant's users, with the methods of the HTTP clients; `for_tenant` gives another tenant's.
 
-    Methods raise the errors of `graphmem.errors`: InvalidInput for unusable arguments, Unavailable when a dependency
+    Methods raise the errors of `graphmem.runtime.errors`: InvalidInput for unusable arguments, Unavailable when a dependency
     such as Neo4j is unavailable.
     """
 
@@ -173,8 +173,8 @@ class GraphMemory:
         such as a Neo4j that is downloaded or starts; with `progress` nothing is written, and it is called with the
         bytes downloaded and in total. Raises ConfigurationError or DatabaseUnavailable with what to do.
         """
-        from graphmem.bootstrap import Services  # takes most of the time of a program that only imports this class
-        from graphmem.start_progress import StartProgress
+        from graphmem.app.bootstrap import Services  # takes most of the time of a program that only imports this class
+        from graphmem.runtime.progress import StartProgress
 
         report = StartProgress(on_download=progress) if progress else StartProgress.on_standard_error()
         async with AsyncExitStack() as stack:

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.embedded import home
-from graphmem.embedding import Embedder, create_embedder, describe_model
-from graphmem.settings import Settings
-from graphmem.store import availability
-from graphmem.store.driver import Graph
-from graphmem.store.migrations import migrate
+from graphmem.app.bootstrap import Services
+from graphmem.models.embedder import Embedder, create_embedder, describe_model
+from graphmem.neo4j import availability
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.embedded import home
+from graphmem.neo4j.migrations import migrate
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 from tests.model_server import ModelServer, serving_models
 from tests.system_packages import find_program, missing_packages
 
@@ -201,7 +201,7 @@ async def database(tmp_path_factory: pytest.TempPathFactory, neo4j_folder: Path)
             data_dir=data_dir,
         )
         return
-    from graphmem.embedded.server import EmbeddedNeo4j
+    from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 
     settings = Settings()
     server = await EmbeddedNeo4j.start_or_join(neo4j_folder, settings.cache_dir, mirror=settings.jar_mirror)

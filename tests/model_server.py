@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response
 from graphmem_api.app import make_uvicorn_server
 
-from graphmem.embedding import Embedder
+from graphmem.models.embedder import Embedder
 
 
 @dataclass

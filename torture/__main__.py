@@ -30,12 +30,12 @@ from fastapi import FastAPI
 from graphmem_api.app import create_app
 from pydantic import SecretStr
 
-from graphmem import eventloop
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.embedded.server import EmbeddedNeo4j
-from graphmem.settings import Settings
-from graphmem.store.invariants import check_invariants
+from graphmem.app.bootstrap import Services
+from graphmem.neo4j.embedded.server import EmbeddedNeo4j
+from graphmem.neo4j.invariants import check_invariants
+from graphmem.runtime import process
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 from tests.api.conftest import serve_app
 from tests.store.complete_user import fill_user
 from torture.answered_sessions import PromptedModel, play_sessions
@@ -249,7 +249,7 @@ def main() -> None:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     seed = given.seed if given.seed is not None else random.randrange(2**31)
     sizes = Sizes(given.rounds, given.cases, given.runs, given.load_seconds, seed)
-    figures, details = eventloop.run(run(given.parts or list(PARTS), sizes))
+    figures, details = process.run(run(given.parts or list(PARTS), sizes))
     given.out.mkdir(parents=True, exist_ok=True)
     text = report(figures, details, sizes)
     (given.out / "torture.md").write_text(text, "utf-8")

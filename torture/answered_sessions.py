@@ -10,15 +10,15 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from graphmem.bootstrap import Services
-from graphmem.domain.consolidation_models import parse_proposals
-from graphmem.domain.entity import EntityIn
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import Job, JobStatus
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import Memory, MemoryIn, MemoryPatch
-from graphmem.domain.session import MessagesIn
-from graphmem.errors import GraphmemError
+from graphmem.app.bootstrap import Services
+from graphmem.consolidation.models import parse_proposals
+from graphmem.conversations.session import MessagesIn
+from graphmem.jobs.job import Job, JobStatus
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
+from graphmem.runtime.errors import GraphmemError
+from graphmem.tenants.owners import Owner
 from torture.findings import Findings
 from torture.fuzz_answers import HostileModel
 from torture.prompted_answers import CONTENTS, answer_extraction, answer_reconciliation

@@ -17,9 +17,9 @@ from typing import IO
 import httpx
 import psutil
 
-from graphmem.embedded.home import Neo4jHome
-from graphmem.file_lock import wait_until
-from graphmem.store.driver import Graph
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.embedded.home import Neo4jHome
+from graphmem.runtime.files import wait_until
 from tests.jobs.conftest import PostgresServer, find_postgres, free_port
 
 ROOT = Path(__file__).parents[1]

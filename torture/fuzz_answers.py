@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import Job
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.session import MessagesIn
+from graphmem.app.bootstrap import Services
+from graphmem.conversations.session import MessagesIn
+from graphmem.jobs.job import Job
+from graphmem.memories.memory import MemoryIn
+from graphmem.tenants.owners import Owner
 from torture.findings import Findings
 from torture.hostile_values import TEXTS, mutate
 

@@ -16,10 +16,10 @@ import schemathesis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
-from graphmem.domain.identity import Owner
-from graphmem.domain.labels import RecordLabel
+from graphmem.app.bootstrap import Services
+from graphmem.neo4j.schema import RecordLabel
+from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.owners import Owner
 from torture.findings import Findings
 from torture.fuzz_requests import HANG_SECONDS, METHODS, SETTINGS
 from torture.hostile_values import INJECTIONS

@@ -16,13 +16,23 @@ from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from graphmem.bootstrap import ConsolidationComponents, Services
-from graphmem.domain.consolidation_models import ProposalVerdict, RunPhase, RunTrigger, parse_proposals
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn, MemoryPatch
-from graphmem.domain.times import utc_now
-from graphmem.errors import Conflict, GraphmemError, InvalidInput, NotFound
+from graphmem.app.bootstrap import ConsolidationComponents, Services
+from graphmem.consolidation.models import (
+    ProposalVerdict,
+    RunPhase,
+    RunTrigger,
+    parse_proposals,
+)
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn, MemoryPatch
+from graphmem.runtime.errors import (
+    Conflict,
+    GraphmemError,
+    InvalidInput,
+    NotFound,
+)
+from graphmem.runtime.times import utc_now
+from graphmem.tenants.owners import Owner
 from torture import naive_model
 from torture.naive_model import Change, NaiveUser
 

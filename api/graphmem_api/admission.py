@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from graphmem_api.problems import make_problem_response
 
 RETRY_SECONDS = 1

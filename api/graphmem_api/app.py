@@ -8,8 +8,8 @@ import uvicorn
 from fastapi import APIRouter, FastAPI
 from fastapi.telemetry import TelemetryConfig
 
-from graphmem.bootstrap import Services
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.runtime.settings import Settings
 from graphmem_api.admission import AdmissionMiddleware
 from graphmem_api.middleware import RequestMiddleware
 from graphmem_api.openapi import install_openapi
@@ -23,7 +23,7 @@ API_VERSION = "1.0.0"
 """Version of the HTTP API, independent of the version of the package."""
 
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "operation_spans": False}
-"""Turns off FastAPI's own spans and logs, which hold query strings and input; `graphmem.tracing` makes ours."""
+"""Turns off FastAPI's own spans and logs, which hold query strings and input; `graphmem.runtime.tracing` makes ours."""
 
 SHUTDOWN_SECONDS = 5
 """Seconds that requests in progress may take after the signal to stop."""

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from graphmem.domain.api_key import ApiKey, KeyRole
-from graphmem.domain.bearer_token import parse_bearer_token
-from graphmem.domain.identity import Owner, make_owner
-from graphmem.errors import Forbidden
+from graphmem.runtime.errors import Forbidden
+from graphmem.tenants.access import ApiKey, KeyRole
+from graphmem.tenants.bearer_token import parse_bearer_token
+from graphmem.tenants.owners import Owner, make_owner
 from graphmem_api.local_access import authenticate_local
 
 

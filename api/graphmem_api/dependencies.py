@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from graphmem.bootstrap import Services
-from graphmem.domain.idempotency import IdempotentRequest
+from graphmem.app.bootstrap import Services
+from graphmem.tenants.idempotency import IdempotentRequest
 
 USER_PATH = "/v1/users/{user_id:segment}"
 """Path of a user; `segment` lets an id hold any character."""

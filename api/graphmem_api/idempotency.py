@@ -17,9 +17,15 @@ from cryptography.fernet import Fernet, InvalidToken
 from fastapi import Request
 from fastapi.responses import Response
 
-from graphmem.domain.idempotency import IdempotencyClaim, IdempotentRequest, StoredResponse
-from graphmem.errors import Gone, GraphmemError, IdempotencyConflict, InvalidInput, Unavailable
-from graphmem.store.idempotency import LEASE_DURATION, IdempotencyStore
+from graphmem.runtime.errors import (
+    Gone,
+    GraphmemError,
+    IdempotencyConflict,
+    InvalidInput,
+    Unavailable,
+)
+from graphmem.tenants.idempotency import IdempotencyClaim, IdempotentRequest, StoredResponse
+from graphmem.tenants.idempotency_store import LEASE_DURATION, IdempotencyStore
 from graphmem_api import headers
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
-from graphmem.tracing import mark_failed, span
+from graphmem.runtime.tracing import mark_failed, span
 from graphmem_api import headers
 from graphmem_api.path_encoding import keep_path_encoded
 from graphmem_api.problems import make_problem_response

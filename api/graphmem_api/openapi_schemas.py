@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from graphmem.domain.problems import FieldProblem, Problem, problem_type
-from graphmem.errors import GraphmemError
+from graphmem.runtime.errors import GraphmemError
+from graphmem.runtime.problems import FieldProblem, Problem, problem_type
 
 _SCHEMAS = "#/components/schemas/"
 _SOMETIMES_SENT = {("SearchHit", "explain")}

@@ -14,8 +14,8 @@ from typing import Any
 
 from fastapi.routing import APIRoute
 
-from graphmem.domain.problems import problem_type
-from graphmem.errors import GraphmemError
+from graphmem.runtime.errors import GraphmemError
+from graphmem.runtime.problems import problem_type
 from graphmem_api.openapi_schemas import titled_errors
 
 DOCUMENTATION_FOLDER = Path(__file__).parent / "documentation"

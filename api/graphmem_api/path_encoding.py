@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote_to_bytes
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import Scope
 
-from graphmem.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput
 
 SEGMENT_CONVERTOR = "segment"
 """Name of the convertor for ids in route paths, as in `/v1/users/{user_id:segment}`."""

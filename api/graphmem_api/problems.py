@@ -11,9 +11,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from graphmem.domain.problems import PROBLEM_MEDIA_TYPE, problem_document, problem_headers
-from graphmem.domain.validation import to_field_errors
-from graphmem.errors import GraphmemError, InvalidInput, NotFound
+from graphmem.runtime.errors import GraphmemError, InvalidInput, NotFound
+from graphmem.runtime.problems import PROBLEM_MEDIA_TYPE, problem_document, problem_headers
+from graphmem.runtime.validation_domain import to_field_errors
 
 _DETAIL_BY_STATUS = {
     404: "There is no such route: see /docs.",

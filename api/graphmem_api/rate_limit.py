@@ -10,8 +10,8 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
 
-from graphmem.domain.api_key import ApiKey
-from graphmem.errors import RateLimited
+from graphmem.runtime.errors import RateLimited
+from graphmem.tenants.access import ApiKey
 
 
 class RateLimiter:

@@ -13,8 +13,8 @@ from typing import Any
 from fastapi import Request
 from starlette.types import Receive, Scope
 
-from graphmem.domain.json_values import MAX_INTEGER, MAX_JSON_DEPTH
-from graphmem.errors import InvalidInput, TooLarge
+from graphmem.runtime.errors import InvalidInput, TooLarge
+from graphmem.runtime.json_values import MAX_INTEGER, MAX_JSON_DEPTH
 from graphmem.text.storable import is_storable
 
 _MAX_INTEGER_DIGITS = 20

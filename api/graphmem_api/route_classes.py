@@ -9,12 +9,12 @@ from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from graphmem.domain.api_key import ApiKey
-from graphmem.domain.idempotency import IdempotentRequest
-from graphmem.domain.identity import Owner, group_key
-from graphmem.errors import InvalidInput
-from graphmem.settings import Settings
-from graphmem.store.availability import limit_database_time
+from graphmem.neo4j.availability import limit_database_time
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.access import ApiKey
+from graphmem.tenants.idempotency import IdempotentRequest
+from graphmem.tenants.owners import Owner, group_key
 from graphmem_api.auth import Permission, authorize
 from graphmem_api.dependencies import set_idempotent_request
 from graphmem_api.idempotency import IdempotentResponder, fingerprint, read_idempotency_key

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, Field
 
-from graphmem.domain.api_key import ApiKey
-from graphmem.domain.session import MessagesIn
-from graphmem.domain.types import Id
+from graphmem.conversations.session import MessagesIn
+from graphmem.runtime.field_types import Id
+from graphmem.tenants.access import ApiKey
 
 
 class MessagesWithUserIn(MessagesIn):

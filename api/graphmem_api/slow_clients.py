@@ -8,7 +8,7 @@ from typing import cast
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from graphmem.errors import RequestTimeout
+from graphmem.runtime.errors import RequestTimeout
 
 HEADER_SECONDS = 15.0
 """Seconds in which the first request of a connection must begin, and the headers of each request must arrive."""

@@ -40,11 +40,11 @@ from evaluation.answers.questions import AskedQuestion, SourceFile, draw, read_f
 from evaluation.answers.reader import ReaderAnswer, in_rounds, reader_prompt
 from evaluation.answers.report import render_report
 from evaluation.answers.scores import Figure, answer_share, evidence_share, measure
-from graphmem import eventloop
-from graphmem.errors import GraphmemError
-from graphmem.llm.prompts import Prompt
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.settings import Settings
+from graphmem.models.prompts import Prompt
+from graphmem.models.provider_model import ProviderModel
+from graphmem.runtime import process
+from graphmem.runtime.errors import GraphmemError
+from graphmem.runtime.settings import Settings
 
 _CONTEXT = TypeAdapter(AnswerContext)
 
@@ -179,14 +179,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.contexts:
             contexts = load_contexts(options.contexts)
         else:
-            contexts = eventloop.run(build_contexts(list(map(parse_source, options.files))))
+            contexts = process.run(build_contexts(list(map(parse_source, options.files))))
             save_contexts(contexts, options.out / "contexts.jsonl")
         parts = [
             render_report("Evidence in the context", measure(contexts, evidence_share)),
             render_report("Words of the expected answer in the context", measure(contexts, answer_share)),
         ]
         if not options.contexts_only:
-            figures = eventloop.run(score_answers(contexts, options))
+            figures = process.run(score_answers(contexts, options))
             parts = [*([render_report("Right answers", figures)] if figures else []), *parts]
     except GraphmemError as error:
         print(error.detail, file=sys.stderr)

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from graphmem.errors import GraphmemError
-from graphmem.llm.model import LanguageModel
-from graphmem.llm.prompts import Prompt
+from graphmem.models.language_model import LanguageModel
+from graphmem.models.prompts import Prompt
+from graphmem.runtime.errors import GraphmemError
 
 T = TypeVar("T", bound=BaseModel)
 

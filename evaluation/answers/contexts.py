@@ -12,17 +12,22 @@ from typing import Any
 from benches.conversations import Conversation, load
 from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from evaluation.answers.questions import AskedQuestion
-from graphmem.components import Components, RetrievalComponents, open_components, running_database
+from graphmem.app.components import (
+    Components,
+    RetrievalComponents,
+    open_components,
+    running_database,
+)
 from graphmem.context.builder import ContextBuilder
+from graphmem.context.models import ContextRequest
+from graphmem.context.related_sessions import RelatedSessionStore
 from graphmem.context.snapshot_cache import SnapshotCache
-from graphmem.domain.context_models import ContextRequest
-from graphmem.domain.identity import Owner
-from graphmem.domain.search_models import SearchQuery
-from graphmem.domain.token_counts import count_tokens, truncate_to_tokens
-from graphmem.settings import Settings
-from graphmem.store.context import ContextStore
-from graphmem.store.forget import ForgetStore
-from graphmem.store.related_sessions import RelatedSessionStore
+from graphmem.context.store import ContextStore
+from graphmem.runtime.settings import Settings
+from graphmem.search.models import SearchQuery
+from graphmem.tenants.owners import Owner
+from graphmem.text.token_counts import count_tokens, truncate_to_tokens
+from graphmem.user_data.forget_store import ForgetStore
 
 BUDGETS = (250, 500, 1_000, 2_000)
 """Tokens of a context at most; the question is not counted."""

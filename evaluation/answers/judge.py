@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from evaluation.answers.questions import SEED, AskedQuestion
 from evaluation.answers.reader import PROMPTS
-from graphmem.llm.prompts import Prompt
+from graphmem.models.prompts import Prompt
 
 
 class Rating(StrEnum):

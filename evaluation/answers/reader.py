@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 from evaluation.answers.contexts import AnswerContext
-from graphmem.llm.prompts import Prompt, load_prompts
+from graphmem.models.prompts import Prompt, load_prompts
 
 PROMPTS = load_prompts(Path(__file__).with_name("prompts"))
 """The prompts of this evaluation."""

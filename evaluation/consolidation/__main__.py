@@ -25,12 +25,12 @@ from evaluation.consolidation.night import DAY, CaseClock, StoredCase, finish_ca
 from evaluation.consolidation.report import render_markdown, write_report
 from evaluation.consolidation.score import NightScore, score_case
 from evaluation.extraction import settings_for
-from graphmem import eventloop
-from graphmem.bootstrap import Services
-from graphmem.errors import ConfigurationError, GraphmemError
+from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
-from graphmem.llm.replay import ReplayServer
-from graphmem.settings import Settings
+from graphmem.models.replay import ReplayServer
+from graphmem.runtime import process
+from graphmem.runtime.errors import ConfigurationError, GraphmemError
+from graphmem.runtime.settings import Settings
 
 RECORDINGS = Path(__file__).with_name("recordings.jsonl")
 """The completions that a run replays."""
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="graphmem-eval-")))
             settings = settings_for(folder, configured=False)
             if options.check:
-                return _report_check(cases, eventloop.run(check(cases, settings)))
+                return _report_check(cases, process.run(check(cases, settings)))
             replay = None
             if not options.live:
                 replay = stack.enter_context(ReplayServer(_existing(options.recordings)))
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             elif not settings.has_model:
                 raise ConfigurationError("--live needs a model: set OPENAI_BASE_URL or OPENAI_API_KEY.")
             concurrency = LIVE_CONCURRENCY if options.live else 1
-            scores = eventloop.run(run(cases, settings, concurrency=concurrency))
+            scores = process.run(run(cases, settings, concurrency=concurrency))
     except GraphmemError as error:
         print(error.detail, file=sys.stderr)
         return 1

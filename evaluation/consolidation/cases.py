@@ -18,9 +18,9 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from evaluation.cases import fold_text
-from graphmem.domain.formats.yaml_document import parse_yaml
-from graphmem.domain.memory import MemoryType, Scope
-from graphmem.domain.session import TimeZoneName
+from graphmem.conversations.session import TimeZoneName
+from graphmem.memories.memory import MemoryType, Scope
+from graphmem.user_data.yaml_document import parse_yaml
 
 CASES = Path(__file__).with_name("cases")
 """The folder of the cases, one YAML file per language."""

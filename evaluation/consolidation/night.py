@@ -17,11 +17,11 @@ from evaluation.consolidation.run_record import (
     reported_contradictions,
 )
 from evaluation.consolidation.score import failed_reads
-from graphmem.domain.consolidation_models import ConsolidationRun, RunStatus
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Memory, MemoryStatus
-from graphmem.errors import GraphmemError
+from graphmem.consolidation.models import ConsolidationRun, RunStatus
 from graphmem.graph_memory import GraphMemory
+from graphmem.memories.memory import Memory, MemoryStatus
+from graphmem.runtime.errors import GraphmemError
+from graphmem.tenants.owners import Owner
 
 DAY = timedelta(days=1)
 """The time between two nights."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from evaluation.consolidation.outcome import ExecutedMerge
-from graphmem.domain.consolidation_models import ConsolidationRun, Merge, ProposalVerdict, RunStatus
+from graphmem.consolidation.models import (
+    ConsolidationRun,
+    Merge,
+    ProposalVerdict,
+    RunStatus,
+)
 
 
 def executed_merges(run: ConsolidationRun) -> list[ExecutedMerge]:

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from graphmem.domain.consolidation_models import MergeRelation
-from graphmem.domain.entity import PERSON_TYPE
-from graphmem.domain.formats.yaml_document import parse_yaml
+from graphmem.consolidation.models import MergeRelation
+from graphmem.memories.entity import PERSON_TYPE
+from graphmem.user_data.yaml_document import parse_yaml
 
 VERIFICATION_CASES = Path(__file__).with_name("verification_cases.yaml")
 """The file of the cases."""

@@ -13,11 +13,11 @@ from graphmem.cli.files import read_json
 from graphmem.cli.jobs import wait_for_run
 from graphmem.cli.progress import progress_bar
 from graphmem.cli.startup import complete_run_id, open_operations
-from graphmem.domain.maintenance import MaintenanceTask
-from graphmem.errors import InvalidInput
+from graphmem.consolidation.maintenance_domain import MaintenanceTask
+from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from graphmem.domain.consolidation_models import RollbackPreview, RollbackResult
+    from graphmem.consolidation.models import RollbackPreview, RollbackResult
 
 app = typer.Typer()
 
@@ -38,7 +38,7 @@ async def consolidate(
     """
     from graphmem.cli import render_admin
     from graphmem.cli.diff import render_changes
-    from graphmem.domain.consolidation_models import RunStatus, parse_proposals
+    from graphmem.consolidation.models import RunStatus, parse_proposals
 
     curated = parse_proposals(_read_proposal_list(proposals)) if proposals else None
     async with open_operations(output, tenant, worker=True) as operations:
@@ -121,7 +121,7 @@ async def maintain(
 ) -> None:
     """Run maintenance now: decay, compress, prune, expire."""
     from graphmem.cli import render_admin
-    from graphmem.domain.req_consolidation import MaintenanceOut
+    from graphmem.consolidation.req_consolidation import MaintenanceOut
 
     unknown = [task for task in tasks or () if task not in [*MaintenanceTask]]
     if unknown:

@@ -19,7 +19,7 @@ async def backup(
 ) -> None:
     """Write all data of the embedded Neo4j and its jobs to a file; Neo4j pauses while its files are copied."""
     import graphmem
-    from graphmem.service.backup import create_backup
+    from graphmem.user_data.backup import create_backup
 
     made = await create_backup(read_settings(), file, graphmem.__version__)
     output.show(made, f"Wrote {made.bytes} bytes to {made.file}.", *_hints(has_jobs=made.has_jobs))
@@ -31,7 +31,7 @@ async def restore(
     file: Annotated[Path, typer.Argument(help="A file that `graphmem backup` wrote.", show_default=False)],
 ) -> None:
     """Restore a backup into a data folder that holds no data."""
-    from graphmem.service.backup import restore_backup
+    from graphmem.user_data.backup import restore_backup
 
     found = await restore_backup(read_settings(), file)
     forget_again = "Forget the users again whose receipts are later than the backup."

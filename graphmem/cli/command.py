@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from graphmem.cli.failures import EXIT_FAILED, EXIT_USAGE, CommandFailed, failure_of
-from graphmem.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from graphmem.settings import Settings
+    from graphmem.runtime.settings import Settings
 
 _PIPED_WIDTH = 160
 """Columns of tables in a pipe of unknown width; ids fit without a line break."""
@@ -114,12 +114,12 @@ def read_settings(**changes: object) -> Settings:
     """Return the settings with `changes` that are not None; exit when a setting is invalid."""
     from pydantic import ValidationError
 
-    from graphmem.settings import Settings
+    from graphmem.runtime.settings import Settings
 
     try:
         settings = Settings()
     except ValidationError as error:
-        from graphmem.domain.validation import describe_field_errors, field_errors
+        from graphmem.runtime.validation_domain import describe_field_errors, field_errors
 
         named = [{**field_error, "loc": [_setting_name(field_error["loc"])]} for field_error in field_errors(error)]
         raise CommandFailed(describe_field_errors(named), EXIT_USAGE, InvalidInput.title, InvalidInput.status) from None
@@ -186,7 +186,7 @@ class LazyLogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log a record as the processes of graphmem do."""
-        from graphmem.logs import configure_logs
+        from graphmem.runtime.logs import configure_logs
 
         root = logging.getLogger()
         configure_logs(root.level)
@@ -195,8 +195,8 @@ class LazyLogHandler(logging.Handler):
 
 def _run_command(handler: Callable[..., Awaitable[None]], output: Output, options: dict[str, Any]) -> None:
     """Run a command; unless `--debug`, every error becomes one line and an exit code."""
-    from graphmem.eventloop import run
-    from graphmem.tracing import export_spans
+    from graphmem.runtime.process import run
+    from graphmem.runtime.tracing import export_spans
 
     async def once() -> None:
         with export_spans():

@@ -10,10 +10,10 @@ import typer
 from graphmem.cli.command import Output, Tags, Tenant, User, command
 from graphmem.cli.key_values import parse_pairs
 from graphmem.cli.startup import complete_memory_id, open_operations
-from graphmem.errors import Conflict, InvalidInput
+from graphmem.runtime.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
-    from graphmem.domain.memory import Memory
+    from graphmem.memories.memory import Memory
 
 app = typer.Typer()
 
@@ -81,7 +81,7 @@ async def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --hard: do not ask for confirmation.")] = False,
 ) -> None:
     """End a memory: it is no longer recalled, and stays in its history unless it is erased with --hard."""
-    from graphmem.domain.short_ids import shorten_id
+    from graphmem.memories.short_ids import shorten_id
 
     if hard and not yes and not sys.stdin.isatty():
         raise InvalidInput("Erasing a memory cannot be undone: confirm it with --yes.")
@@ -119,8 +119,8 @@ async def revert(
 
 def _find_replaced(memory: Memory) -> str:
     """Return the id of the memory to restore, given that memory or the one that replaced it."""
-    from graphmem.domain.memory import MemoryStatus
-    from graphmem.domain.short_ids import shorten_id
+    from graphmem.memories.memory import MemoryStatus
+    from graphmem.memories.short_ids import shorten_id
 
     if memory.status is MemoryStatus.SUPERSEDED or memory.superseded_by:
         return memory.id

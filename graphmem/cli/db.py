@@ -9,11 +9,11 @@ import typer
 from graphmem.cli.command import Output, Tenant, command, read_settings
 from graphmem.cli.embedded_neo4j import server_details, start_detached
 from graphmem.cli.progress import start_progress
-from graphmem.embedded.neo4j_browser import DEFAULT_QUERY, USERS_QUERY
-from graphmem.errors import ConfigurationError, InvalidInput
+from graphmem.neo4j.embedded.neo4j_browser import DEFAULT_QUERY, USERS_QUERY
+from graphmem.runtime.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:
-    from graphmem.settings import Settings
+    from graphmem.runtime.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -28,7 +28,7 @@ async def start(output: Output) -> None:
 @command(app, "stop")
 async def stop_server(output: Output) -> None:
     """Stop the embedded Neo4j, even while it is used."""
-    from graphmem.embedded import server
+    from graphmem.neo4j.embedded import server
 
     stopped = await server.stop_server(_embedded_settings().data_dir)
     output.show({"stopped": stopped}, "Neo4j is stopped." if stopped else "Neo4j was not running.")
@@ -37,9 +37,9 @@ async def stop_server(output: Output) -> None:
 @command(app, "status")
 async def status(output: Output) -> None:
     """Show whether Neo4j runs and how to reach it."""
+    from graphmem.app.components import open_graph
     from graphmem.cli import render_admin
-    from graphmem.components import open_graph
-    from graphmem.embedded.server import find_server, find_server_process
+    from graphmem.neo4j.embedded.server import find_server, find_server_process
 
     settings = read_settings()
     if settings.neo4j_uri:
@@ -62,9 +62,9 @@ async def status(output: Output) -> None:
 @command(app, "migrate")
 async def migrate(output: Output) -> None:
     """Bring the database to the schema of this version."""
-    from graphmem.components import open_graph
-    from graphmem.embedding import create_embedder, describe_model
-    from graphmem.store import migrations
+    from graphmem.app.components import open_graph
+    from graphmem.models.embedder import create_embedder, describe_model
+    from graphmem.neo4j import migrations
 
     settings = read_settings()
     with start_progress(output) as progress:
@@ -100,8 +100,8 @@ async def browser(
 
     from graphmem.cli import render_admin
     from graphmem.cli.embedded_neo4j import SEES_ALL_TENANTS, browser_login
-    from graphmem.domain.identity import Owner, make_owner
-    from graphmem.embedded.neo4j_browser import TENANT_QUERIES, read_query
+    from graphmem.neo4j.embedded.neo4j_browser import TENANT_QUERIES, read_query
+    from graphmem.tenants.owners import Owner, make_owner
 
     query = query or (DEFAULT_QUERY if user else USERS_QUERY)
     owner = make_owner(tenant, user) if user else Owner(tenant, "")

@@ -11,7 +11,7 @@ from graphmem.cli.command import Output, command
 from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
-    from graphmem.domain.declared_types import DeclaredTypes
+    from graphmem.memories.declared_types import DeclaredTypes
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -33,7 +33,7 @@ async def set_types(
 ) -> None:
     """Declare types of memories and entities, in place of those declared before."""
     from graphmem.cli.files import read_input
-    from graphmem.domain.formats.document import parse_structured_text
+    from graphmem.user_data.formats import parse_structured_text
 
     text = await asyncio.to_thread(read_input, file)
     await _set(output, tenant, parse_structured_text(text.encode()))
@@ -46,8 +46,8 @@ async def clear(output: Output, tenant: Tenant = "default") -> None:
 
 
 async def _set(output: Output, tenant: str, document: Any) -> None:
-    from graphmem.domain.declared_types import DeclaredTypesIn
-    from graphmem.domain.validation import validate_input
+    from graphmem.memories.declared_types import DeclaredTypesIn
+    from graphmem.runtime.validation_domain import validate_input
 
     declared = validate_input(DeclaredTypesIn, document).model_dump(mode="json", exclude_unset=True)
     async with open_operations(output, tenant) as operations:

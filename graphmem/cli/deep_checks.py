@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from graphmem.app.components import open_graph
 from graphmem.cli.doctor_checks import Check, CheckStatus, broken_check
-from graphmem.components import open_graph
-from graphmem.errors import GraphmemError
-from graphmem.settings import Settings
-from graphmem.store.invariants import MAX_VIOLATIONS, InvariantCheck, check_invariants
+from graphmem.neo4j.invariants import MAX_VIOLATIONS, InvariantCheck, check_invariants
+from graphmem.runtime.errors import GraphmemError
+from graphmem.runtime.settings import Settings
 
 
 async def check_data(settings: Settings, tenant: str | None = None) -> AsyncIterator[Check]:

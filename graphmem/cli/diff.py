@@ -9,7 +9,7 @@ from rich.text import Text
 
 from graphmem.cli.render import Renderable
 from graphmem.cli.tables import TextTable, add_row, make_table
-from graphmem.domain.snapshot import ElementChange, ElementImage
+from graphmem.memories.snapshot import ElementChange, ElementImage
 
 MEMORY_FIELDS = {
     "status": "status",

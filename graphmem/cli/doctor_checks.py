@@ -11,16 +11,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from graphmem.artifacts import Jar
 from graphmem.cli.ports import bind_port
-from graphmem.disk_space import RECOMMENDED_FREE, free_bytes
-from graphmem.embedded.home import ServerInfo
-from graphmem.embedded.server import READY_TIMEOUT_SECONDS, find_server, find_server_process
-from graphmem.errors import ConfigurationError, GraphmemError
-from graphmem.extras import MODULES_BY_EXTRA, missing_modules, required_extras
-from graphmem.llm.model import DEFAULT_MODEL
-from graphmem.model_names import OPENAI_COMPATIBLE, ModelProvider, is_installed, lacks_credentials, split_model_name
-from graphmem.settings import Settings
+from graphmem.models.language_model import DEFAULT_MODEL
+from graphmem.neo4j.embedded.home import ServerInfo
+from graphmem.neo4j.embedded.server import READY_TIMEOUT_SECONDS, find_server, find_server_process
+from graphmem.runtime.artifacts import Jar
+from graphmem.runtime.disk_space import RECOMMENDED_FREE, free_bytes
+from graphmem.runtime.errors import ConfigurationError, GraphmemError
+from graphmem.runtime.extras import MODULES_BY_EXTRA, missing_modules, required_extras
+from graphmem.runtime.model_names import (
+    OPENAI_COMPATIBLE,
+    ModelProvider,
+    is_installed,
+    lacks_credentials,
+    split_model_name,
+)
+from graphmem.runtime.settings import Settings
 
 _MODEL_TIMEOUT_SECONDS = 10
 
@@ -110,7 +116,7 @@ def check_disk(folder: Path) -> Check:
 
 def check_java() -> Check:
     """Check that there is a Java for the embedded Neo4j."""
-    from graphmem.embedded.java import find_java
+    from graphmem.neo4j.embedded.java import find_java
 
     try:
         java = find_java()
@@ -121,7 +127,7 @@ def check_java() -> Check:
 
 async def check_jars(settings: Settings) -> Check:
     """Check that the embedded Neo4j's jars are in the cache and match the lock file."""
-    from graphmem.embedded.distribution import neo4j_jars
+    from graphmem.neo4j.embedded.distribution import neo4j_jars
 
     missing = await asyncio.to_thread(neo4j_jars().find_missing, settings.cache_dir)
     if not missing:
@@ -158,8 +164,8 @@ def _check_port(part: str, host: str, port: int, setting: str) -> Check:
 
 async def check_embedder(settings: Settings) -> Check:
     """Check that the embedder works; a model that is not in the cache is not downloaded."""
-    from graphmem.embedding import create_embedder
-    from graphmem.embedding.onnx import OnnxEmbedder
+    from graphmem.models.embedder import create_embedder
+    from graphmem.models.onnx_embedder import OnnxEmbedder
 
     try:
         embedder = create_embedder(settings)
@@ -190,9 +196,9 @@ def check_silent_server(server: ServerInfo) -> Check:
 
 async def check_database(settings: Settings, server: ServerInfo | None) -> AsyncIterator[Check]:
     """Check that Neo4j answers and has the schema of this version."""
-    from graphmem.components import opening_patience
-    from graphmem.store.driver import Graph
-    from graphmem.store.migrations import load_migrations, pending_migrations
+    from graphmem.app.components import opening_patience
+    from graphmem.neo4j.driver import Graph
+    from graphmem.neo4j.migrations import load_migrations, pending_migrations
 
     if settings.neo4j_uri:
         password = settings.neo4j_password.get_secret_value() if settings.neo4j_password else ""
@@ -228,7 +234,7 @@ async def check_job_store(settings: Settings) -> Check:
     """Check that the job store answers; an SQLite file that does not exist is created at first use."""
     if settings.jobs_url is None and not settings.data_dir.expanduser().exists():
         return Check("job store", CheckStatus.OK, "SQLite in the data folder, created at first use")
-    from graphmem.jobs import JobRunner
+    from graphmem.jobs.runner import JobRunner
 
     try:
         async with await JobRunner.open(settings) as runner:
@@ -257,7 +263,7 @@ async def _check_model(settings: Settings, part: str, name: str) -> Check:
         return _check_provider(part, provider, model)
     from openai import APIStatusError, OpenAIError
 
-    from graphmem.openai_client import DEFAULT_BASE_URL, api_key_of, create_client
+    from graphmem.models.openai_client import DEFAULT_BASE_URL, api_key_of, create_client
 
     base_url = settings.openai_base_url or DEFAULT_BASE_URL
     try:

@@ -9,8 +9,8 @@ from graphmem.cli.command import Output
 from graphmem.cli.progress import start_progress
 
 if TYPE_CHECKING:
-    from graphmem.embedded.home import ServerInfo
-    from graphmem.settings import Settings
+    from graphmem.neo4j.embedded.home import ServerInfo
+    from graphmem.runtime.settings import Settings
 
 SEES_ALL_TENANTS = "This login reads and writes the data of every tenant: give it to administrators only."
 """A warning: the Community edition of Neo4j has one role."""
@@ -18,7 +18,7 @@ SEES_ALL_TENANTS = "This login reads and writes the data of every tenant: give i
 
 async def start_detached(output: Output, settings: Settings) -> ServerInfo:
     """Start or join the embedded Neo4j and leave it running until `graphmem db stop`."""
-    from graphmem.embedded.server import EmbeddedNeo4j
+    from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 
     with start_progress(output) as progress:
         server = await EmbeddedNeo4j.start_or_join(
@@ -52,7 +52,7 @@ def browser_login(
     settings: Settings, info: ServerInfo | None, text: str, address: str | None = None
 ) -> dict[str, object]:
     """Return how to open Neo4j Browser with `text` in its editor; without `info`, that of the configured Neo4j."""
-    from graphmem.embedded.neo4j_browser import browser_link, setup_commands
+    from graphmem.neo4j.embedded.neo4j_browser import browser_link, setup_commands
 
     if info is not None:
         link = browser_link(address or info.browser_url, info.uri, info.user, text)

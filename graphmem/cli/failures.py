@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from graphmem.errors import GraphmemError, InvalidInput
+from graphmem.runtime.errors import GraphmemError, InvalidInput
 
 _UsageProblem: Any = typer.BadParameter.__mro__[2]
 """The base of errors in a command's options and arguments, which typer does not export."""
@@ -39,7 +39,7 @@ class CommandFailed(Exception):
         raise typer.Exit(self.exit_code)
 
     def _to_problem(self) -> dict[str, Any]:
-        from graphmem.domain.problems import problem_type
+        from graphmem.runtime.problems import problem_type
 
         document = {
             "type": problem_type(self.title),
@@ -50,7 +50,7 @@ class CommandFailed(Exception):
         return {**document, "errors": [*self.errors]} if self.errors else document
 
     def _to_sentence(self) -> str:
-        from graphmem.domain.validation import describe_field_errors
+        from graphmem.runtime.validation_domain import describe_field_errors
 
         detail = " ".join(self.detail.split())
         described = describe_field_errors(self.errors)
@@ -83,7 +83,7 @@ def named_as_options(shown: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        from graphmem.domain.validation import describe_field_errors
+        from graphmem.runtime.validation_domain import describe_field_errors
 
         described = describe_field_errors(error.errors)
         error.errors = [{**problem, "loc": _option_path(problem["loc"], shown)} for problem in error.errors]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from graphmem.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput
 
 STANDARD_STREAM = "-"
 """The file name that stands for standard input or output."""

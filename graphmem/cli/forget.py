@@ -9,7 +9,7 @@ import typer
 
 from graphmem.cli.command import Output, Tenant, User, command, exit_with_error
 from graphmem.cli.startup import open_operations
-from graphmem.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput
 
 app = typer.Typer()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphmem.cli.command import Output, command
-from graphmem.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
     from graphmem.hooks.agents import CodingAgent

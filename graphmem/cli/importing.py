@@ -47,14 +47,14 @@ async def import_(
     Memories are extracted from the messages of a chat log in this process, as with `graphmem ingest`.
     """
     from graphmem.cli import render_admin
-    from graphmem.domain.formats.document import parse_document
-    from graphmem.domain.identity import make_owner
-    from graphmem.domain.import_format import ImportFormat
     from graphmem.graph_memory import GraphMemory
+    from graphmem.tenants.owners import make_owner
+    from graphmem.user_data.formats import parse_document
+    from graphmem.user_data.import_format import ImportFormat
 
     owner = make_owner(tenant, user)
     if from_neo4j:
-        from graphmem.service.graphiti import read_graph
+        from graphmem.search.graphiti import read_graph
 
         detected_format = ImportFormat.GRAPHITI
         document = await read_graph(from_neo4j, source_user, source_password, source_database, group)

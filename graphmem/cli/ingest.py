@@ -18,13 +18,13 @@ from graphmem.cli.files import STANDARD_STREAM, read_bytes, read_input
 from graphmem.cli.jobs import failed_jobs, wait_for_job
 from graphmem.cli.progress import progress_bar
 from graphmem.cli.startup import open_operations
-from graphmem.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
     from graphmem.cli.startup import Operations
-    from graphmem.domain.job import Job
-    from graphmem.domain.progress import ProgressCallback
-    from graphmem.domain.session import MessagesIn
+    from graphmem.conversations.session import MessagesIn
+    from graphmem.jobs.job import Job
+    from graphmem.runtime.progress_domain import ProgressCallback
 
 app = typer.Typer()
 
@@ -65,7 +65,7 @@ async def ingest(
 
 def _read_file(file: str, session: str | None, timezone: str | None) -> list[MessagesIn]:
     """Return the messages of a file, or of a document the parts of its text."""
-    from graphmem.documents.readers import SUFFIXES
+    from graphmem.ingestion.documents import SUFFIXES
 
     if file == STANDARD_STREAM or Path(file).suffix.lower() not in SUFFIXES:
         name = "stdin" if file == STANDARD_STREAM else Path(file).stem
@@ -77,10 +77,10 @@ def read_document_batches(
     name: str, raw: bytes, session: str | None = None, timezone: str | None = None
 ) -> list[MessagesIn]:
     """Return a document as messages of one session; each one's id names its page or lines."""
-    from graphmem.documents.chunks import messages_of_document
-    from graphmem.documents.readers import read_document
-    from graphmem.domain.inputs import parse_messages
-    from graphmem.domain.session import split_into_batches
+    from graphmem.client.inputs import parse_messages
+    from graphmem.conversations.session import split_into_batches
+    from graphmem.ingestion.chunks import messages_of_document
+    from graphmem.ingestion.documents import read_document
 
     messages = messages_of_document(read_document(name, raw))
     return [
@@ -94,8 +94,8 @@ def read_batches(text: str, session_id: str, timezone: str | None = None) -> lis
     A message without an id gets one derived from its content and position, so that reading the text again gives the
     same ids. Raises InvalidInput with the number of the first invalid line.
     """
-    from graphmem.domain.inputs import parse_messages
-    from graphmem.domain.session import split_into_batches
+    from graphmem.client.inputs import parse_messages
+    from graphmem.conversations.session import split_into_batches
 
     batches = []
     for session, turns in groupby(_read_lines(text, session_id), key=lambda turn: turn[0]):
@@ -110,9 +110,9 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
     """Yield the session and the message of each line."""
     from pydantic import ValidationError
 
-    from graphmem.domain.formats.chat import derive_message_id
-    from graphmem.domain.session import MessageIn
-    from graphmem.domain.validation import describe_field_errors, field_errors
+    from graphmem.conversations.session import MessageIn
+    from graphmem.runtime.validation_domain import describe_field_errors, field_errors
+    from graphmem.user_data.foreign_formats import derive_message_id
 
     occurrences: Counter[str] = Counter()
     for number, line in enumerate(text.split("\n"), 1):
@@ -139,8 +139,8 @@ async def ingest_batches(
     operations: Operations, user: str, batches: Sequence[MessagesIn], on_progress: ProgressCallback
 ) -> list[Job]:
     """Send batches one after the other and wait for each job; return the jobs of batches with new messages."""
-    from graphmem.domain.job import Job
-    from graphmem.domain.progress import ProgressCounter
+    from graphmem.jobs.job import Job
+    from graphmem.runtime.progress_domain import ProgressCounter
 
     progress = ProgressCounter(on_progress, sum(len(batch.messages) for batch in batches))
     jobs: list[Job] = []

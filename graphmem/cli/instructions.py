@@ -11,7 +11,7 @@ from graphmem.cli.command import Output, command
 from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
-    from graphmem.domain.instructions import Instructions
+    from graphmem.tenants.instructions import Instructions
 
 app = typer.Typer(no_args_is_help=True)
 

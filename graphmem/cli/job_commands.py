@@ -24,7 +24,7 @@ async def retry(
     """Run a failed job again from the step that failed, or end its wait for a model, and wait for its result."""
     from graphmem.cli import render_admin
     from graphmem.cli.jobs import wait_until_at_rest
-    from graphmem.errors import GraphmemError
+    from graphmem.runtime.errors import GraphmemError
 
     async with open_operations(output, tenant, worker=True) as operations:
         job = await wait_until_at_rest(operations, await operations.retry_job(job_id, fresh=fresh))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from graphmem.cli.startup import Operations
-    from graphmem.domain.consolidation_models import ConsolidationRun
-    from graphmem.domain.job import Job
-    from graphmem.domain.progress import ProgressCallback
+    from graphmem.consolidation.models import ConsolidationRun
+    from graphmem.jobs.job import Job
+    from graphmem.runtime.progress_domain import ProgressCallback
 
 _FIRST_PAUSE = 0.02
 """Seconds between the first two looks at a job; each pause is half as long again as the one before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphmem.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput
 
 
 def parse_pairs(pairs: Sequence[str], *, example: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from graphmem.settings import Settings
+    from graphmem.runtime.settings import Settings
 
 RECORD_FILE = "server.json"
 """Name of the file in the data folder, which only its owner can read."""

@@ -29,7 +29,7 @@ from graphmem.cli.key_values import parse_pairs
 from graphmem.cli.startup import complete_memory_id, open_operations
 
 if TYPE_CHECKING:
-    from graphmem.domain.inputs import SearchOptions
+    from graphmem.client.inputs import SearchOptions
 
 app = typer.Typer()
 

@@ -11,7 +11,7 @@ from graphmem.cli.command import Output, Tenant, User, command
 from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
-    from graphmem.domain.search_models import Persona
+    from graphmem.search.models import Persona
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from graphmem.errors import ConfigurationError
+from graphmem.runtime.errors import ConfigurationError
 
 
 def bind_port(host: str, port: int, advice: str) -> socket.socket:

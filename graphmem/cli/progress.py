@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from graphmem.cli.command import Output
 
 if TYPE_CHECKING:
-    from graphmem.domain.progress import ProgressCallback
-    from graphmem.start_progress import StartProgress
+    from graphmem.runtime.progress import StartProgress
+    from graphmem.runtime.progress_domain import ProgressCallback
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def progress_bar(output: Output, label: str, unit: str = "entries") -> Iterator[
 @contextmanager
 def start_progress(output: Output) -> Iterator[StartProgress]:
     """Show what a start waits for: lines, and on a terminal a bar for each download; with `--json` nothing."""
-    from graphmem.start_progress import StartProgress
+    from graphmem.runtime.progress import StartProgress
 
     if output.flags.json:
         yield StartProgress()

@@ -16,10 +16,10 @@ from graphmem.cli.embedded_neo4j import browser_login, start_detached
 from graphmem.cli.startup import open_services
 
 if TYPE_CHECKING:
-    from graphmem.bootstrap import Services
+    from graphmem.app.bootstrap import Services
     from graphmem.cli.quickstart_demo import QuickstartReport
-    from graphmem.domain.identity import Owner
-    from graphmem.settings import Settings
+    from graphmem.runtime.settings import Settings
+    from graphmem.tenants.owners import Owner
 
 app = typer.Typer()
 
@@ -43,10 +43,10 @@ async def quickstart(output: Output, tenant: Tenant = "default") -> None:
     from graphmem.cli.ingest import ingest_batches, read_batches
     from graphmem.cli.progress import progress_bar
     from graphmem.cli.quickstart_demo import collect_report
-    from graphmem.domain.identity import Owner
-    from graphmem.embedded.neo4j_browser import DEFAULT_QUERY, read_query
     from graphmem.graph_memory import GraphMemory
+    from graphmem.neo4j.embedded.neo4j_browser import DEFAULT_QUERY, read_query
     from graphmem.sample import SAMPLE_FOLDER, USER_ID
+    from graphmem.tenants.owners import Owner
 
     started = time.monotonic()
     owner = Owner(tenant, USER_ID)
@@ -71,9 +71,9 @@ def completion_source(settings: Settings) -> Iterator[tuple[Settings, str]]:
     """Yield the settings to run with, and a sentence that says whether completions are live or replayed."""
     from pydantic import SecretStr
 
-    from graphmem.llm.model import DEFAULT_MODEL
-    from graphmem.llm.replay import ReplayServer
-    from graphmem.openai_client import DEFAULT_BASE_URL
+    from graphmem.models.language_model import DEFAULT_MODEL
+    from graphmem.models.openai_client import DEFAULT_BASE_URL
+    from graphmem.models.replay import ReplayServer
     from graphmem.sample import SAMPLE_FOLDER
 
     if settings.has_model:
@@ -104,7 +104,7 @@ async def _raise_for_failed_jobs(services: Services, owner: Owner) -> None:
     """Raise ModelUnavailable when extraction failed for a part of the conversation."""
     from graphmem.cli.jobs import failed_jobs
     from graphmem.cli.quickstart_demo import extraction_jobs
-    from graphmem.errors import ModelUnavailable
+    from graphmem.runtime.errors import ModelUnavailable
 
     if failed := failed_jobs(await extraction_jobs(services, owner)):
         raise ModelUnavailable(

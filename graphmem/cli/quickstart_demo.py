@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from graphmem import sample
-from graphmem.bootstrap import Services
-from graphmem.domain.entity import Entity
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import Job, JobStatus
-from graphmem.domain.listing import ListFilters, SortOrder
-from graphmem.domain.memory import Memory, MemoryStatus
-from graphmem.domain.paging import PageQuery
-from graphmem.domain.search_models import SearchQuery
-from graphmem.domain.secrets import find_secrets
-from graphmem.domain.times import utc_now
-from graphmem.ingestion.job_kinds import EXTRACTION_JOB
+from graphmem.app.bootstrap import Services
+from graphmem.ingestion.jobs import EXTRACTION_JOB
+from graphmem.jobs.job import Job, JobStatus
+from graphmem.memories.entity import Entity
+from graphmem.memories.listing import ListFilters, SortOrder
+from graphmem.memories.memory import Memory, MemoryStatus
+from graphmem.runtime.paging import PageQuery
+from graphmem.runtime.times import utc_now
 from graphmem.sample import SampleQuestion
+from graphmem.search.models import SearchQuery
+from graphmem.secrets.scanner import find_secrets
+from graphmem.tenants.owners import Owner
 
 _SEARCH_LIMIT = 3
 _LOOKUP_LIMIT = 6

@@ -16,8 +16,8 @@ from rich.text import Text
 from graphmem.cli.quickstart_demo import DemoAnswer, KeptMemory, QuickstartReport, RejectedContent, RetiredMemory
 from graphmem.cli.render import format_entity, format_time, format_validity
 from graphmem.cli.tables import TextTable, add_row, make_table
-from graphmem.domain.identity import Owner
-from graphmem.embedded.neo4j_browser import read_query
+from graphmem.neo4j.embedded.neo4j_browser import read_query
+from graphmem.tenants.owners import Owner
 
 Block = TextTable | Text | Group | Padding
 

@@ -26,7 +26,7 @@ async def reembed(
     tenant: Tenant = "default",
 ) -> None:
     """Replace all vectors by those of another embedding model, while searches go on; run again, it resumes."""
-    from graphmem.errors import GraphmemError
+    from graphmem.runtime.errors import GraphmemError
 
     async with open_services(output, worker=True) as services:
         job = await services.reembedding.start(tenant, model)

@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from graphmem.cli.tables import TextTable, add_row, make_table
-from graphmem.domain.short_ids import shorten_id
+from graphmem.memories.short_ids import shorten_id
 
 if TYPE_CHECKING:
-    from graphmem.domain.changes import MemoryChange
-    from graphmem.domain.context_models import PersonalizationHints
-    from graphmem.domain.entity import Entity, EntityRef
-    from graphmem.domain.learned_preferences import LearnedIntent
-    from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
-    from graphmem.domain.paging import Page
-    from graphmem.domain.search_models import LookupResponse, MessageHit, SearchHit, UserProfile
-    from graphmem.domain.session import Message, Session
-    from graphmem.domain.user import UserSummary
+    from graphmem.changes.models import MemoryChange
+    from graphmem.context.learned_preferences import LearnedIntent
+    from graphmem.context.models import PersonalizationHints
+    from graphmem.conversations.session import Message, Session
+    from graphmem.memories.entity import Entity, EntityRef
+    from graphmem.memories.memory import Memory, MemoryVersion, SaveResult
+    from graphmem.runtime.paging import Page
+    from graphmem.search.models import (
+        LookupResponse,
+        MessageHit,
+        SearchHit,
+        UserProfile,
+    )
+    from graphmem.tenants.user import UserSummary
 
 Renderable = TextTable | Text
 

@@ -10,14 +10,14 @@ from rich.text import Text
 
 from graphmem.cli.render import Renderable, format_time
 from graphmem.cli.tables import add_row, make_table
-from graphmem.domain.short_ids import shorten_id
+from graphmem.memories.short_ids import shorten_id
 
 if TYPE_CHECKING:
-    from graphmem.domain.behavior_patterns import BehaviorPattern
-    from graphmem.domain.consolidation_models import UserContradiction
-    from graphmem.domain.context_models import ContextItem
-    from graphmem.domain.learned_preferences import LearnedPreference
-    from graphmem.domain.session import SessionArchive
+    from graphmem.consolidation.models import UserContradiction
+    from graphmem.context.behavior_patterns import BehaviorPattern
+    from graphmem.context.learned_preferences import LearnedPreference
+    from graphmem.context.models import ContextItem
+    from graphmem.conversations.session import SessionArchive
 
 
 def context_items(items: Sequence[ContextItem]) -> Renderable:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from graphmem.domain.consolidation_models import RollbackConflict, RollbackElement, RollbackPreview
-from graphmem.domain.short_ids import shorten_id
-from graphmem.domain.snapshot import ElementKind
+from graphmem.consolidation.models import RollbackConflict, RollbackElement, RollbackPreview
+from graphmem.memories.short_ids import shorten_id
+from graphmem.memories.snapshot import ElementKind
 
 _NOUNS = {ElementKind.FACT: "memory", ElementKind.ENTITY: "entity"}
 """What a sentence calls an element; links to messages are counted instead."""

@@ -20,7 +20,7 @@ from graphmem.cli.startup import open_services
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from graphmem.settings import Settings
+    from graphmem.runtime.settings import Settings
 
 app = typer.Typer()
 
@@ -40,8 +40,8 @@ async def serve(
     """Serve the HTTP API, and MCP over HTTP at `/mcp`, until interrupted."""
     from graphmem_api.app import create_app
 
+    from graphmem.app.sweep import attempt
     from graphmem.mcp.http import mount
-    from graphmem.service.sweep import attempt
 
     settings = read_settings(host=host, port=port)
     with _listen_socket(settings.host, settings.port, "--port or GRAPHMEM_PORT") as listener:
@@ -67,7 +67,7 @@ async def open_explorer(
     import httpx
 
     from graphmem.cli.local_server import find_local_server
-    from graphmem.errors import ConfigurationError
+    from graphmem.runtime.errors import ConfigurationError
 
     settings = read_settings()
     server = find_local_server(settings)
@@ -142,7 +142,7 @@ def _listen_socket(host: str, port: int, options: str) -> socket.socket:
 
 
 async def _wait_for_interrupt() -> None:
-    from graphmem.process_memory import settle
+    from graphmem.runtime.process_memory import settle
 
     settle()
     interrupted = asyncio.Event()
@@ -156,7 +156,7 @@ async def _serve(served: FastAPI, listener: socket.socket) -> None:
     """Serve an application until interrupted."""
     from graphmem_api.app import make_uvicorn_server
 
-    from graphmem.process_memory import settle
+    from graphmem.runtime.process_memory import settle
 
     host, port = listener.getsockname()[:2]
     server = make_uvicorn_server(served, host, port)
@@ -180,6 +180,6 @@ def _base_url(listener: socket.socket) -> str:
 def _log_to_standard_error() -> None:
     import logging
 
-    from graphmem.logs import configure_logs
+    from graphmem.runtime.logs import configure_logs
 
     configure_logs(logging.INFO)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 from graphmem.cli.command import Output, read_settings
 from graphmem.cli.failures import named_as_options
 from graphmem.cli.progress import start_progress
-from graphmem.domain.short_ids import FULL_ID_CHARS
+from graphmem.memories.short_ids import FULL_ID_CHARS
 
 if TYPE_CHECKING:
-    from graphmem.bootstrap import Services
+    from graphmem.app.bootstrap import Services
     from graphmem.cli.local_server import LocalServer
     from graphmem.client import AsyncClient
     from graphmem.graph_memory import GraphMemory
-    from graphmem.settings import Settings
+    from graphmem.runtime.settings import Settings
 
     Operations = AsyncClient | GraphMemory
 
@@ -27,7 +27,7 @@ async def open_services(
     output: Output, *, worker: bool = False, settings: Settings | None = None, demo: bool = False
 ) -> AsyncIterator[Services]:
     """Open the services as configured; with `worker` this process also runs jobs, for a `demo` no jobs of others."""
-    from graphmem.bootstrap import Services
+    from graphmem.app.bootstrap import Services
 
     with start_progress(output) as progress:
         async with Services.open(settings or read_settings(), worker=worker, progress=progress, demo=demo) as services:
@@ -60,7 +60,7 @@ def _make_client(server: LocalServer, tenant: str) -> AsyncClient:
 
     BaseModel.model_config = ConfigDict(defer_build=True)  # halves the time that importing the models takes
     from graphmem.client import AsyncClient
-    from graphmem.domain.local_token import make_local_token
+    from graphmem.tenants.local_token import make_local_token
 
     return AsyncClient(make_local_token(server.secret, tenant), server.url, attempts=2, trust_env=False)
 
@@ -91,7 +91,7 @@ class LazyOperations:
 
     async def memory(self, user_id: str, memory_id: str) -> Any:
         """Read a memory by its id or the beginning of it."""
-        from graphmem.domain.identity import make_owner
+        from graphmem.tenants.owners import make_owner
 
         owner = make_owner(self._tenant, user_id)
         memory = await self._open()
@@ -104,8 +104,8 @@ class LazyOperations:
 
     def _validate(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raise InvalidInput for arguments that cannot be used, before anything is started."""
-        from graphmem.domain import operations
-        from graphmem.domain.identity import Owner, make_owner
+        from graphmem.client import operations
+        from graphmem.tenants.owners import Owner, make_owner
 
         operation = getattr(operations, name)
         request = operations.accept_user_by_name(operation, args, kwargs)
@@ -117,8 +117,8 @@ class LazyOperations:
 
     async def _open(self) -> GraphMemory:
         if self._memory is None:
-            from graphmem.domain.local_token import COMMAND_LINE
             from graphmem.graph_memory import GraphMemory
+            from graphmem.tenants.local_token import COMMAND_LINE
 
             services = await self._stack.enter_async_context(
                 open_services(self._output, worker=self._worker, settings=self._settings)

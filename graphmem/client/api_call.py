@@ -10,8 +10,8 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel
 
-from graphmem.domain.operations import Request
-from graphmem.errors import InvalidInput
+from graphmem.client.operations import Request
+from graphmem.runtime.errors import InvalidInput
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)

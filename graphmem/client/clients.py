@@ -16,8 +16,8 @@ from graphmem.client.retries import CallRetryPolicy
 
 if TYPE_CHECKING:
     from graphmem.client.endpoints import Endpoint, Endpoints
-    from graphmem.domain.operations import OperationMethod
-    from graphmem.domain.operations.composed import ComposedOperations, ComposedSteps
+    from graphmem.client.operations import OperationMethod
+    from graphmem.client.operations.composed import ComposedOperations, ComposedSteps
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class ComposedClientMethod(BoundClientMethod[P, T]):
         self._select = select
 
     def _bind(self, client: Client | AsyncClient) -> object:
-        from graphmem.domain.operations.composed import ComposedOperations
+        from graphmem.client.operations.composed import ComposedOperations
 
         return client.bind_composed(self._select(ComposedOperations))
 
@@ -152,7 +152,7 @@ class Client(ClientMethods):
     `timeout` is in seconds for one attempt; calls that wait for work to finish have none. `attempts` is how often a
     call is sent when the server cannot be reached, is unavailable or limits the rate. With `trust_env` the proxies of
     the environment are used. Writes carry an idempotency key: sent again, they happen once. Methods raise
-    the errors of `graphmem.errors`.
+    the errors of `graphmem.runtime.errors`.
     """
 
     def __init__(
@@ -179,8 +179,8 @@ class Client(ClientMethods):
 
     def bind_composed(self, compose: Callable[P, ComposedSteps[T]]) -> Callable[P, T]:
         """Return a method of this client that takes several steps."""
-        from graphmem.domain.operations import accept_user_by_name
-        from graphmem.domain.operations.composed import take_steps_blocking
+        from graphmem.client.operations import accept_user_by_name
+        from graphmem.client.operations.composed import take_steps_blocking
 
         @functools.wraps(compose)
         def method(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -229,8 +229,8 @@ class AsyncClient(ClientMethods):
 
     def bind_composed(self, compose: Callable[P, ComposedSteps[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
         """Return a method of this client that takes several steps."""
-        from graphmem.domain.operations import accept_user_by_name
-        from graphmem.domain.operations.composed import take_steps
+        from graphmem.client.operations import accept_user_by_name
+        from graphmem.client.operations.composed import take_steps
 
         @functools.wraps(compose)
         async def method(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -8,6 +8,9 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import httpx
 
+from graphmem.changes.models import MemoryChange
+from graphmem.changes.webhooks_domain import CreatedWebhook, Webhook
+from graphmem.client import operations
 from graphmem.client.api_call import (
     ApiCall,
     ResponseParser,
@@ -17,30 +20,35 @@ from graphmem.client.api_call import (
     to_body,
     to_query,
 )
-from graphmem.domain import operations
-from graphmem.domain.api_key import ApiKey, CreatedApiKey
-from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.changes import MemoryChange
-from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult, UserContradiction
-from graphmem.domain.context_models import ContextItem, ContextResponse, EnhancedReply
-from graphmem.domain.context_use import ContextFeedbackResult, MemoryUse
-from graphmem.domain.declared_types import DeclaredTypes
-from graphmem.domain.embedding_models import EmbeddingStatus
-from graphmem.domain.entity import Entity
-from graphmem.domain.erasure import ErasureResult
-from graphmem.domain.import_result import ImportResult
-from graphmem.domain.instructions import Instructions
-from graphmem.domain.job import Job
-from graphmem.domain.learned_preferences import FeedbackResult, LearnedIntent, LearnedPreference
-from graphmem.domain.maintenance import MaintenanceResults
-from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
-from graphmem.domain.operations import Request
-from graphmem.domain.paging import Page
-from graphmem.domain.req_consolidation import MaintenanceOut, RunAccepted
-from graphmem.domain.req_jobs import RetryQuery
-from graphmem.domain.req_memories import ErasedMemory, MemoryUpdate, SaveOut
-from graphmem.domain.req_user_data import ImportRequest
-from graphmem.domain.search_models import (
+from graphmem.client.operations import Request
+from graphmem.consolidation.maintenance_domain import MaintenanceResults
+from graphmem.consolidation.models import (
+    ConsolidationRun,
+    RollbackPreview,
+    RollbackResult,
+    UserContradiction,
+)
+from graphmem.consolidation.req_consolidation import MaintenanceOut, RunAccepted
+from graphmem.context.behavior_patterns import BehaviorPattern
+from graphmem.context.context_use import ContextFeedbackResult, MemoryUse
+from graphmem.context.learned_preferences import FeedbackResult, LearnedIntent, LearnedPreference
+from graphmem.context.models import ContextItem, ContextResponse, EnhancedReply
+from graphmem.conversations.session import (
+    ExtractionTriggered,
+    Message,
+    MessagesAccepted,
+    Session,
+    SessionArchive,
+)
+from graphmem.jobs.job import Job
+from graphmem.jobs.req_jobs import RetryQuery
+from graphmem.memories.declared_types import DeclaredTypes
+from graphmem.memories.entity import Entity
+from graphmem.memories.memory import Memory, MemoryVersion, SaveResult
+from graphmem.memories.req_memories import ErasedMemory, MemoryUpdate, SaveOut
+from graphmem.models.embedding_models import EmbeddingStatus
+from graphmem.runtime.paging import Page
+from graphmem.search.models import (
     EntityGraph,
     LookupResponse,
     MessageHit,
@@ -49,9 +57,12 @@ from graphmem.domain.search_models import (
     SearchResponse,
     UserProfile,
 )
-from graphmem.domain.session import ExtractionTriggered, Message, MessagesAccepted, Session, SessionArchive
-from graphmem.domain.user import UserSummary
-from graphmem.domain.webhooks import CreatedWebhook, Webhook
+from graphmem.tenants.access import ApiKey, CreatedApiKey
+from graphmem.tenants.instructions import Instructions
+from graphmem.tenants.user import UserSummary
+from graphmem.user_data.erasure import ErasureResult
+from graphmem.user_data.import_result import ImportResult
+from graphmem.user_data.req_user_data import ImportRequest
 
 P = ParamSpec("P")
 T = TypeVar("T")

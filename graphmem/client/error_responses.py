@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from graphmem.errors import GraphmemError, Unavailable
+from graphmem.runtime.errors import GraphmemError, Unavailable
 
 UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
 """Statuses of a service, or of a proxy before it, that may succeed later."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from graphmem.errors import GraphmemError, RateLimited, Unavailable
+from graphmem.runtime.errors import GraphmemError, RateLimited, Unavailable
 
 MAX_RETRY_AFTER_SECONDS = 60
 """Seconds; a call is not retried when the server asks for a longer pause."""

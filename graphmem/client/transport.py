@@ -12,7 +12,7 @@ import httpx
 from graphmem.client.api_call import ApiCall
 from graphmem.client.error_responses import error_from_response
 from graphmem.client.retries import CallRetryPolicy
-from graphmem.errors import GraphmemError, Unavailable
+from graphmem.runtime.errors import GraphmemError, Unavailable
 
 T = TypeVar("T")
 

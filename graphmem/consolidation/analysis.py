@@ -14,10 +14,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, Field, ValidationError
 
 from graphmem.consolidation.graph_reads import fetch_entities
-from graphmem.consolidation.naming import mentions_name
-from graphmem.consolidation.proposal_references import observed_versions
-from graphmem.consolidation.verification import ProposalVerifier, VerificationResult
-from graphmem.domain.consolidation_models import (
+from graphmem.consolidation.models import (
     Associate,
     MemoryBatch,
     Merge,
@@ -28,18 +25,21 @@ from graphmem.domain.consolidation_models import (
     UpdateEntity,
     parse_proposals,
 )
-from graphmem.domain.entity import Entity
-from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Scope
-from graphmem.domain.receipt import Receipt
-from graphmem.errors import InvalidInput
-from graphmem.llm.model import LanguageModel
-from graphmem.llm.prompts import Prompt, PromptTemplate, indent_continuations
-from graphmem.store.driver import Graph, Transaction
-from graphmem.store.fact_write import FactLoader
-from graphmem.store.instructions import InstructionStore
-from graphmem.store.runs import list_rolled_back_proposals
+from graphmem.consolidation.names import mentions_name
+from graphmem.consolidation.proposal_references import observed_versions
+from graphmem.consolidation.run_store import list_rolled_back_proposals
+from graphmem.consolidation.verification import ProposalVerifier, VerificationResult
+from graphmem.memories.entity import Entity
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_write import FactLoader
+from graphmem.memories.memory import Scope
+from graphmem.models.language_model import LanguageModel
+from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
+from graphmem.models.receipt import Receipt
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.runtime.errors import InvalidInput
+from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.tenants.owners import Owner
 
 MAX_REASON_LENGTH = 2000
 """Longest reason of a proposal that is stored, in characters; the model's longer ones are cut."""

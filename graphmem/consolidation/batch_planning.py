@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 import numpy as np
 import numpy.typing as npt
 
+from graphmem.consolidation.models import MemoryBatch
 from graphmem.consolidation.related_memories import EntityNames, RelatedMemories, RelatedText, find_related
-from graphmem.domain.consolidation_models import MemoryBatch
 
 RECENCY_WEIGHT = 0.3
 """Weight of recency in a discovery score; the four weights sum to 1."""

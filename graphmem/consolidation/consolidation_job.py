@@ -15,8 +15,7 @@ from typing import Any, Literal
 
 from graphmem.consolidation.analysis import AnalysisResult, ProposalAnalyser
 from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.run_executor import RunExecutor
-from graphmem.domain.consolidation_models import (
+from graphmem.consolidation.models import (
     ConsolidationRun,
     MemoryBatch,
     ProposalVerdict,
@@ -25,14 +24,22 @@ from graphmem.domain.consolidation_models import (
     RunStatus,
     RunTrigger,
 )
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobAction, JobOutcome, JobStatus
-from graphmem.domain.receipt import Receipt
-from graphmem.domain.times import Clock
-from graphmem.errors import GraphmemError, NotFound, UserBeingForgotten
-from graphmem.jobs import SYSTEM_PARTITION, JobKind, JobRunner, ScheduledPayload, Steps, UserJobPayload
-from graphmem.store.driver import Graph
-from graphmem.store.runs import RunStore, RunUpdate
+from graphmem.consolidation.run_executor import RunExecutor
+from graphmem.consolidation.run_store import RunStore, RunUpdate
+from graphmem.jobs.job import JobAction, JobOutcome, JobStatus
+from graphmem.jobs.kinds import (
+    SYSTEM_PARTITION,
+    JobKind,
+    ScheduledPayload,
+    UserJobPayload,
+)
+from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.steps import Steps
+from graphmem.models.receipt import Receipt
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import GraphmemError, NotFound, UserBeingForgotten
+from graphmem.runtime.times import Clock
+from graphmem.tenants.owners import Owner
 
 RUN_WITHOUT_MODEL_REASON = (
     "no language model is configured: memories of nearly the same meaning were associated, none were merged"

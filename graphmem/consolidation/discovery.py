@@ -14,8 +14,8 @@ from graphmem.consolidation.batch_planning import (
     plan_batches,
 )
 from graphmem.consolidation.related_memories import EntityNames
-from graphmem.domain.identity import Owner
-from graphmem.store.driver import Graph, Row
+from graphmem.neo4j.driver import Graph, Row
+from graphmem.tenants.owners import Owner
 
 
 class Discovery:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryStatus
-from graphmem.domain.snapshot import ElementKind
-from graphmem.domain.versioning import Ledger
-from graphmem.store.driver import Transaction
-from graphmem.store.fact_write import FactWrite
-from graphmem.store.snapshots import ChangeRecorder
+from graphmem.memories.fact_write import FactWrite
+from graphmem.memories.memory import MemoryStatus
+from graphmem.memories.snapshot import ElementKind
+from graphmem.memories.snapshots import ChangeRecorder
+from graphmem.memories.versioning import Ledger
+from graphmem.neo4j.driver import Transaction
+from graphmem.tenants.owners import Owner
 
 
 async def retire_duplicates(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from graphmem.consolidation.models import Merge, Proposal
 from graphmem.consolidation.proposal_references import memory_ids_of
-from graphmem.domain.consolidation_models import Merge, Proposal
-from graphmem.domain.entity import Entity
-from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner
-from graphmem.domain.text import content_hash
-from graphmem.store.driver import Transaction
-from graphmem.store.entity_mapping import entity_from_node
-from graphmem.store.fact_mapping import fact_from_row
-from graphmem.store.fact_write import FactLoader
+from graphmem.memories.entity import Entity
+from graphmem.memories.entity_mapping import entity_from_node
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact_write import FactLoader
+from graphmem.neo4j.driver import Transaction
+from graphmem.runtime.text import content_hash
+from graphmem.tenants.owners import Owner
 
 
 async def fetch_facts(transaction: Transaction, owner: Owner, proposals: Sequence[Proposal]) -> dict[str, Fact]:

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.consolidation.statement_tokens import user_names
-from graphmem.domain.entity import PERSON_TYPE, Entity
-from graphmem.domain.fact import Fact
+from graphmem.memories.entity import PERSON_TYPE, Entity
+from graphmem.memories.fact import Fact
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 
 USER_WORDS = load_words(*WRITTEN_LANGUAGES).user_words

@@ -8,16 +8,21 @@ from datetime import datetime
 
 from graphmem.consolidation.graph_reads import fetch_entities, fetch_facts_of_entity
 from graphmem.consolidation.guard_context import GuardContext, SecretFinder
-from graphmem.consolidation.naming import name_tokens
+from graphmem.consolidation.models import (
+    CreateEntity,
+    LinkEntities,
+    Proposal,
+    UpdateEntity,
+)
+from graphmem.consolidation.names import name_tokens
 from graphmem.consolidation.proposal_references import entity_ids_of
-from graphmem.domain.consolidation_models import CreateEntity, LinkEntities, Proposal, UpdateEntity
-from graphmem.domain.entity import Entity
-from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner
-from graphmem.domain.text import name_key
-from graphmem.store.driver import Transaction
-from graphmem.store.entity_mapping import entity_from_node
-from graphmem.store.fact_write import FactLoader
+from graphmem.memories.entity import Entity
+from graphmem.memories.entity_mapping import entity_from_node
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_write import FactLoader
+from graphmem.neo4j.driver import Transaction
+from graphmem.runtime.text import name_key
+from graphmem.tenants.owners import Owner
 
 
 @dataclass(frozen=True, slots=True)

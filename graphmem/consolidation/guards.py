@@ -18,18 +18,7 @@ from graphmem.consolidation.identity import (
     share_a_fact,
     states_identity,
 )
-from graphmem.consolidation.naming import PART_OF_NAME, find_same_name_reason, mentions_name, name_tokens
-from graphmem.consolidation.quote_checks import find_quote, find_unverified, restated_in
-from graphmem.consolidation.statement_checks import (
-    Restated,
-    find_changed_names,
-    find_changed_numbers,
-    find_misattributed_numbers,
-    find_number_conflict,
-)
-from graphmem.consolidation.statement_subjects import find_subject_mismatch
-from graphmem.consolidation.word_comparison import find_difference
-from graphmem.domain.consolidation_models import (
+from graphmem.consolidation.models import (
     Associate,
     CreateEntity,
     LinkEntities,
@@ -40,11 +29,32 @@ from graphmem.domain.consolidation_models import (
     UpdateEntity,
     Verification,
 )
-from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, Entity, parse_entity_type
-from graphmem.domain.fact import Fact
-from graphmem.domain.memory import DEFAULT_PREDICATES, MemoryStatus, Scope
-from graphmem.domain.stored_values import stored_values
-from graphmem.domain.text import content_hash, name_key
+from graphmem.consolidation.names import (
+    PART_OF_NAME,
+    find_same_name_reason,
+    mentions_name,
+    name_tokens,
+)
+from graphmem.consolidation.quote_checks import find_quote, find_unverified, restated_in
+from graphmem.consolidation.statement_subjects import find_subject_mismatch
+from graphmem.consolidation.statements import (
+    Restated,
+    find_changed_names,
+    find_changed_numbers,
+    find_misattributed_numbers,
+    find_number_conflict,
+)
+from graphmem.consolidation.word_comparison import find_difference
+from graphmem.memories.entity import (
+    DEFAULT_ENTITY_TYPE,
+    PERSON_TYPE,
+    Entity,
+    parse_entity_type,
+)
+from graphmem.memories.fact import Fact
+from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryStatus, Scope
+from graphmem.runtime.stored_values import stored_values
+from graphmem.runtime.text import content_hash, name_key
 
 CONTRADICTION = "the memories contradict one another"
 """The beginning of the reason for which contradictory memories are not merged; the run reports them."""

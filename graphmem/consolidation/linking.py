@@ -9,18 +9,18 @@ from datetime import datetime
 from graphmem.consolidation.duplicates import retire_duplicates
 from graphmem.consolidation.graph_reads import fetch_facts_of_entity
 from graphmem.consolidation.merging import EntityDetails, combine_details, reattach_fact, update_details
-from graphmem.domain.consolidation_models import UpdateEntity
-from graphmem.domain.entity import Entity
-from graphmem.domain.fact import Fact, join_sources
-from graphmem.domain.identity import Owner
-from graphmem.domain.snapshot import ElementKind
-from graphmem.domain.text import name_key
-from graphmem.domain.times import MICROSECOND
-from graphmem.domain.types import deduplicate
-from graphmem.domain.versioning import Ledger
-from graphmem.store.driver import Transaction
-from graphmem.store.json_text import to_json
-from graphmem.store.snapshots import ChangeRecorder
+from graphmem.consolidation.models import UpdateEntity
+from graphmem.memories.entity import Entity
+from graphmem.memories.fact import Fact, join_sources
+from graphmem.memories.snapshot import ElementKind
+from graphmem.memories.snapshots import ChangeRecorder
+from graphmem.memories.versioning import Ledger
+from graphmem.neo4j.driver import Transaction
+from graphmem.neo4j.json_text import to_json
+from graphmem.runtime.field_types import deduplicate
+from graphmem.runtime.text import name_key
+from graphmem.runtime.times import MICROSECOND
+from graphmem.tenants.owners import Owner
 
 DUPLICATE_REASON = "said of the same entity under another name"
 """Reason in the history of a memory that a link made a duplicate."""

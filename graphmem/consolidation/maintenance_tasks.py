@@ -6,17 +6,17 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from graphmem.domain.decay import IMPORTANCE_PERIOD_DAYS, decayed_importance
-from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import CORE_IMPORTANCE
-from graphmem.domain.times import Clock
-from graphmem.domain.versioning import Ledger
-from graphmem.errors import Conflict, NotFound, UserBeingForgotten
-from graphmem.metrics import COMPRESSION_RATIO
-from graphmem.store.driver import Graph, Row, Transaction
-from graphmem.store.facts import FactStore
-from graphmem.store.runs import RunStore
+from graphmem.consolidation.run_store import RunStore
+from graphmem.memories.decay import IMPORTANCE_PERIOD_DAYS, decayed_importance
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import CORE_IMPORTANCE
+from graphmem.memories.versioning import Ledger
+from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.runtime.errors import Conflict, NotFound, UserBeingForgotten
+from graphmem.runtime.metrics import COMPRESSION_RATIO
+from graphmem.runtime.times import Clock
+from graphmem.tenants.owners import Owner
 
 FEEDBACK_REVIEW_DAYS = 7
 """Days after which consolidation considers feedback again."""

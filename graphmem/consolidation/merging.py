@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from graphmem.domain.decay import DECAY_RATES, apply_reinforcement
-from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, Entity, parse_entity_type
-from graphmem.domain.fact import MAX_SEARCH_TEXT, Fact, join_sources
-from graphmem.domain.memory import MemoryType
-from graphmem.domain.text import content_hash, name_key
-from graphmem.domain.types import deduplicate
+from graphmem.memories.decay import DECAY_RATES, apply_reinforcement
+from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, Entity, parse_entity_type
+from graphmem.memories.fact import MAX_SEARCH_TEXT, Fact, join_sources
+from graphmem.memories.memory import MemoryType
+from graphmem.runtime.field_types import deduplicate
+from graphmem.runtime.text import content_hash, name_key
 
 CONSOLIDATION_SOURCE_KIND = "consolidation"
 """Kind of the source of merged memories."""

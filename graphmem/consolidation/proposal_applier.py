@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from graphmem.consolidation.fact_changes import FACT_ACTIONS, FactChanges
+from graphmem.consolidation.changes import FACT_ACTIONS, FactChanges
 from graphmem.consolidation.graph_reads import fetch_entities, fetch_facts
 from graphmem.consolidation.guard_context_loader import GuardContextLoader
 from graphmem.consolidation.guards import review
 from graphmem.consolidation.linking import EntityLinker
 from graphmem.consolidation.loss_guard import LossEstimate, LossLimits, check_loss
-from graphmem.consolidation.proposal_references import entity_ids_of, observed_versions
-from graphmem.domain.consolidation_models import (
+from graphmem.consolidation.models import (
     LinkEntities,
     ProposalVerdict,
     ReportedContradiction,
@@ -21,15 +20,16 @@ from graphmem.domain.consolidation_models import (
     RunStatus,
     UpdateEntity,
 )
-from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.snapshot import ElementChange, ElementImage
-from graphmem.domain.times import MICROSECOND
-from graphmem.domain.types import Vector
-from graphmem.store.driver import Transaction
-from graphmem.store.entities import EntityStore
-from graphmem.store.snapshots import ChangeRecorder
+from graphmem.consolidation.proposal_references import entity_ids_of, observed_versions
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import Fact
+from graphmem.memories.snapshot import ElementChange, ElementImage
+from graphmem.memories.snapshots import ChangeRecorder
+from graphmem.neo4j.driver import Transaction
+from graphmem.runtime.field_types import Vector
+from graphmem.runtime.times import MICROSECOND
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.owners import Owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from graphmem.domain.consolidation_models import Associate, CreateEntity, LinkEntities, Merge, Proposal, UpdateEntity
-from graphmem.domain.entity import Entity
-from graphmem.domain.fact import Fact
+from graphmem.consolidation.models import (
+    Associate,
+    CreateEntity,
+    LinkEntities,
+    Merge,
+    Proposal,
+    UpdateEntity,
+)
+from graphmem.memories.entity import Entity
+from graphmem.memories.fact import Fact
 
 
 def memory_ids_of(proposals: Iterable[Proposal]) -> list[str]:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from graphmem.consolidation.naming import same_name_reason
-from graphmem.consolidation.statement_checks import Restated, may_be_one_number
+from graphmem.consolidation.models import (
+    Agreement,
+    CarriedPart,
+    StatementCheck,
+    Verification,
+)
+from graphmem.consolidation.names import same_name_reason
 from graphmem.consolidation.statement_tokens import SUBJECT, Token, is_number, mark_subject, split_statement
+from graphmem.consolidation.statements import Restated, may_be_one_number
 from graphmem.consolidation.word_comparison import known_languages, neutral_words
-from graphmem.domain.consolidation_models import Agreement, CarriedPart, StatementCheck, Verification
 from graphmem.text.languages import detect_languages
 
 MAX_RESTATED_TOKENS = 5

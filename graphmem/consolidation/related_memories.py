@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphmem.consolidation.naming import PART_OF_NAME, find_same_name_reason, name_tokens
-from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE
+from graphmem.consolidation.names import PART_OF_NAME, find_same_name_reason, name_tokens
+from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE
 from graphmem.text.names import edit_distance, first_name_forms, max_typos, name_words, strip_possessive
 from graphmem.text.transliterating import to_latin
 

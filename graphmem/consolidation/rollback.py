@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from graphmem.consolidation.duplicates import retire_duplicates
-from graphmem.consolidation.rollback_plan import ElementKey, RollbackPlan
-from graphmem.domain.consolidation_models import (
+from graphmem.consolidation.models import (
     ConsolidationRun,
     RollbackConflict,
     RollbackPreview,
@@ -17,19 +16,20 @@ from graphmem.domain.consolidation_models import (
     RunStatus,
     RunTrigger,
 )
-from graphmem.domain.identity import Owner
-from graphmem.domain.rivals import describe_rival, find_rival
-from graphmem.domain.snapshot import ElementImage, ElementKind
-from graphmem.domain.times import MICROSECOND, Clock
-from graphmem.domain.versioning import Ledger
-from graphmem.errors import Conflict, Gone
-from graphmem.store import snapshots
-from graphmem.store.driver import Graph, Transaction
-from graphmem.store.fact_mapping import fact_from_image
-from graphmem.store.fact_write import FactLoader
-from graphmem.store.facts import FactStore
-from graphmem.store.runs import RunStore, RunUpdate
-from graphmem.store.snapshots import ChangeRecorder
+from graphmem.consolidation.rollback_plan import ElementKey, RollbackPlan
+from graphmem.consolidation.run_store import RunStore, RunUpdate
+from graphmem.memories import snapshots
+from graphmem.memories.fact_mapping import fact_from_image
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.fact_write import FactLoader
+from graphmem.memories.rivals import describe_rival, find_rival
+from graphmem.memories.snapshot import ElementImage, ElementKind
+from graphmem.memories.snapshots import ChangeRecorder
+from graphmem.memories.versioning import Ledger
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.runtime.errors import Conflict, Gone
+from graphmem.runtime.times import MICROSECOND, Clock
+from graphmem.tenants.owners import Owner
 
 DUPLICATE_REASON = "a rollback restored the same statement"
 """Reason in the history of a memory that a rollback made a duplicate."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphmem.domain.consolidation_models import RollbackConflict, RollbackElement, RollbackPreview
-from graphmem.domain.fact import Fact
-from graphmem.domain.snapshot import (
+from graphmem.consolidation.models import RollbackConflict, RollbackElement, RollbackPreview
+from graphmem.memories.fact import Fact
+from graphmem.memories.snapshot import (
     EXISTENCE_FIELD,
     ElementChange,
     ElementImage,
@@ -16,7 +16,7 @@ from graphmem.domain.snapshot import (
     diff_properties,
     restore_element,
 )
-from graphmem.errors import Conflict
+from graphmem.runtime.errors import Conflict
 
 ElementKey = tuple[ElementKind, str]
 Row = dict[str, Any]

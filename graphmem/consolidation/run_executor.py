@@ -8,9 +8,7 @@ from dataclasses import replace
 from graphmem.consolidation.graph_reads import fetch_entities, fetch_facts
 from graphmem.consolidation.guards import CONTRADICTION
 from graphmem.consolidation.loss_guard import LossLimits
-from graphmem.consolidation.proposal_applier import ApplierDependencies, ExecutionResult, ProposalApplier
-from graphmem.consolidation.proposal_references import entity_ids_of, observed_versions
-from graphmem.domain.consolidation_models import (
+from graphmem.consolidation.models import (
     CreateEntity,
     LinkEntities,
     Merge,
@@ -20,15 +18,17 @@ from graphmem.domain.consolidation_models import (
     RunPhase,
     RunStatus,
 )
-from graphmem.domain.identity import Owner
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.types import Vector
-from graphmem.embedding import Embedder
-from graphmem.store import snapshots
-from graphmem.store.driver import Graph, Transaction
-from graphmem.store.entities import EntityStore
-from graphmem.store.facts import FactStore
-from graphmem.store.runs import RunStore, RunUpdate
+from graphmem.consolidation.proposal_applier import ApplierDependencies, ExecutionResult, ProposalApplier
+from graphmem.consolidation.proposal_references import entity_ids_of, observed_versions
+from graphmem.consolidation.run_store import RunStore, RunUpdate
+from graphmem.memories import snapshots
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.runtime.field_types import Vector
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.owners import Owner
 
 MAX_PREVIEWED_CHANGES = 5000
 """Most changes that the preview of a dry run holds."""

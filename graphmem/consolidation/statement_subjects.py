@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from graphmem.consolidation.naming import may_be_same_person, mentions_name
+from graphmem.consolidation.names import may_be_same_person, mentions_name
 from graphmem.text.languages import detect_languages
 from graphmem.text.names import POSSESSIVE_ENDING, is_first_name, strip_possessive
 from graphmem.text.tokenising import WORD_PATTERN

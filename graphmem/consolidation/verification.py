@@ -12,8 +12,7 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from graphmem.consolidation.graph_reads import fetch_entities, fetch_facts_of_entity
-from graphmem.consolidation.proposal_references import entity_ids_of
-from graphmem.domain.consolidation_models import (
+from graphmem.consolidation.models import (
     Agreement,
     CarriedPart,
     LinkEntities,
@@ -27,15 +26,16 @@ from graphmem.domain.consolidation_models import (
     ValueQuote,
     Verification,
 )
-from graphmem.domain.entity import Entity
-from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner
-from graphmem.domain.receipt import Receipt
-from graphmem.errors import ModelAnswerUnusable
-from graphmem.llm.model import LanguageModel
-from graphmem.llm.prompts import Prompt, PromptTemplate, indent_continuations
-from graphmem.store.driver import Graph, Transaction
-from graphmem.store.fact_write import FactLoader
+from graphmem.consolidation.proposal_references import entity_ids_of
+from graphmem.memories.entity import Entity
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_write import FactLoader
+from graphmem.models.language_model import LanguageModel
+from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
+from graphmem.models.receipt import Receipt
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.runtime.errors import ModelAnswerUnusable
+from graphmem.tenants.owners import Owner
 
 MAX_ENTITY_STATEMENTS = 30
 """Most statements that are shown for a proposal about entities; those given as evidence are the first."""

@@ -13,9 +13,9 @@ from graphmem.context import cues
 from graphmem.context.excerpts import ExcerptWords
 from graphmem.context.preamble import AnswerLine
 from graphmem.context.relevance import content_words
-from graphmem.domain.memory import MemoryType, Scope
-from graphmem.domain.search_models import FIT_SCORE, MessageHit, SearchHit
-from graphmem.domain.session import MessageRole
+from graphmem.conversations.session import MessageRole
+from graphmem.memories.memory import MemoryType, Scope
+from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 
 MIN_FIT = 0.1
 """Score from which a memory may answer a question in other words."""

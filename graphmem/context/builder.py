@@ -10,7 +10,9 @@ from typing import Protocol
 
 from graphmem.context.composition import BuiltContext, ContextMaterial, compose_context
 from graphmem.context.hints import is_quotable
+from graphmem.context.models import ContextRequest, ContextSnapshot, RelatedSession
 from graphmem.context.preamble import ensure_question_fits
+from graphmem.context.related_sessions import RelatedSessionStore
 from graphmem.context.relevance import (
     content_word_prefixes,
     find_ticket_ids,
@@ -18,15 +20,13 @@ from graphmem.context.relevance import (
     semantic_score,
 )
 from graphmem.context.snapshot_cache import SnapshotCache
-from graphmem.domain.context_models import ContextRequest, ContextSnapshot, RelatedSession
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Memory
-from graphmem.domain.profile import ProductProfile, TenantProfiles
-from graphmem.domain.search_models import SearchHit, SearchQuery, SearchResponse
-from graphmem.domain.temporary_states import is_temporary_state
-from graphmem.metrics import SEMANTIC_SEARCH_LATENCY
-from graphmem.store.context import ContextStore
-from graphmem.store.related_sessions import RelatedSessionStore
+from graphmem.context.store import ContextStore
+from graphmem.memories.memory import Memory
+from graphmem.memories.temporary_states import is_temporary_state
+from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY
+from graphmem.search.models import SearchHit, SearchQuery, SearchResponse
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import ProductProfile, TenantProfiles
 
 MIN_SEARCH_LIMIT = 30
 """Memories searched at least, since not all of them fit the context."""

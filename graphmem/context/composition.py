@@ -28,14 +28,19 @@ from graphmem.context.hints import (
     style_instructions,
 )
 from graphmem.context.memory_lines import memory_bullets, quote_line
+from graphmem.context.models import (
+    ContextRequest,
+    ContextResponse,
+    ContextSnapshot,
+    RelatedSession,
+)
 from graphmem.context.preamble import AnswerLine, PreambleContent, PreambleLine, PreambleSection, pack_preamble
 from graphmem.context.relevance import JustSaid, is_in_scope, match_domains, semantic_score
-from graphmem.domain.context_models import ContextRequest, ContextResponse, ContextSnapshot, RelatedSession
-from graphmem.domain.memory import Memory, MemoryType, Scope
-from graphmem.domain.profile import ProductProfile
-from graphmem.domain.search_models import FIT_SCORE, MessageHit, SearchHit
-from graphmem.domain.session import MessageRole
-from graphmem.domain.temporary_states import is_temporary_state
+from graphmem.conversations.session import MessageRole
+from graphmem.memories.memory import Memory, MemoryType, Scope
+from graphmem.memories.temporary_states import is_temporary_state
+from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
+from graphmem.tenants.profiles import ProductProfile
 
 MAX_UNREAD_MESSAGES = 5
 """User messages, not yet read by extraction, that may contradict a memory; the latest are taken."""

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
+from graphmem.context.models import (
+    ConversationSummary,
+    RecentMessage,
+    SentimentTrend,
+    SessionStatistics,
+)
 from graphmem.context.preamble import PreambleLine
-from graphmem.domain.context_models import ConversationSummary, RecentMessage, SentimentTrend, SessionStatistics
-from graphmem.domain.session import Message, MessageRole, Session
+from graphmem.conversations.session import Message, MessageRole, Session
 
 MAX_RECENT_MESSAGES = 5
 """Messages in `recent_messages` at most."""

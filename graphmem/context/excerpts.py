@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from graphmem.context.relevance import content_word_prefixes
-from graphmem.domain.token_counts import count_tokens, truncate_to_tokens
+from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 CHARACTERS_PER_TOKEN = 4
 """Characters by which the length of a part is estimated; an excerpt is counted exactly at the end."""

@@ -6,6 +6,16 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from graphmem.context import cues
+from graphmem.context.learned_preferences import (
+    FeedbackResult,
+    FeedbackVerdict,
+    LearnedPreference,
+    Lesson,
+    PreferenceKey,
+    PreferenceType,
+    RatedInteraction,
+    verdict_for_score,
+)
 from graphmem.context.preferences import (
     LANGUAGE_KEY,
     NEW_WEIGHT,
@@ -17,17 +27,7 @@ from graphmem.context.preferences import (
     signals_from_interaction,
     weaken_preferences,
 )
-from graphmem.domain.learned_preferences import (
-    FeedbackResult,
-    FeedbackVerdict,
-    LearnedPreference,
-    Lesson,
-    PreferenceKey,
-    PreferenceType,
-    RatedInteraction,
-    verdict_for_score,
-)
-from graphmem.domain.session import Message
+from graphmem.conversations.session import Message
 
 LOWEST_SCORE = 1
 HIGHEST_SCORE = 5

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from graphmem.domain.context_models import ContextSnapshot
+from graphmem.context.models import ContextSnapshot
 
 MAX_FOLLOWUPS = 3
 """Intents predicted at most."""

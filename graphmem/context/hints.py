@@ -12,9 +12,8 @@ from pydantic import JsonValue
 from graphmem.context import cues
 from graphmem.context.conversation_summary import truncate_at_word
 from graphmem.context.followups import likely_followups
-from graphmem.context.preferences import MIN_USED_CONFIDENCE, confident_value, preference_instruction
-from graphmem.context.relevance import CLEAR_MATCH_SCORE, semantic_score
-from graphmem.domain.context_models import (
+from graphmem.context.learned_preferences import PreferenceType
+from graphmem.context.models import (
     ContextRequest,
     ContextSnapshot,
     KnowledgeHint,
@@ -24,10 +23,11 @@ from graphmem.domain.context_models import (
     PersonalizationHints,
     RelatedSession,
 )
-from graphmem.domain.learned_preferences import PreferenceType
-from graphmem.domain.memory import Memory, MemoryType
-from graphmem.domain.pattern_type import PatternType
-from graphmem.domain.search_models import SearchHit
+from graphmem.context.preferences import MIN_USED_CONFIDENCE, confident_value, preference_instruction
+from graphmem.context.relevance import CLEAR_MATCH_SCORE, semantic_score
+from graphmem.memories.memory import Memory, MemoryType
+from graphmem.search.models import SearchHit
+from graphmem.tenants.pattern_type import PatternType
 from graphmem.text.normalising import normalise
 from graphmem.text.tokenising import split_words
 

@@ -7,29 +7,30 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
+from graphmem.context.behavior_patterns import BehaviorPattern
+from graphmem.context.context_transaction import ContextTransaction
 from graphmem.context.feedback import HIGHEST_SCORE, LOWEST_SCORE, evaluate_feedback
+from graphmem.context.learned_preferences import FeedbackResult, Lesson
 from graphmem.context.mentions import MAX_TTL, extract_mentions, extract_named_things
+from graphmem.context.models import Mention
 from graphmem.context.patterns import find_patterns, max_window_days
 from graphmem.context.preferences import apply_signals, extract_stated_preferences, select_stale_preferences
+from graphmem.context.store import ContextStore
 from graphmem.context.usage import ContextUsage
-from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.context_models import Mention
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.domain.learned_preferences import FeedbackResult, Lesson
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import TenantProfiles
-from graphmem.domain.search_models import LookupResponse
-from graphmem.domain.session import Message, MessageRole
-from graphmem.domain.stored_values import stored_values, text_length
-from graphmem.domain.times import Clock
-from graphmem.errors import InvalidInput, NotFound
-from graphmem.jobs import JobKind, Steps, UserJobPayload
-from graphmem.metrics import CONTEXT_EXTRACTION_TIME, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
-from graphmem.store.context import ContextStore
-from graphmem.store.context_transaction import ContextTransaction
-from graphmem.store.episodes import EpisodeStore
-from graphmem.text_thread import read_text
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import Message, MessageRole
+from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.jobs.kinds import JobKind, UserJobPayload
+from graphmem.jobs.steps import Steps
+from graphmem.runtime.errors import InvalidInput, NotFound
+from graphmem.runtime.metrics import CONTEXT_EXTRACTION_TIME, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
+from graphmem.runtime.stored_values import stored_values, text_length
+from graphmem.runtime.text_thread import read_text
+from graphmem.runtime.times import Clock
+from graphmem.search.models import LookupResponse
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
 
 
 class ObservationPayload(UserJobPayload):

@@ -9,8 +9,8 @@ from datetime import datetime
 from graphmem.context.conversation_summary import to_single_line
 from graphmem.context.hints import format_date, last_said_at
 from graphmem.context.preamble import PreambleLine
-from graphmem.domain.memory import Memory
-from graphmem.domain.session import Message
+from graphmem.conversations.session import Message
+from graphmem.memories.memory import Memory
 
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 

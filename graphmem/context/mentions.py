@@ -12,9 +12,9 @@ from typing import Any
 
 from price_parser import Price
 
-from graphmem.domain.context_models import AmountMention, Mention, TimeMention
-from graphmem.domain.profile import ProductProfile
-from graphmem.domain.session import Message, MessageRole
+from graphmem.context.models import AmountMention, Mention, TimeMention
+from graphmem.conversations.session import Message, MessageRole
+from graphmem.tenants.profiles import ProductProfile
 from graphmem.text.time_expressions import find_time_expressions
 from graphmem.text.word_lists import LANGUAGES
 

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from statistics import fmean, multimode
 from typing import Any
 
-from graphmem.context.mentions import parse_amount
-from graphmem.domain.behavior_patterns import (
+from graphmem.context.behavior_patterns import (
     ConcernData,
     DetectedPattern,
     GoalFocusData,
@@ -17,8 +16,9 @@ from graphmem.domain.behavior_patterns import (
     TimeOfDayData,
     UserTurn,
 )
-from graphmem.domain.pattern_type import PatternType
-from graphmem.domain.profile import ConcernRule, ProductProfile
+from graphmem.context.mentions import parse_amount
+from graphmem.tenants.pattern_type import PatternType
+from graphmem.tenants.profiles import ConcernRule, ProductProfile
 from graphmem.text.normalising import normalise
 
 QUERY_WINDOW_DAYS = 30

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 
-from graphmem.domain.token_counts import count_tokens, truncate_to_tokens
-from graphmem.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput
+from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 MEMORIES_HEADING = "## Information about this user from past conversations:"
 """Heading of the memories, which follow as `- ` bullets."""

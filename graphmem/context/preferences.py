@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from graphmem.context import cues
-from graphmem.domain.learned_preferences import (
+from graphmem.context.learned_preferences import (
     REQUEST_CONFIDENCE,
     LearnedPreference,
     PreferenceKey,
     PreferenceSource,
     PreferenceType,
 )
-from graphmem.domain.session import Message
+from graphmem.conversations.session import Message
 
 OLD_WEIGHT = 0.7
 """Share of the old confidence when something is observed again."""

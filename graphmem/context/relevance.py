@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from graphmem.context import cues
-from graphmem.domain.memory import Memory, MemoryType, Scope
-from graphmem.domain.search_models import SearchHit
+from graphmem.memories.memory import Memory, MemoryType, Scope
+from graphmem.search.models import SearchHit
 from graphmem.text.normalising import normalise
 from graphmem.text.tokenising import split_words, stem, stem_prefix
 from graphmem.text.word_lists import WESTERN_LANGUAGES, load_words

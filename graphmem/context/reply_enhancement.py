@@ -8,15 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.context import cues
+from graphmem.context.behavior_patterns import BehaviorPattern
 from graphmem.context.followups import likely_followups
 from graphmem.context.hints import format_date
+from graphmem.context.learned_preferences import PreferenceType
+from graphmem.context.models import (
+    ContextSnapshot,
+    EnhancedReply,
+    EnhancementStep,
+    RelatedSession,
+)
 from graphmem.context.preferences import confident_value
-from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.context_models import ContextSnapshot, EnhancedReply, EnhancementStep, RelatedSession
-from graphmem.domain.learned_preferences import PreferenceType
-from graphmem.domain.pattern_type import PatternType
-from graphmem.domain.profile import ConcernRule, ContinuityPhrase, ProductProfile
-from graphmem.domain.session import Message, MessageRole
+from graphmem.conversations.session import Message, MessageRole
+from graphmem.tenants.pattern_type import PatternType
+from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, ProductProfile
 
 AS_DISCUSSED = "As we discussed"
 """How a reply opens that continues an earlier session."""

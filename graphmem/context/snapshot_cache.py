@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from cachetools import TTLCache
 
-from graphmem.domain.context_models import ContextSnapshot
-from graphmem.domain.identity import Owner
-from graphmem.domain.times import Clock
-from graphmem.metrics import HitRate
-from graphmem.store.context import ContextStore
+from graphmem.context.models import ContextSnapshot
+from graphmem.context.store import ContextStore
+from graphmem.runtime.metrics import HitRate
+from graphmem.runtime.times import Clock
+from graphmem.tenants.owners import Owner
 
 CACHE_SECONDS = 3600
 """Seconds for which a snapshot is cached."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from graphmem.domain.context_models import ContextResponse
-from graphmem.domain.context_use import MAX_MEMORIES_OF_USE, ContextFeedbackResult, ContextUse, MemoryUse
-from graphmem.domain.decay import RetrievalCount
-from graphmem.domain.identity import Owner
-from graphmem.domain.learned_preferences import FeedbackVerdict, verdict_for_score
-from graphmem.domain.times import Clock
-from graphmem.store.context_uses import ContextUseStore
-from graphmem.store.facts import FactStore
-from graphmem.store.write_buffer import WriteBuffer
+from graphmem.context.context_use import (
+    MAX_MEMORIES_OF_USE,
+    ContextFeedbackResult,
+    ContextUse,
+    MemoryUse,
+)
+from graphmem.context.context_uses import ContextUseStore
+from graphmem.context.learned_preferences import FeedbackVerdict, verdict_for_score
+from graphmem.context.models import ContextResponse
+from graphmem.memories.decay import RetrievalCount
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.write_buffer import WriteBuffer
+from graphmem.runtime.times import Clock
+from graphmem.tenants.owners import Owner
 
 
 class ContextUsage:

@@ -9,8 +9,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from graphmem.errors import InvalidInput
 from graphmem.hooks.agents import CodingAgent, HookStep
+from graphmem.runtime.errors import InvalidInput
 
 _OWN_COMMAND = re.compile(r"graphmem\S*['\"]? hooks run (?:start|prompt|stop) --agent ")
 

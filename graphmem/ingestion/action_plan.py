@@ -6,10 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from graphmem.domain.entity import EntityIn, EntityRef
-from graphmem.domain.fact import Fact
-from graphmem.domain.memory import MemoryIn, MemoryStatus
-from graphmem.domain.text import content_hash, name_key
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
 from graphmem.ingestion.date_parsing import parse_local_date
 from graphmem.ingestion.dropped_candidates import dropping_errors
@@ -26,6 +22,10 @@ from graphmem.ingestion.supersession import (
     make_remainder,
     may_repeat,
 )
+from graphmem.memories.entity import EntityIn, EntityRef
+from graphmem.memories.fact import Fact
+from graphmem.memories.memory import MemoryIn, MemoryStatus
+from graphmem.runtime.text import content_hash, name_key
 
 MAX_SUPERSESSIONS_PER_WINDOW = 12
 """Most memories one window may supersede or give an end."""

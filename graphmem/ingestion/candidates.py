@@ -11,8 +11,15 @@ from types import MappingProxyType
 
 from pydantic import TypeAdapter, ValidationError
 
-from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
-from graphmem.domain.memory import (
+from graphmem.conversations.session import MessageRole
+from graphmem.ingestion.date_parsing import parse_local_date
+from graphmem.ingestion.declared_candidates import DeclaredLabel
+from graphmem.ingestion.dropped_candidates import dropping_errors
+from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named
+from graphmem.ingestion.name_matching import are_different_people
+from graphmem.ingestion.transcript import TranscriptLine
+from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
+from graphmem.memories.memory import (
     FEELING_EXPIRY_DAYS,
     MAX_SOURCE_MESSAGES,
     MemoryIn,
@@ -20,16 +27,14 @@ from graphmem.domain.memory import (
     MemoryType,
     Scope,
 )
-from graphmem.domain.session import MessageRole
-from graphmem.domain.tags import FEEDBACK_TAG, TEMPORARY_TAG, Tag, parse_tag
-from graphmem.domain.text import name_key
-from graphmem.domain.types import deduplicate
-from graphmem.ingestion.date_parsing import parse_local_date
-from graphmem.ingestion.declared_candidates import DeclaredLabel
-from graphmem.ingestion.dropped_candidates import dropping_errors
-from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named
-from graphmem.ingestion.name_matching import are_different_people
-from graphmem.ingestion.transcript import TranscriptLine
+from graphmem.memories.tags import (
+    FEEDBACK_TAG,
+    TEMPORARY_TAG,
+    Tag,
+    parse_tag,
+)
+from graphmem.runtime.field_types import deduplicate
+from graphmem.runtime.text import name_key
 
 MAX_CANDIDATES_PER_WINDOW = 60
 """Candidates of one window that are validated; the others are rejected."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from graphmem.domain.declared_types import DeclaredMemoryType, DeclaredTypes
-from graphmem.domain.type_checks import find_attribute_problem
 from graphmem.ingestion.llm_schemas import Candidate, Extraction
+from graphmem.memories.declared_types import DeclaredMemoryType, DeclaredTypes
+from graphmem.memories.type_checks import find_attribute_problem
 
 
 class NamedAttribute(BaseModel):

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import structlog
 
-from graphmem.errors import GraphmemError, Unavailable, UserBeingForgotten
-from graphmem.metrics import CANDIDATES_DROPPED
+from graphmem.runtime.errors import GraphmemError, Unavailable, UserBeingForgotten
+from graphmem.runtime.metrics import CANDIDATES_DROPPED
 
 log = structlog.get_logger(__name__)
 

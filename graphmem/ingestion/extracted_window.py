@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from graphmem.domain.entity import EntityRef
-from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner
-from graphmem.domain.session import RunMessage
-from graphmem.domain.text import content_hash
+from graphmem.conversations.session import RunMessage
 from graphmem.ingestion.candidates import AliasGroup, Rejection, ValidatedCandidate
 from graphmem.ingestion.linking_models import LinkingResult
 from graphmem.ingestion.llm_schemas import Reconciliation
 from graphmem.ingestion.turns import DerivedTurn
-from graphmem.store.driver import Transaction
-from graphmem.store.entities import EntityStore
-from graphmem.store.fact_write import FactLoader
+from graphmem.memories.entity import EntityRef
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_write import FactLoader
+from graphmem.neo4j.driver import Transaction
+from graphmem.runtime.text import content_hash
+from graphmem.tenants.owners import Owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,22 +8,14 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.conversation import ConversationContext
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.name_linking import name_keys_in
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import TenantProfiles
-from graphmem.domain.receipt import Receipt
-from graphmem.domain.session import Message, MessageRole, RunMessage
-from graphmem.domain.text import name_key
-from graphmem.domain.times import AS_OF_NOW
+from graphmem.conversations.conversation import ConversationContext
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import Message, MessageRole, RunMessage
 from graphmem.ingestion.candidates import Rejection
 from graphmem.ingestion.declared_candidates import DeclaredLabel, answer_schema, read_labels, render_declared_types
 from graphmem.ingestion.job_actions import shorten_reason
 from graphmem.ingestion.llm_schemas import Extraction
 from graphmem.ingestion.name_matching import may_be_same_person
-from graphmem.ingestion.secret_redaction import Redactor, make_redactor, render_secret_rule
 from graphmem.ingestion.tool_extraction import (
     UPSERT_MEMORIES_TOOL,
     convert_tool_calls,
@@ -44,13 +36,21 @@ from graphmem.ingestion.transcript import (
     render_previous_conversation,
     render_transcript,
 )
-from graphmem.llm.model import LanguageModel
-from graphmem.llm.prompts import PromptTemplate, indent_continuations
-from graphmem.store.declared_types import DeclaredTypeStore
-from graphmem.store.driver import Graph
-from graphmem.store.episodes import EpisodeStore
-from graphmem.store.instructions import InstructionStore
-from graphmem.text_thread import read_text
+from graphmem.memories.declared_types_store import DeclaredTypeStore
+from graphmem.memories.memory import MemoryIn
+from graphmem.memories.name_linking import name_keys_in
+from graphmem.models.language_model import LanguageModel
+from graphmem.models.prompts import PromptTemplate, indent_continuations
+from graphmem.models.receipt import Receipt
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.text import name_key
+from graphmem.runtime.text_thread import read_text
+from graphmem.runtime.times import AS_OF_NOW
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.secret_redaction import Redactor, make_redactor, render_secret_rule
+from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
 
 MAX_KNOWN_NAMES = 80
 """Names of known entities that a prompt shows: those that the messages mention first, then those with most facts."""

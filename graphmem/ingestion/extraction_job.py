@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import TenantProfiles
-from graphmem.domain.receipt import Receipt
-from graphmem.embedding import Embedder
+from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.ingestion.entity_linking import CandidateLinker
 from graphmem.ingestion.extraction import Extractor
-from graphmem.ingestion.job_kinds import ExtractionPayload
-from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.ingestion.jobs import ExtractionPayload
 from graphmem.ingestion.window_extraction import MakeFirstCall, WindowExtraction, WindowResult, WindowTools
 from graphmem.ingestion.window_transaction import WindowWriter
-from graphmem.jobs import Steps
-from graphmem.llm.model import LanguageModel
-from graphmem.llm.prompts import load_prompts
-from graphmem.store.declared_types import DeclaredTypeStore
-from graphmem.store.driver import Graph
-from graphmem.store.entities import EntityStore
-from graphmem.store.episodes import EpisodeStore
-from graphmem.store.facts import FactStore
-from graphmem.store.instructions import InstructionStore
+from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.jobs.steps import Steps
+from graphmem.memories.declared_types_store import DeclaredTypeStore
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.writer import MemoryWriter
+from graphmem.models.embedder import Embedder
+from graphmem.models.language_model import LanguageModel
+from graphmem.models.prompts import load_prompts
+from graphmem.models.receipt import Receipt
+from graphmem.neo4j.driver import Graph
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
 
 NO_MODEL_REASON = "no language model is configured: set OPENAI_API_KEY or OPENAI_BASE_URL"
 """Why a job that needs a model is skipped without one."""

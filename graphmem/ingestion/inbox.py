@@ -7,14 +7,9 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-from graphmem.domain.conversation import PendingMessages, PreparedMessage
-from graphmem.domain.embedding_text import embedding_text
-from graphmem.domain.idempotency import IdempotentRequest
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.receipt import Receipt
-from graphmem.domain.session import (
+from graphmem.conversations.conversation import PendingMessages, PreparedMessage
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import (
     Message,
     MessageIn,
     MessagesAccepted,
@@ -23,12 +18,8 @@ from graphmem.domain.session import (
     SessionIn,
     SessionKind,
 )
-from graphmem.domain.stored_values import stored_values, text_length
-from graphmem.domain.types import Vector
-from graphmem.embedding import Embedder
-from graphmem.errors import InvalidInput, ModelUnavailable, Unavailable
 from graphmem.ingestion.extraction_job import NO_MODEL_REASON
-from graphmem.ingestion.job_kinds import (
+from graphmem.ingestion.jobs import (
     CLOSING_JOB,
     EMBEDDING_JOB,
     EXTRACTION_JOB,
@@ -39,17 +30,27 @@ from graphmem.ingestion.job_kinds import (
     ExtractionPayload,
     SummaryPayload,
 )
-from graphmem.ingestion.secret_redaction import make_redactor
 from graphmem.ingestion.session_summary import (
     MIN_MESSAGES_FOR_CLOSING_SUMMARY,
     RECENT_MESSAGES_NOT_SUMMARIZED,
     needs_summary,
 )
 from graphmem.ingestion.transcript import is_dialogue, split_into_windows
-from graphmem.jobs import JobRunner, Steps
-from graphmem.metrics import MESSAGE_STORAGE_TIME
-from graphmem.store.episodes import EpisodeStore
-from graphmem.text_thread import read_text
+from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.steps import Steps
+from graphmem.models.embedder import Embedder
+from graphmem.models.embedding_text import embedding_text
+from graphmem.models.receipt import Receipt
+from graphmem.runtime.errors import InvalidInput, ModelUnavailable, Unavailable
+from graphmem.runtime.field_types import Vector
+from graphmem.runtime.metrics import MESSAGE_STORAGE_TIME
+from graphmem.runtime.stored_values import stored_values, text_length
+from graphmem.runtime.text_thread import read_text
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.secret_redaction import make_redactor
+from graphmem.tenants.idempotency import IdempotentRequest
+from graphmem.tenants.owners import Owner
 
 log = logging.getLogger(__name__)
 

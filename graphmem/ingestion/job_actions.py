@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from graphmem.domain.job import JobAction
-from graphmem.domain.memory import MemoryType, SaveResult
+from graphmem.jobs.job import JobAction
+from graphmem.memories.memory import MemoryType, SaveResult
 from graphmem.text.storable import remove_unstorable
 
 MAX_REASON_CHARACTERS = 200

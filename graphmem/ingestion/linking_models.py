@@ -8,10 +8,10 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.entity import EntityIn
-from graphmem.domain.memory import MemoryType
-from graphmem.domain.text import name_key
 from graphmem.ingestion.candidates import ValidatedCandidate
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.memory import MemoryType
+from graphmem.runtime.text import name_key
 
 
 class EntityIds(BaseModel):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from graphmem.domain.memory import MemoryType, parse_memory_type
+from graphmem.memories.memory import MemoryType, parse_memory_type
 
 # The first call
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from itertools import pairwise
 
-from graphmem.domain.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE
+from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE
 from graphmem.text.names import edit_distance, max_typos, name_words
 from graphmem.text.word_lists import LANGUAGES, load_words
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from graphmem.domain.entity import PERSON_TYPE, EntityIn, EntityRef
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.text import name_key
 from graphmem.ingestion.candidates import AliasGroup
 from graphmem.ingestion.name_matching import is_short_form
+from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
+from graphmem.memories.memory import MemoryIn
+from graphmem.runtime.text import name_key
 from graphmem.text.names import is_possessive_phrase
 
 

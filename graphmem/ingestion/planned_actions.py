@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from graphmem.domain.memory import MemoryIn
+from graphmem.memories.memory import MemoryIn
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,10 @@ from datetime import datetime, tzinfo
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.entity import EntityRef
-from graphmem.domain.fact import Fact
-from graphmem.domain.receipt import Receipt
-from graphmem.domain.session import MessageRole
-from graphmem.domain.text import name_key
+from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
 from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity
 from graphmem.ingestion.llm_schemas import Reconciliation
-from graphmem.ingestion.secret_redaction import Redactor
 from graphmem.ingestion.statement_matching import (
     KnownFact,
     has_same_slot,
@@ -24,7 +19,12 @@ from graphmem.ingestion.statement_matching import (
     has_stated_start,
 )
 from graphmem.ingestion.transcript import TranscriptLine, render_transcript
-from graphmem.llm.prompts import Prompt, PromptTemplate, indent_continuations
+from graphmem.memories.entity import EntityRef
+from graphmem.memories.fact import Fact
+from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
+from graphmem.models.receipt import Receipt
+from graphmem.runtime.text import name_key
+from graphmem.secrets.secret_redaction import Redactor
 
 
 class ReconciliationStep(BaseModel):

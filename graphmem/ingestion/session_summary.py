@@ -9,22 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, Scope
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.receipt import Receipt
-from graphmem.domain.session import TICKET_KEY, Message, Session
-from graphmem.domain.token_counts import count_tokens
-from graphmem.domain.versioning import Ledger
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import TICKET_KEY, Message, Session
 from graphmem.ingestion.candidates import EPISODIC, validate_tags
 from graphmem.ingestion.extraction_job import NO_MODEL_REASON
 from graphmem.ingestion.job_actions import MemoryAction
-from graphmem.ingestion.job_kinds import ClosingPayload, SummaryPayload
+from graphmem.ingestion.jobs import ClosingPayload, SummaryPayload
 from graphmem.ingestion.llm_schemas import Summary
-from graphmem.ingestion.memory_writer import SUMMARY_KIND, MemoryWriter
-from graphmem.ingestion.secret_redaction import Redactor, make_redactor, render_secret_rule
 from graphmem.ingestion.transcript import (
     MessagePart,
     build_transcript,
@@ -34,16 +25,32 @@ from graphmem.ingestion.transcript import (
     render_transcript,
     split_into_windows,
 )
-from graphmem.jobs import Steps
-from graphmem.llm.model import LanguageModel
-from graphmem.llm.prompts import indent_continuations, load_prompts
-from graphmem.metrics import COMPRESSION_RATIO
-from graphmem.store.driver import Graph
-from graphmem.store.episodes import EpisodeStore
-from graphmem.store.fact_mapping import fact_from_row
-from graphmem.store.facts import FactStore
+from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.jobs.steps import Steps
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import (
+    MAX_CONTENT_LENGTH,
+    MemoryIn,
+    MemorySourceIn,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+)
+from graphmem.memories.versioning import Ledger
+from graphmem.memories.writer import SUMMARY_KIND, MemoryWriter
+from graphmem.models.language_model import LanguageModel
+from graphmem.models.prompts import indent_continuations, load_prompts
+from graphmem.models.receipt import Receipt
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.metrics import COMPRESSION_RATIO
+from graphmem.runtime.text_thread import read_text
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.secret_redaction import Redactor, make_redactor, render_secret_rule
+from graphmem.tenants.owners import Owner
 from graphmem.text.storable import remove_unstorable
-from graphmem.text_thread import read_text
+from graphmem.text.token_counts import count_tokens
 
 MAX_UNSUMMARIZED_MESSAGES = 50
 """Messages that are not summarized from which on a session is."""

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphmem.domain.entity import EntityIn
-from graphmem.domain.fact import Fact
-from graphmem.domain.text import content_hash, name_key
 from graphmem.ingestion.candidates import (
     EXTRACTION_SOURCE,
     PENDING_TYPES,
@@ -15,6 +12,9 @@ from graphmem.ingestion.candidates import (
     ValidatedCandidate,
 )
 from graphmem.ingestion.linking_models import EntityIds, RelatedFact
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.fact import Fact
+from graphmem.runtime.text import content_hash, name_key
 
 MAX_RELATED_PER_CANDIDATE = 8
 """Most related facts one statement is compared with."""

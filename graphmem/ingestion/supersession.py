@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from graphmem.domain.entity import PERSON_TYPE, EntityIn, EntityRef
-from graphmem.domain.fact import Fact
-from graphmem.domain.memory import MemoryIn, MemoryStatus, MemoryType
-from graphmem.domain.text import name_key
 from graphmem.ingestion.candidates import PENDING_TYPES, STATED_END_KEY, ValidatedCandidate
 from graphmem.ingestion.linking_models import EntityIds
 from graphmem.ingestion.name_matching import is_named_in
 from graphmem.ingestion.statement_matching import has_same_slot, has_same_subject, has_stated_start
+from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
+from graphmem.memories.fact import Fact
+from graphmem.memories.memory import MemoryIn, MemoryStatus, MemoryType
+from graphmem.runtime.text import name_key
 
 _SUPERSEDING_TYPES = frozenset(
     {MemoryType.FACT, MemoryType.PREFERENCE, MemoryType.PLAN, MemoryType.OPEN_LOOP, MemoryType.BEHAVIORAL_PATTERN}

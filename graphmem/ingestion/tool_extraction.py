@@ -8,15 +8,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from graphmem.domain.memory import DEFAULT_PREDICATES, MemoryIn
-from graphmem.domain.profile import known_topic_tags
-from graphmem.domain.session import MessageRole, RunMessage
+from graphmem.conversations.session import MessageRole, RunMessage
 from graphmem.ingestion.candidates import Rejection
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, UpsertMemory
-from graphmem.ingestion.secret_redaction import Redactor
 from graphmem.ingestion.transcript import WEEKDAY_NAMES, TranscriptLine
-from graphmem.llm.completion import ToolCall, ToolCallCompletion
-from graphmem.llm.prompts import indent_continuations
+from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryIn
+from graphmem.models.completion import ToolCall, ToolCallCompletion
+from graphmem.models.prompts import indent_continuations
+from graphmem.secrets.secret_redaction import Redactor
+from graphmem.tenants.profiles import known_topic_tags
 
 TOOL_NAME = "upsert_memories"
 

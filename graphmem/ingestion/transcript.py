@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from graphmem.domain.session import Message, MessageRole
-from graphmem.ingestion.secret_redaction import Redactor
-from graphmem.llm.prompts import indent_continuations
+from graphmem.conversations.session import Message, MessageRole
+from graphmem.models.prompts import indent_continuations
+from graphmem.secrets.secret_redaction import Redactor
 
 MAX_WINDOW_CHARACTERS = 24_000
 """Characters of one window, so that prompt and answer fit the context of a small model."""

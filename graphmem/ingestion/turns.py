@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pydantic import BaseModel, Field
 
-from graphmem.domain.json_values import JSON
-from graphmem.domain.session import MessageRole
+from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.llm_schemas import NamedValue, Turn
 from graphmem.ingestion.transcript import TranscriptLine
+from graphmem.runtime.json_values import JSON
 
 MAX_WORD_CHARACTERS = 60
 """Characters of an intent or a type of entity; a longer one is dropped."""

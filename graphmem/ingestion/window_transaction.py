@@ -7,16 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-from graphmem.domain.entity import EntityRef
-from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MAX_SOURCE_MESSAGES, MemoryType, SaveAction, SaveResult
-from graphmem.domain.new_memory import NewMemory
-from graphmem.domain.profile import TenantProfiles
-from graphmem.domain.tags import MAINTENANCE_TAGS
-from graphmem.domain.text import content_hash, name_key
-from graphmem.domain.types import Vector
-from graphmem.domain.versioning import Ledger
 from graphmem.ingestion.action_plan import ActionPlanner
 from graphmem.ingestion.candidates import EXTRACTION_SOURCE, STATED_END_KEY
 from graphmem.ingestion.dropped_candidates import TrialSucceeded, WriteScope, write_without_culprits
@@ -30,12 +20,27 @@ from graphmem.ingestion.name_resolution import (
 )
 from graphmem.ingestion.planned_actions import ActionPlan, PlannedDeletion, PlannedEnd, PlannedSave, Veto
 from graphmem.ingestion.statement_matching import collect_named_entities
-from graphmem.store.driver import Graph, Transaction
-from graphmem.store.entities import EntityStore
-from graphmem.store.fact_write import FactLoader, FactWrite
-from graphmem.store.facts import FactStore
-from graphmem.store.interests import MENTIONED_ONCE, record_interest
-from graphmem.store.json_text import to_json
+from graphmem.memories.entity import EntityRef
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.fact_write import FactLoader, FactWrite
+from graphmem.memories.interests import MENTIONED_ONCE, record_interest
+from graphmem.memories.memory import (
+    MAX_SOURCE_MESSAGES,
+    MemoryType,
+    SaveAction,
+    SaveResult,
+)
+from graphmem.memories.new_memory import NewMemory
+from graphmem.memories.tags import MAINTENANCE_TAGS
+from graphmem.memories.versioning import Ledger
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.json_text import to_json
+from graphmem.runtime.field_types import Vector
+from graphmem.runtime.text import content_hash, name_key
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
 
 
 class WindowWriter:

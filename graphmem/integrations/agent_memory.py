@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphmem.errors import GraphmemError
+from graphmem.runtime.errors import GraphmemError
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient

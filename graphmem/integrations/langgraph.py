@@ -29,8 +29,8 @@ from langgraph.store.base import (
     get_text_at_path,
 )
 
-from graphmem.domain.memory import MAX_CONTENT_LENGTH, Memory
-from graphmem.domain.text import name_key
+from graphmem.memories.memory import MAX_CONTENT_LENGTH, Memory
+from graphmem.runtime.text import name_key
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient, Client

@@ -11,8 +11,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from graphmem.errors import ConfigurationError, JobStoreUnavailable
-from graphmem.settings import Settings
+from graphmem.runtime.errors import ConfigurationError, JobStoreUnavailable
+from graphmem.runtime.settings import Settings
 
 _FULL_DISK = ("disk is full", "no space left on device")
 """What SQLite and Postgres say when their disk is full, in lower case."""

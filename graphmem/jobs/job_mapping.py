@@ -7,7 +7,7 @@ from typing import Any
 
 from dbos import WorkflowStatus
 
-from graphmem.domain.job import Job, JobStatus
+from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.records import JobResult
 
 EARLIER_ATTEMPTS, WAIT_COUNT, WAIT_REASON = "earlier_attempts", "waits", "wait_reason"

@@ -16,11 +16,11 @@ from typing import Any
 from dbos import DBOS
 from dbos import error as dbos_error
 
-from graphmem.domain.job import JobOutcome
-from graphmem.errors import GraphmemError
+from graphmem.jobs.job import JobOutcome
 from graphmem.jobs.postponement import POSTPONING_ERRORS
 from graphmem.jobs.records import JobResult, StepRecord
 from graphmem.jobs.steps import ExecuteStep, FindPause, JobInterrupted, Steps, error_detail
+from graphmem.runtime.errors import GraphmemError
 
 log = logging.getLogger(__name__)
 

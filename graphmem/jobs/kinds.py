@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobOutcome
+from graphmem.jobs.job import JobOutcome
 from graphmem.jobs.steps import Steps
+from graphmem.tenants.owners import Owner
 
 SYSTEM_PARTITION = "_system:"
 """Prefix of the partitions of jobs that belong to no user, such as those of schedules; no tenant's name starts so."""

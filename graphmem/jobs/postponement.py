@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from graphmem.errors import DatabaseUnavailable, JobStoreUnavailable
+from graphmem.runtime.errors import DatabaseUnavailable, JobStoreUnavailable
 
 POSTPONING_ERRORS = (DatabaseUnavailable, JobStoreUnavailable)
 """Errors after which a job is tried again later: the work was not at fault, and no other worker can do it either."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.domain.receipt import Receipt
+from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.models.receipt import Receipt
 
 
 class StepRecord(BaseModel):

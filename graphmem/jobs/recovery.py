@@ -9,12 +9,12 @@ from collections import Counter
 
 from dbos import WorkflowStatus
 
-from graphmem.errors import JobStoreUnavailable
 from graphmem.jobs.dbos_internals import recover_jobs_of
 from graphmem.jobs.job_run import RunningJobs
 from graphmem.jobs.postponement import Postponements
+from graphmem.jobs.registry import WorkerProcess, WorkerRegistry
 from graphmem.jobs.store import JobStore
-from graphmem.jobs.worker_registry import WorkerProcess, WorkerRegistry
+from graphmem.runtime.errors import JobStoreUnavailable
 
 log = logging.getLogger(__name__)
 

@@ -11,18 +11,23 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import Job, JobStatus
-from graphmem.errors import Conflict, InvalidInput, JobStoreUnavailable, NotFound
 from graphmem.jobs.erasure import JobEraser
+from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, ScheduledPayload
 from graphmem.jobs.postponement import FIRST_PAUSE_SECONDS
+from graphmem.jobs.registry import WorkerRegistry
 from graphmem.jobs.store import JOB_QUEUE, JobStore
 from graphmem.jobs.store_calls import StoreCalls
 from graphmem.jobs.worker import Worker
-from graphmem.jobs.worker_registry import WorkerRegistry
-from graphmem.metrics import JOBS_UNFINISHED, OLDEST_QUEUED_JOB_SECONDS
-from graphmem.settings import Settings
+from graphmem.runtime.errors import (
+    Conflict,
+    InvalidInput,
+    JobStoreUnavailable,
+    NotFound,
+)
+from graphmem.runtime.metrics import JOBS_UNFINISHED, OLDEST_QUEUED_JOB_SECONDS
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,15 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_chain, wait_fixed
 
-from graphmem.domain.receipt import Receipt
-from graphmem.errors import ConfigurationError, GraphmemError, ModelUnavailable, Unavailable
 from graphmem.jobs.records import StepRecord
-from graphmem.tracing import span
+from graphmem.models.receipt import Receipt
+from graphmem.runtime.errors import (
+    ConfigurationError,
+    GraphmemError,
+    ModelUnavailable,
+    Unavailable,
+)
+from graphmem.runtime.tracing import span
 
 T = TypeVar("T")
 

@@ -12,14 +12,14 @@ import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, WorkflowStatus
 from dbos import error as dbos_error
 
-from graphmem.domain.job import Job
-from graphmem.errors import Conflict, InvalidInput, JobStoreUnavailable
 from graphmem.jobs.database import create_engine, database_url, translate_database_errors
 from graphmem.jobs.dbos_internals import DbosTables, batches
+from graphmem.jobs.job import Job
 from graphmem.jobs.job_mapping import EARLIER_ATTEMPTS, WAIT_COUNT, WAIT_REASON, job_from_status
 from graphmem.jobs.kinds import SYSTEM_PARTITION
 from graphmem.jobs.records import JobResult, StepRecord
-from graphmem.settings import Settings
+from graphmem.runtime.errors import Conflict, InvalidInput, JobStoreUnavailable
+from graphmem.runtime.settings import Settings
 
 APPLICATION = "graphmem"
 """Name under which DBOS knows this application."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
-from graphmem.errors import JobStoreUnavailable
+from graphmem.runtime.errors import JobStoreUnavailable
 
 CALL_SECONDS = 10.0
 """Seconds in which the job store must answer a call."""

@@ -13,19 +13,24 @@ from typing import Any, ClassVar
 from dbos import DBOS
 from structlog.contextvars import bound_contextvars
 
-from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.errors import ConfigurationError, JobStoreUnavailable, ModelAnswerUnusable, ModelUnavailable
+from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.job_run import JobRun, RunningJobs, StartHandler
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.postponement import Postponements
 from graphmem.jobs.records import JobResult
 from graphmem.jobs.recovery import JobRecovery
+from graphmem.jobs.registry import WorkerProcess, WorkerRegistry
 from graphmem.jobs.steps import JobWaits, Steps
 from graphmem.jobs.store import APPLICATION, APPLICATION_VERSION, JOB_WORKFLOW, TICK_WORKFLOW, JobStore
-from graphmem.jobs.worker_registry import WorkerProcess, WorkerRegistry
-from graphmem.metrics import JOBS_FINISHED
-from graphmem.retries import DEFAULT_RETRY_AFTER_SECONDS
-from graphmem.tracing import span
+from graphmem.runtime.errors import (
+    ConfigurationError,
+    JobStoreUnavailable,
+    ModelAnswerUnusable,
+    ModelUnavailable,
+)
+from graphmem.runtime.metrics import JOBS_FINISHED
+from graphmem.runtime.retries import DEFAULT_RETRY_AFTER_SECONDS
+from graphmem.runtime.tracing import span
 
 log = logging.getLogger(__name__)
 

@@ -7,15 +7,20 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.domain.filters import MetadataFilter, TagFilter
-from graphmem.domain.memory import MAX_CONTENT_LENGTH, MemoryTypeInput, Scope, SubtypeWord
-from graphmem.domain.profile import known_topic_tags
-from graphmem.domain.search_models import Cut, QueryText
-from graphmem.domain.tags import Tags
-from graphmem.domain.text import NonBlankText
-from graphmem.domain.times import Instant
-from graphmem.domain.types import Domain, Id, UnitInterval
-from graphmem.errors import InvalidInput
+from graphmem.memories.filters import MetadataFilter, TagFilter
+from graphmem.memories.memory import (
+    MAX_CONTENT_LENGTH,
+    MemoryTypeInput,
+    Scope,
+    SubtypeWord,
+)
+from graphmem.memories.tags import Tags
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.field_types import Domain, Id, UnitInterval
+from graphmem.runtime.text import NonBlankText
+from graphmem.runtime.times import Instant
+from graphmem.search.models import Cut, QueryText
+from graphmem.tenants.profiles import known_topic_tags
 
 _NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
 

@@ -10,7 +10,7 @@ from mcp.server.mcpserver import Context as ToolCall
 from graphmem.mcp.connection import Connection
 
 if TYPE_CHECKING:
-    from graphmem.bootstrap import Services
+    from graphmem.app.bootstrap import Services
 
 
 class ConnectedTools:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graphmem.domain.api_key import ApiKey
-from graphmem.domain.identity import Owner, make_owner
-from graphmem.errors import Forbidden
+from graphmem.runtime.errors import Forbidden
+from graphmem.tenants.access import ApiKey
+from graphmem.tenants.owners import Owner, make_owner
 
 
 @dataclass(frozen=True, slots=True)

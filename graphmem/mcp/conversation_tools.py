@@ -7,12 +7,17 @@ from typing import Annotated
 from mcp.server.mcpserver import Context as ToolCall
 from pydantic import Field
 
-from graphmem.domain.context_models import DEFAULT_TOKEN_BUDGET, ContextRequest, EnhancedReply, EnhanceIn
-from graphmem.domain.validation import validate_input
+from graphmem.context.models import (
+    DEFAULT_TOKEN_BUDGET,
+    ContextRequest,
+    EnhancedReply,
+    EnhanceIn,
+)
 from graphmem.mcp import arguments
 from graphmem.mcp.connected_tools import ConnectedTools
 from graphmem.mcp.tool_errors import raise_tool_errors
 from graphmem.mcp.tool_results import ContextResult, SessionSummaryResult
+from graphmem.runtime.validation_domain import validate_input
 
 StoredSessionId = Annotated[str, Field(description="Id of this conversation, which is stored.")]
 

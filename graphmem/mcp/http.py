@@ -12,14 +12,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from graphmem.bootstrap import Services
-from graphmem.domain.bearer_token import parse_bearer_token
-from graphmem.domain.problems import PROBLEM_MEDIA_TYPE, problem_document, problem_headers
-from graphmem.errors import GraphmemError, InvalidInput
+from graphmem.app.bootstrap import Services
 from graphmem.mcp.connection import resolve_connection
 from graphmem.mcp.http_sessions import CONNECTION_KEY, HttpSessions
-from graphmem.settings import Settings
-from graphmem.store.availability import limit_database_time
+from graphmem.neo4j.availability import limit_database_time
+from graphmem.runtime.errors import GraphmemError, InvalidInput
+from graphmem.runtime.problems import PROBLEM_MEDIA_TYPE, problem_document, problem_headers
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.bearer_token import parse_bearer_token
 
 MCP_PATH = "/mcp"
 DATABASE_SECONDS = 30.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from starlette.types import Receive, Scope, Send
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from graphmem.mcp.connection import Connection
 
 if TYPE_CHECKING:

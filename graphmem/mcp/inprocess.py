@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 from mcp import Client
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import make_owner
+from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
 from graphmem.mcp.connection import Connection
 from graphmem.mcp.server import SERVER_NAME, make_server
+from graphmem.tenants.owners import make_owner
 
 
 @asynccontextmanager

@@ -15,13 +15,13 @@ from mcp.types import ToolAnnotations
 from pydantic import ValidationError, create_model
 
 import graphmem
-from graphmem.domain.validation import invalid_input_from
 from graphmem.mcp.connection import Connection
 from graphmem.mcp.conversation_tools import ConversationTools
 from graphmem.mcp.tools import MemoryTools
+from graphmem.runtime.validation_domain import invalid_input_from
 
 if TYPE_CHECKING:
-    from graphmem.bootstrap import Services
+    from graphmem.app.bootstrap import Services
 
 SERVER_NAME = "graphmem"
 SERVER_TITLE = "graphmem: memory of the user"

@@ -9,14 +9,14 @@ from typing import Any
 
 from mcp.server.mcpserver import MCPServer
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import DEFAULT_TENANT, Owner, make_owner
-from graphmem.errors import GraphmemError
+from graphmem.app.bootstrap import Services
+from graphmem.app.warm_up import QUERY
 from graphmem.mcp.connection import Connection
 from graphmem.mcp.server import SERVER_NAME, make_server
-from graphmem.service.warm_up import QUERY
-from graphmem.settings import Settings
-from graphmem.start_progress import StartProgress
+from graphmem.runtime.errors import GraphmemError
+from graphmem.runtime.progress import StartProgress
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import DEFAULT_TENANT, Owner, make_owner
 
 
 async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENANT) -> None:

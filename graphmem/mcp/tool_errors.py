@@ -8,8 +8,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from mcp.server.mcpserver.exceptions import ToolError
 
-from graphmem.errors import GraphmemError
-from graphmem.tracing import span
+from graphmem.runtime.errors import GraphmemError
+from graphmem.runtime.tracing import span
 
 P = ParamSpec("P")
 T = TypeVar("T")

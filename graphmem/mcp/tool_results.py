@@ -7,11 +7,11 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
-from graphmem.domain.context_models import ContextResponse, Outcome
-from graphmem.domain.job import Job, JobStatus
-from graphmem.domain.memory import Memory, MemoryVersion, SaveResult
-from graphmem.domain.search_models import EntityMemories
-from graphmem.domain.session import Session
+from graphmem.context.models import ContextResponse, Outcome
+from graphmem.conversations.session import Session
+from graphmem.jobs.job import Job, JobStatus
+from graphmem.memories.memory import Memory, MemoryVersion, SaveResult
+from graphmem.search.models import EntityMemories
 
 
 class _CompactModel(BaseModel):

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mcp.server.mcpserver import Context as ToolCall
 from pydantic import Field
 
-from graphmem.domain.filters import MemoryFilters
-from graphmem.domain.inputs import without_none
-from graphmem.domain.memory import MemoryIn, MemoryPatch, MemoryType
-from graphmem.domain.search_models import SearchQuery
-from graphmem.domain.validation import validate_input
-from graphmem.errors import Forbidden, InvalidInput
+from graphmem.client.inputs import without_none
 from graphmem.mcp import arguments
 from graphmem.mcp.connected_tools import ConnectedTools
 from graphmem.mcp.connection import Connection
@@ -26,9 +21,14 @@ from graphmem.mcp.tool_results import (
     MemoryVersionResult,
     SaveMemoryResult,
 )
+from graphmem.memories.filters import MemoryFilters
+from graphmem.memories.memory import MemoryIn, MemoryPatch, MemoryType
+from graphmem.runtime.errors import Forbidden, InvalidInput
+from graphmem.runtime.validation_domain import validate_input
+from graphmem.search.models import SearchQuery
 
 if TYPE_CHECKING:
-    from graphmem.bootstrap import Services
+    from graphmem.app.bootstrap import Services
 
 MCP_SOURCE_KIND = "mcp"
 """The `source.kind` of memories that are saved by tools."""

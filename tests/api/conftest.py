@@ -13,10 +13,10 @@ from fastapi import FastAPI
 from graphmem_api.app import create_app, make_uvicorn_server
 from pydantic import SecretStr
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph
+from graphmem.app.bootstrap import Services
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.access import ApiKeyIn, KeyRole
 
 FIRST_KEY = "first-" + uuid.uuid4().hex
 BODY_LIMIT = 200_000

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.consolidation_models import ReportedContradiction, RunTrigger
-from graphmem.domain.identity import Owner
-from graphmem.domain.times import utc_now
-from graphmem.store.runs import RunStore, RunUpdate
+from graphmem.app.bootstrap import Services
+from graphmem.consolidation.models import ReportedContradiction, RunTrigger
+from graphmem.consolidation.run_store import RunStore, RunUpdate
+from graphmem.runtime.times import utc_now
+from graphmem.tenants.owners import Owner
 from tests.api.conftest import Caller
 
 RUNS = "/v1/admin/consolidations"

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.times import utc_now
+from graphmem.app.bootstrap import Services
+from graphmem.runtime.times import utc_now
 
 USER = "/v1/users/mara"
 CONTEXT_FIELDS = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
+from graphmem.app.bootstrap import Services
+from graphmem.tenants.owners import Owner
 from tests.api.test_webhooks import save
 
 USER = "/v1/users/mara"

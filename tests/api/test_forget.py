@@ -7,10 +7,10 @@ import uuid
 import httpx
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.times import utc_now
-from graphmem.store.forget import ForgetStore
+from graphmem.app.bootstrap import Services
+from graphmem.runtime.times import utc_now
+from graphmem.tenants.owners import Owner
+from graphmem.user_data.forget_store import ForgetStore
 
 MEMORIES = "/v1/users/mara/memories"
 

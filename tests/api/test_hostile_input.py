@@ -9,10 +9,10 @@ import httpx
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.types import EntityName
-from graphmem.errors import InvalidInput
+from graphmem.memories.memory import MemoryIn
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.field_types import EntityName
+from graphmem.tenants.owners import Owner
 
 USER = "/v1/users/mara"
 LIGATURE = "\ufdfa"
@@ -138,7 +138,7 @@ def test_names_and_user_ids_are_measured_as_they_are_indexed() -> None:
 
 
 def test_no_tenant_can_be_named_like_the_queues_of_the_system() -> None:
-    from graphmem.jobs import SYSTEM_PARTITION
+    from graphmem.jobs.kinds import SYSTEM_PARTITION
 
     with pytest.raises(InvalidInput):
         Owner.from_group_id(SYSTEM_PARTITION + "maintenance")

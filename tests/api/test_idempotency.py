@@ -20,14 +20,14 @@ from graphmem_api.auth import OwnerInPath
 from graphmem_api.dependencies import IdempotentRequestDep, ServicesDep
 from pydantic import BaseModel
 
-from graphmem.bootstrap import Services
-from graphmem.domain.memory import MemoryPatch
-from graphmem.domain.req_memories import SaveIn, SaveOut
-from graphmem.domain.session import MessagesIn, SessionIn
-from graphmem.domain.times import utc_now
-from graphmem.errors import DatabaseUnavailable
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph
+from graphmem.app.bootstrap import Services
+from graphmem.conversations.session import MessagesIn, SessionIn
+from graphmem.memories.memory import MemoryPatch
+from graphmem.memories.req_memories import SaveIn, SaveOut
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import DatabaseUnavailable
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.times import utc_now
 from tests.api.conftest import Caller, serve_app
 
 MEMORIES = "/v1/users/mara/memories"

@@ -10,14 +10,14 @@ import httpx
 import pytest
 from graphmem_api.app import create_app
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
-from graphmem.domain.times import utc_now
-from graphmem.embedding import Embedder
-from graphmem.service.keys import KeyService
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph, Transaction
-from graphmem.store.keys import KeyStore
+from graphmem.app.bootstrap import Services
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.times import utc_now
+from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.keys import KeyStore
+from graphmem.tenants.keys_service import KeyService
 from tests.api.conftest import FIRST_KEY, Caller, serve_app
 
 SAVE_BODY = {"memories": [{"content": "Mara likes tea"}]}

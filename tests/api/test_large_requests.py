@@ -11,10 +11,10 @@ import httpx
 import pytest
 from graphmem_api.app import create_app
 
-from graphmem.bootstrap import Services
-from graphmem.domain.context_models import MAX_QUESTION_LENGTH
-from graphmem.domain.stored_values import MAX_REQUEST_TEXT, MAX_REQUEST_VALUES
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.context.models import MAX_QUESTION_LENGTH
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, MAX_REQUEST_VALUES
 from tests.api.conftest import serve_app
 
 BRIEF_SECONDS = 20.0

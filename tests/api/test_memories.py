@@ -7,10 +7,10 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.fact import FactAnnotations
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Scope
+from graphmem.app.bootstrap import Services
+from graphmem.memories.fact import FactAnnotations
+from graphmem.memories.memory import Scope
+from graphmem.tenants.owners import Owner
 
 MEMORIES = "/v1/users/mara/memories"
 TYPES = [

@@ -7,9 +7,9 @@ import uuid
 import httpx
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.jobs import SYSTEM_PARTITION
+from graphmem.app.bootstrap import Services
+from graphmem.jobs.kinds import SYSTEM_PARTITION
+from graphmem.tenants.owners import Owner
 from tests.api.conftest import Caller
 
 MESSAGES = "/v1/users/mara/messages"

@@ -19,10 +19,10 @@ import pytest
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from graphmem.errors import ConfigurationError
-from graphmem.logs import configure_logs
-from graphmem.settings import Settings
-from graphmem.tracing import export_spans
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.logs import configure_logs
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.tracing import export_spans
 from tests.api.conftest import FIRST_KEY
 
 DASHBOARD = Path(__file__).parents[2] / "deploy/grafana/graphmem.json"

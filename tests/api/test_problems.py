@@ -15,10 +15,10 @@ from fastapi import FastAPI
 from graphmem_api.app import create_app
 from graphmem_api.request_body import parse_json
 
-from graphmem.bootstrap import Services
-from graphmem.domain.json_values import MAX_JSON_DEPTH
-from graphmem.errors import InvalidInput
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.json_values import MAX_JSON_DEPTH
+from graphmem.runtime.settings import Settings
 from tests.api.conftest import BODY_LIMIT, serve_app
 
 MEMORIES = "/v1/users/mara/memories"

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 from graphmem_api.app import create_app
 
-from graphmem.bootstrap import Services
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.runtime.settings import Settings
 from tests.api.conftest import FIRST_KEY, serve_app
 
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
+from graphmem.app.bootstrap import Services
+from graphmem.tenants.owners import Owner
 from tests.store.complete_user import fill_user
 from torture.findings import Findings
 from torture.fuzz_documents import DocumentFuzzer

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn
-from graphmem.service.warm_up import USERS
-from graphmem.store.driver import Graph
-from graphmem.store.users import UserStore
+from graphmem.app.bootstrap import Services
+from graphmem.app.warm_up import USERS
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn
+from graphmem.neo4j.driver import Graph
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import UserStore
 
 
 async def test_the_searches_after_a_start_change_no_memory(services: Services, graph: Graph, owner: Owner) -> None:

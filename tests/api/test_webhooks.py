@@ -16,12 +16,12 @@ from typing import Any
 import httpx
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.webhooks import WebhookIn, is_public_address
-from graphmem.service.webhooks import WebhookService
-from graphmem.store.webhooks import WebhookStore
-from graphmem.webhooks.delivery_job import webhook_partition
-from graphmem.webhooks.sender import Delivery, DeliveryFailed, WebhookSender
+from graphmem.app.bootstrap import Services
+from graphmem.changes.delivery_job import webhook_partition
+from graphmem.changes.sender import Delivery, DeliveryFailed, WebhookSender
+from graphmem.changes.webhooks import WebhookStore
+from graphmem.changes.webhooks_domain import WebhookIn, is_public_address
+from graphmem.changes.webhooks_service import WebhookService
 from tests.conftest import FakeClock
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
@@ -68,7 +68,7 @@ class Receiver:
 def long_pauses(monkeypatch: pytest.MonkeyPatch) -> tuple[float, float]:
     """The seconds for which a failed delivery waits: until it is retried, however long the test takes."""
     pauses = (3600.0, 7200.0)
-    monkeypatch.setattr("graphmem.webhooks.delivery_job.RETRY_PAUSES", pauses)
+    monkeypatch.setattr("graphmem.changes.delivery_job.RETRY_PAUSES", pauses)
     return pauses
 
 

@@ -24,10 +24,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph
+from graphmem.app.bootstrap import Services
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import serve_app
 from tests.conftest import require_program
 

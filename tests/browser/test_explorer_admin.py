@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from graphmem.domain.times import utc_now
+from graphmem.runtime.times import utc_now
 from tests.browser.conftest import ExplorerUser, Page, Service
 
 pytestmark = pytest.mark.timeout(240)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.by import By
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn, MemoryPatch
-from graphmem.embedded.home import ServerInfo
-from graphmem.embedded.neo4j_browser import browser_link, read_query
-from graphmem.embedded.server import EmbeddedNeo4j, find_server
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.memories.memory import MemoryIn, MemoryPatch
+from graphmem.neo4j.embedded.home import ServerInfo
+from graphmem.neo4j.embedded.neo4j_browser import browser_link, read_query
+from graphmem.neo4j.embedded.server import EmbeddedNeo4j, find_server
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 from tests.browser.conftest import MEMORIES, Page, Service
 
 PERSON_COLOUR = "rgb(43, 108, 176)"

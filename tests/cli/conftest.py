@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from graphmem.cli.local_server import RECORD_FILE
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.settings import Settings
 from tests.cli.forked_command import start_command
 from tests.conftest import QUIET_WORKERS
 from tests.model_server import ModelServer

@@ -11,7 +11,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 PRELOADED = (
-    "graphmem.bootstrap",
+    "graphmem.app.bootstrap",
     "graphmem.cli.app",
     "graphmem.cli.render_admin",
     "graphmem.cli.doctor_checks",

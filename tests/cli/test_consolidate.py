@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import DEFAULT_TENANT, Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.receipt import Receipt
+from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
+from graphmem.memories.listing import ListFilters
+from graphmem.models.receipt import Receipt
+from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 from tests.cli.conftest import Cli
 
 SOURCE_STATEMENTS = ("Mara is vegetarian", "Mara eats no dairy")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from graphmem.store.driver import Graph
+from graphmem.neo4j.driver import Graph
 from tests.cli.conftest import Cli
 
 

@@ -8,8 +8,8 @@ from email.message import EmailMessage
 import pytest
 
 from graphmem.cli.ingest import read_document_batches
-from graphmem.domain.session import MessageIn
-from graphmem.errors import InvalidInput
+from graphmem.conversations.session import MessageIn
+from graphmem.runtime.errors import InvalidInput
 from tests.cli.conftest import Cli
 from tests.model_server import ModelServer
 

@@ -10,15 +10,15 @@ import pytest
 from neo4j.graph import Path as GraphPath
 from neo4j.graph import Relationship
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.labels import RESERVED_LABELS, LinkType
-from graphmem.domain.memory import MemoryIn, MemoryPatch
-from graphmem.domain.session import MessagesIn
-from graphmem.embedded.neo4j_browser import query_names, read_query, setup_commands
-from graphmem.errors import InvalidInput
-from graphmem.resources import cypher_root
-from graphmem.store.driver import Graph
+from graphmem.app.bootstrap import Services
+from graphmem.conversations.session import MessagesIn
+from graphmem.memories.memory import MemoryIn, MemoryPatch
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.embedded.neo4j_browser import query_names, read_query, setup_commands
+from graphmem.neo4j.schema import RESERVED_LABELS, LinkType
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.resources import cypher_root
+from graphmem.tenants.owners import Owner
 from tests.cli.conftest import Cli
 
 MARA = {"name": "Mara", "type": "Person"}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from graphmem.cli.ingest import read_batches
-from graphmem.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput
 from tests.cli.conftest import Cli
 from tests.model_server import ModelServer
 

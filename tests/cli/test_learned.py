@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from graphmem.cli import render_learned
-from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.consolidation_models import UserContradiction
-from graphmem.domain.identity import Owner
-from graphmem.domain.learned_preferences import LearnedPreference, PreferenceSource, PreferenceType
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.pattern_type import PatternType
-from graphmem.domain.session import MessagesIn, SessionArchive
+from graphmem.consolidation.models import UserContradiction
+from graphmem.context.behavior_patterns import BehaviorPattern
+from graphmem.context.learned_preferences import LearnedPreference, PreferenceSource, PreferenceType
+from graphmem.conversations.session import MessagesIn, SessionArchive
+from graphmem.memories.listing import ListFilters
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.pattern_type import PatternType
 from tests.cli.conftest import Cli
 from tests.model_server import ModelServer
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from graphmem.jobs import JobRunner
-from graphmem.settings import Settings
+from graphmem.jobs.runner import JobRunner
+from graphmem.runtime.settings import Settings
 from tests.cli.conftest import Cli
 
 

@@ -9,20 +9,26 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from graphmem.changes.models import ChangeKind, MemoryChange
+from graphmem.changes.webhooks_domain import Webhook, WebhookStatus
 from graphmem.cli import render, render_admin, render_learned
 from graphmem.cli.tables import FOLDED_COLUMNS, TextTable, add_row, make_table, wrap_text
-from graphmem.domain.api_key import ApiKey, KeyRole
-from graphmem.domain.changes import ChangeKind, MemoryChange
-from graphmem.domain.consolidation_models import ConsolidationRun, RunStatus, RunTrigger
-from graphmem.domain.context_models import ContextItem
-from graphmem.domain.entity import EntityRef
-from graphmem.domain.memory import MemorySource, MemoryStatus, MemoryType, MemoryVersion, Scope
-from graphmem.domain.search_models import ChannelRank, Explanation, SearchHit
-from graphmem.domain.session import Session, SessionKind
-from graphmem.domain.short_ids import complete_id, shorten_id
-from graphmem.domain.user import UserSummary
-from graphmem.domain.webhooks import Webhook, WebhookStatus
-from graphmem.errors import InvalidInput
+from graphmem.consolidation.models import ConsolidationRun, RunStatus, RunTrigger
+from graphmem.context.models import ContextItem
+from graphmem.conversations.session import Session, SessionKind
+from graphmem.memories.entity import EntityRef
+from graphmem.memories.memory import (
+    MemorySource,
+    MemoryStatus,
+    MemoryType,
+    MemoryVersion,
+    Scope,
+)
+from graphmem.memories.short_ids import complete_id, shorten_id
+from graphmem.runtime.errors import InvalidInput
+from graphmem.search.models import ChannelRank, Explanation, SearchHit
+from graphmem.tenants.access import ApiKey, KeyRole
+from graphmem.tenants.user import UserSummary
 
 AT = datetime(2025, 5, 1, 14, 30, tzinfo=UTC)
 ID = "8fe5657e-dd77-49bf-9c9a-d99fd1a8ad15"

@@ -13,11 +13,20 @@ from pathlib import Path
 import httpx
 
 from graphmem.cli.local_server import RECORD_FILE, find_local_server, record_server
-from graphmem.domain.local_token import make_local_token
-from graphmem.settings import Settings
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.local_token import make_local_token
 from tests.cli.conftest import Cli
 
-SLOW_MODULES = {"neo4j", "openai", "fastapi", "dbos", "numpy", "structlog", "graphmem.bootstrap", "graphmem.store"}
+SLOW_MODULES = {
+    "neo4j",
+    "openai",
+    "fastapi",
+    "dbos",
+    "numpy",
+    "structlog",
+    "graphmem.app.bootstrap",
+    "graphmem.neo4j.driver",
+}
 
 
 async def test_commands_call_the_server_and_import_no_services(

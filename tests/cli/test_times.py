@@ -8,9 +8,9 @@ from datetime import date
 
 import pytest
 
-from graphmem.domain import operations
-from graphmem.domain.times import start_of_local_day
-from graphmem.errors import InvalidInput
+from graphmem.client import operations
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.times import start_of_local_day
 from tests.cli.conftest import Cli
 
 BERLIN = {"TZ": "Europe/Berlin"}

@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from graphmem.client import AsyncClient
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
+from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import address, app, services, settings
 
 __all__ = ["address", "app", "services", "settings"]

@@ -8,15 +8,20 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from graphmem.client import AsyncClient, Client
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
-from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult
-from graphmem.domain.job import Job, JobStatus
-from graphmem.domain.memory import Memory, MemoryIn, MemoryStatus, SaveAction
-from graphmem.domain.session import MessagesAccepted
-from graphmem.domain.times import utc_now
-from graphmem.errors import Conflict
+from graphmem.consolidation.models import ConsolidationRun, RollbackResult
+from graphmem.conversations.session import MessagesAccepted
+from graphmem.jobs.job import Job, JobStatus
+from graphmem.memories.memory import (
+    Memory,
+    MemoryIn,
+    MemoryStatus,
+    SaveAction,
+)
+from graphmem.runtime.errors import Conflict
+from graphmem.runtime.times import utc_now
+from graphmem.tenants.access import ApiKeyIn, KeyRole
 
 MESSAGES = [
     {"role": "user", "content": "I moved to Lisbon last week."},

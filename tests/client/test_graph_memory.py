@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from graphmem import GraphMemory, InvalidInput, NotFound
-from graphmem.bootstrap import Services
-from graphmem.domain.consolidation_models import ConsolidationRun
-from graphmem.domain.job import Job, JobStatus
-from graphmem.domain.maintenance import MaintenanceTask
-from graphmem.domain.session import MessagesAccepted
+from graphmem.app.bootstrap import Services
+from graphmem.consolidation.maintenance_domain import MaintenanceTask
+from graphmem.consolidation.models import ConsolidationRun
+from graphmem.conversations.session import MessagesAccepted
+from graphmem.jobs.job import Job, JobStatus
 
 MESSAGES = [
     {"role": "user", "content": "I moved to Lisbon last week."},

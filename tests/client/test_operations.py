@@ -14,16 +14,21 @@ from graphmem_api.app import create_app
 
 import graphmem
 from graphmem import AsyncClient, Client, GraphMemory
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
+from graphmem.client import operations
 from graphmem.client.endpoints import Endpoint, Endpoints
-from graphmem.domain import operations
-from graphmem.domain.context_models import ContextRequest
-from graphmem.domain.inputs import ContextOptions, ListMemoriesOptions, MemoryChanges, SearchOptions
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryPatch
-from graphmem.domain.operations import composed
-from graphmem.domain.search_models import SearchQuery
-from graphmem.settings import Settings
+from graphmem.client.inputs import (
+    ContextOptions,
+    ListMemoriesOptions,
+    MemoryChanges,
+    SearchOptions,
+)
+from graphmem.client.operations import composed
+from graphmem.context.models import ContextRequest
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryPatch
+from graphmem.runtime.settings import Settings
+from graphmem.search.models import SearchQuery
 
 OPERATIONS = sorted({*operations.__all__} - {"OperationMethod", "Request", "accept_user_by_name", "is_about_user"})
 

@@ -9,12 +9,11 @@ import httpx
 import pytest
 from graphmem_api.problems import make_problem_response
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from graphmem.client import AsyncClient, Client
 from graphmem.client.error_responses import error_from_response
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
-from graphmem.domain.memory import SaveAction
-from graphmem.errors import (
+from graphmem.memories.memory import SaveAction
+from graphmem.runtime.errors import (
     Forbidden,
     GraphmemError,
     ImmutableMemory,
@@ -25,6 +24,7 @@ from graphmem.errors import (
     Unavailable,
     VersionConflict,
 )
+from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.client.conftest import ClientFactory, FaultyProxy, error_response
 
 

@@ -10,10 +10,7 @@ import pytest
 
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.loss_guard import LossLimits
-from graphmem.consolidation.proposal_applier import ExecutionResult
-from graphmem.consolidation.rollback import RunRollback
-from graphmem.consolidation.run_executor import RunExecutor
-from graphmem.domain.consolidation_models import (
+from graphmem.consolidation.models import (
     ConsolidationRun,
     ReviewedProposal,
     RollbackResult,
@@ -21,19 +18,22 @@ from graphmem.domain.consolidation_models import (
     RunTrigger,
     parse_proposals,
 )
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Memory, MemoryIn
-from graphmem.domain.new_memory import NewMemory
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.text import name_key
-from graphmem.embedding import Embedder
-from graphmem.jobs import JobRunner
-from graphmem.service.consolidations import ConsolidationService
-from graphmem.service.job_waiting import JobWaiting
-from graphmem.store.driver import Graph, Transaction
-from graphmem.store.entities import EntityStore
-from graphmem.store.facts import FactStore
-from graphmem.store.runs import RunStore
+from graphmem.consolidation.proposal_applier import ExecutionResult
+from graphmem.consolidation.rollback import RunRollback
+from graphmem.consolidation.run_executor import RunExecutor
+from graphmem.consolidation.run_store import RunStore
+from graphmem.consolidation.service import ConsolidationService
+from graphmem.jobs.job_waiting import JobWaiting
+from graphmem.jobs.runner import JobRunner
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import Memory, MemoryIn
+from graphmem.memories.new_memory import NewMemory
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.runtime.text import name_key
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
 
 

@@ -19,17 +19,18 @@ from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, Consolid
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.loss_guard import LossLimits
 from graphmem.consolidation.run_executor import RunExecutor
-from graphmem.domain.policy import SecretPolicy
-from graphmem.embedding import create_embedder
-from graphmem.jobs import JobHandler, JobRunner
-from graphmem.llm.prompts import load_prompts
-from graphmem.settings import Settings
-from graphmem.store import driver
-from graphmem.store.driver import Graph
-from graphmem.store.entities import EntityStore
-from graphmem.store.facts import FactStore
-from graphmem.store.instructions import InstructionStore
-from graphmem.store.runs import RunStore
+from graphmem.consolidation.run_store import RunStore
+from graphmem.jobs.kinds import JobHandler
+from graphmem.jobs.runner import JobRunner
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.models.embedder import create_embedder
+from graphmem.models.prompts import load_prompts
+from graphmem.neo4j import driver
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.settings import Settings
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.instructions_store import InstructionStore
 
 DATA, QUERY, TIMES = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from graphmem.consolidation.analysis import AnalysisResult, ProposalAnalyser
-from graphmem.domain.consolidation_models import (
+from graphmem.consolidation.models import (
     Associate,
     ConsolidationRun,
     LinkEntities,
@@ -21,11 +21,11 @@ from graphmem.domain.consolidation_models import (
     RunPhase,
     RunTrigger,
 )
-from graphmem.domain.memory import Memory
-from graphmem.errors import ModelUnavailable
-from graphmem.llm.prompts import load_prompts
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.store.instructions import InstructionStore
+from graphmem.memories.memory import Memory
+from graphmem.models.prompts import load_prompts
+from graphmem.models.provider_model import ProviderModel
+from graphmem.runtime.errors import ModelUnavailable
+from graphmem.tenants.instructions_store import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import current, entity_id
 from tests.llm.scripted_server import ScriptedServer, fails, replies

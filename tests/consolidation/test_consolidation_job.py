@@ -27,18 +27,30 @@ from graphmem.consolidation.consolidation_job import (
     Stage,
 )
 from graphmem.consolidation.discovery import Discovery
-from graphmem.domain.consolidation_models import ConsolidationRun, ProposalVerdict, RunPhase, RunStatus, RunTrigger
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import Job, JobStatus
-from graphmem.domain.req_consolidation import RunListQuery
-from graphmem.errors import Conflict, Gone, InvalidInput, NotFound
-from graphmem.jobs import JobHandler, JobRunner
-from graphmem.llm.prompts import load_prompts
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.retries import RetryPolicy
-from graphmem.service.consolidations import ConsolidationService
-from graphmem.settings import Settings
-from graphmem.store.instructions import InstructionStore
+from graphmem.consolidation.models import (
+    ConsolidationRun,
+    ProposalVerdict,
+    RunPhase,
+    RunStatus,
+    RunTrigger,
+)
+from graphmem.consolidation.req_consolidation import RunListQuery
+from graphmem.consolidation.service import ConsolidationService
+from graphmem.jobs.job import Job, JobStatus
+from graphmem.jobs.kinds import JobHandler
+from graphmem.jobs.runner import JobRunner
+from graphmem.models.prompts import load_prompts
+from graphmem.models.provider_model import ProviderModel
+from graphmem.runtime.errors import (
+    Conflict,
+    Gone,
+    InvalidInput,
+    NotFound,
+)
+from graphmem.runtime.retries import RetryPolicy
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.tenants.owners import Owner
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import action
 from tests.consolidation.test_execution import DIET, current, merge

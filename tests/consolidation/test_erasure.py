@@ -7,18 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.domain.memory import MemoryStatus
-from graphmem.errors import JobStoreUnavailable, NotFound
-from graphmem.jobs import JobHandler, JobKind, JobRunner, Steps
+from graphmem.context.context_uses import ContextUseStore
+from graphmem.context.store import ContextStore
+from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.jobs.kinds import JobHandler, JobKind
+from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.steps import Steps
 from graphmem.jobs.store import JobStore
-from graphmem.service.forget import ERASURE_JOB, ErasurePayload, ForgetService, UserData
-from graphmem.settings import Settings
-from graphmem.store.context import ContextStore
-from graphmem.store.context_uses import ContextUseStore
-from graphmem.store.forget import ForgetStore
-from graphmem.store.idempotency import IdempotencyStore
+from graphmem.memories.memory import MemoryStatus
+from graphmem.runtime.errors import JobStoreUnavailable, NotFound
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.idempotency_store import IdempotencyStore
+from graphmem.tenants.owners import Owner
+from graphmem.user_data.forget import (
+    ERASURE_JOB,
+    ErasurePayload,
+    ForgetService,
+    UserData,
+)
+from graphmem.user_data.forget_store import ForgetStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_consolidation_job import (
     PATIENCE,

@@ -7,15 +7,20 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.consolidation_models import ProposalVerdict, RunStatus
-from graphmem.domain.conversation import PreparedMessage
-from graphmem.domain.entity import EntityIn
-from graphmem.domain.filters import FactFilters
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Memory, MemoryIn, MemorySourceIn, MemoryStatus
-from graphmem.domain.session import MessageIn, MessageRole
-from graphmem.errors import Conflict, NotFound
-from graphmem.store.episodes import EpisodeStore
+from graphmem.consolidation.models import ProposalVerdict, RunStatus
+from graphmem.conversations.conversation import PreparedMessage
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import MessageIn, MessageRole
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.filters import FactFilters
+from graphmem.memories.memory import (
+    Memory,
+    MemoryIn,
+    MemorySourceIn,
+    MemoryStatus,
+)
+from graphmem.runtime.errors import Conflict, NotFound
+from graphmem.tenants.owners import Owner
 from tests.consolidation.conftest import ConsolidationHarness
 
 BOB = {"name": "Bob", "type": "Person"}

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from graphmem.consolidation.guard_context import GuardContext
 from graphmem.consolidation.guards import refusal_reason
 from graphmem.consolidation.loss_guard import LossEstimate, LossLimits, check_loss
-from graphmem.domain.consolidation_models import parse_proposals
-from graphmem.domain.decay import DECAY_RATES
-from graphmem.domain.entity import Entity
-from graphmem.domain.fact import Fact
-from graphmem.domain.memory import MemoryStatus, MemoryType, Scope
-from graphmem.domain.text import content_hash, name_key
-from graphmem.errors import InvalidInput
+from graphmem.consolidation.models import parse_proposals
+from graphmem.memories.decay import DECAY_RATES
+from graphmem.memories.entity import Entity
+from graphmem.memories.fact import Fact
+from graphmem.memories.memory import MemoryStatus, MemoryType, Scope
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.text import content_hash, name_key
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LATER = datetime(2026, 9, 1, tzinfo=UTC)

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from graphmem.consolidation.guards import refusal_reason
-from graphmem.domain.consolidation_models import StatementQuote, ValueQuote, Verification, parse_proposals
+from graphmem.consolidation.models import (
+    StatementQuote,
+    ValueQuote,
+    Verification,
+    parse_proposals,
+)
 from tests.consolidation.test_guards import check, entity, fact, make_context
 from tests.consolidation.verifications import identifying
 

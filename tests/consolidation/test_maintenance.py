@@ -12,35 +12,36 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import Services, build_maintenance_job
+from graphmem.app.bootstrap import Services, build_maintenance_job
 from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.maintenance_job import (
+from graphmem.consolidation.maintenance import (
     ARCHIVE_JOB,
     COMPRESSION_WITHOUT_MODEL_REASON,
     MAINTENANCE_JOB,
     MaintenanceJob,
 )
+from graphmem.consolidation.maintenance_domain import MaintenanceTask
+from graphmem.consolidation.maintenance_service import MaintenanceService
 from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
-from graphmem.domain.conversation import PreparedMessage
-from graphmem.domain.decay import RetrievalCount, decayed_importance
-from graphmem.domain.identity import Owner
-from graphmem.domain.maintenance import MaintenanceTask
-from graphmem.domain.memory import MemoryStatus
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import TenantProfiles
-from graphmem.domain.session import MessageIn, MessageRole, Session
-from graphmem.ingestion.job_kinds import SUMMARY_JOB, SummaryPayload
-from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.consolidation.run_store import RunStore
+from graphmem.conversations.conversation import PreparedMessage
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import MessageIn, MessageRole, Session
+from graphmem.ingestion.jobs import SUMMARY_JOB, SummaryPayload
 from graphmem.ingestion.session_summary import SummaryJob
-from graphmem.jobs import JobHandler, JobRunner
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.retries import RetryPolicy
-from graphmem.service.job_waiting import JobWaiting
-from graphmem.service.maintenance import MaintenanceService
-from graphmem.settings import Settings
-from graphmem.store.episodes import EpisodeStore
-from graphmem.store.runs import RunStore
-from graphmem.store.users import UserStore
+from graphmem.jobs.job_waiting import JobWaiting
+from graphmem.jobs.kinds import JobHandler
+from graphmem.jobs.runner import JobRunner
+from graphmem.memories.decay import RetrievalCount, decayed_importance
+from graphmem.memories.memory import MemoryStatus
+from graphmem.memories.writer import MemoryWriter
+from graphmem.models.provider_model import ProviderModel
+from graphmem.runtime.retries import RetryPolicy
+from graphmem.runtime.settings import Settings
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.users import UserStore
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, merge

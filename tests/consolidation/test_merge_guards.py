@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from graphmem.consolidation.guards import refusal_reason
 from graphmem.consolidation.merging import merge_facts
-from graphmem.domain.consolidation_models import parse_proposals
-from graphmem.domain.fact import Fact
-from graphmem.domain.memory import Scope
-from graphmem.domain.versioning import Ledger
+from graphmem.consolidation.models import parse_proposals
+from graphmem.memories.fact import Fact
+from graphmem.memories.memory import Scope
+from graphmem.memories.versioning import Ledger
 from tests.consolidation.merge_pairs import RESTATED, RIGHT, WRONG
 from tests.consolidation.test_guards import NOW, check, entity, fact, make_context
 from tests.consolidation.verifications import quoting

@@ -12,13 +12,18 @@ from typing import Any
 import pytest
 
 from graphmem.consolidation.analysis import ProposalAnalyser
-from graphmem.domain.consolidation_models import ConsolidationRun, ProposalVerdict, RunPhase, RunTrigger
-from graphmem.domain.memory import Memory, MemoryIn
-from graphmem.llm.prompts import load_prompts
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.llm.replay import ReplayServer
-from graphmem.retries import RetryPolicy
-from graphmem.store.instructions import InstructionStore
+from graphmem.consolidation.models import (
+    ConsolidationRun,
+    ProposalVerdict,
+    RunPhase,
+    RunTrigger,
+)
+from graphmem.memories.memory import Memory, MemoryIn
+from graphmem.models.prompts import load_prompts
+from graphmem.models.provider_model import ProviderModel
+from graphmem.models.replay import ReplayServer
+from graphmem.runtime.retries import RetryPolicy
+from graphmem.tenants.instructions_store import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import batch_of
 from tests.consolidation.test_execution import current, entity_id

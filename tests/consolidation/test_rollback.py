@@ -9,14 +9,14 @@ from typing import Unpack
 
 import pytest
 
-from graphmem.domain.consolidation_models import ConsolidationRun, RollbackResult, RunStatus
-from graphmem.domain.decay import RetrievalCount
-from graphmem.domain.entity import EntityIn
-from graphmem.domain.fact import FactAmendments
-from graphmem.domain.filters import FactFilters
-from graphmem.domain.memory import Memory, MemoryIn
-from graphmem.errors import Conflict, Gone, NotFound
-from graphmem.store.forget import ForgetStore
+from graphmem.consolidation.models import ConsolidationRun, RollbackResult, RunStatus
+from graphmem.memories.decay import RetrievalCount
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.fact import FactAmendments
+from graphmem.memories.filters import FactFilters
+from graphmem.memories.memory import Memory, MemoryIn
+from graphmem.runtime.errors import Conflict, Gone, NotFound
+from graphmem.user_data.forget_store import ForgetStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, entity_id, merge
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.jobs import JobRunner
+from graphmem.consolidation.maintenance_service import schedule_maintenance
+from graphmem.consolidation.service import schedule_nightly_consolidation
+from graphmem.jobs.runner import JobRunner
 from graphmem.jobs.store import JobStore
-from graphmem.service.consolidations import schedule_nightly_consolidation
-from graphmem.service.maintenance import schedule_maintenance
-from graphmem.settings import Settings
+from graphmem.runtime.settings import Settings
 
 
 async def stored_schedules(settings: Settings) -> dict[str, tuple[str, str | None, object]]:

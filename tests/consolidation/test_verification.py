@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.consolidation.verification import ProposalVerifier, VerifierAnswer
-from graphmem.domain.consolidation_models import (
+from graphmem.consolidation.models import (
     Agreement,
     ConsolidationRun,
     ProposalVerdict,
@@ -18,12 +17,13 @@ from graphmem.domain.consolidation_models import (
     RunTrigger,
     parse_proposals,
 )
-from graphmem.domain.memory import Memory
-from graphmem.errors import ModelUnavailable
-from graphmem.llm.prompts import load_prompts
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.llm.structured_output import response_schema
-from graphmem.retries import RetryPolicy
+from graphmem.consolidation.verification import ProposalVerifier, VerifierAnswer
+from graphmem.memories.memory import Memory
+from graphmem.models.prompts import load_prompts
+from graphmem.models.provider_model import ProviderModel
+from graphmem.models.structured_output import response_schema
+from graphmem.runtime.errors import ModelUnavailable
+from graphmem.runtime.retries import RetryPolicy
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import current, entity_id, merge
 from tests.consolidation.verifications import Json, carried, checked

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphmem.domain.consolidation_models import (
+from graphmem.consolidation.models import (
     Agreement,
     CarriedPart,
     StatementCheck,
     StatementQuote,
     Verification,
 )
-from graphmem.domain.fact import Fact
+from graphmem.memories.fact import Fact
 
 Json = dict[str, Any]
 

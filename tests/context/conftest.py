@@ -10,33 +10,33 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
+from graphmem.context.context_uses import ContextUseStore
 from graphmem.context.learning import ContextLearner
+from graphmem.context.models import ContextRequest, ContextResponse
+from graphmem.context.related_sessions import RelatedSessionStore
+from graphmem.context.service import ContextService
+from graphmem.context.store import ContextStore
 from graphmem.context.usage import ContextUsage
-from graphmem.domain.context_models import ContextRequest, ContextResponse
-from graphmem.domain.conversation import PreparedMessage
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Memory, MemoryIn
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import TenantProfiles
-from graphmem.domain.session import Message, MessageIn
-from graphmem.embedding import Embedder
-from graphmem.ingestion.memory_writer import MemoryWriter
-from graphmem.retrieval.entity_name_cache import EntityNameCache
-from graphmem.retrieval.hybrid_search import HybridSearch
-from graphmem.retrieval.lookup import EntityLookup
-from graphmem.retrieval.reinforcement import ReinforcementBuffer
-from graphmem.service.context import ContextService
-from graphmem.settings import Settings
-from graphmem.store.context import ContextStore
-from graphmem.store.context_uses import ContextUseStore
-from graphmem.store.driver import Graph
-from graphmem.store.entities import EntityStore
-from graphmem.store.episodes import EpisodeStore
-from graphmem.store.facts import FactStore
-from graphmem.store.related_sessions import RelatedSessionStore
-from graphmem.store.search import SearchStore
-from graphmem.store.stored_vectors import StoredVectors
+from graphmem.conversations.conversation import PreparedMessage
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import Message, MessageIn
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import Memory, MemoryIn
+from graphmem.memories.reinforcement import ReinforcementBuffer
+from graphmem.memories.vectors import StoredVectors
+from graphmem.memories.writer import MemoryWriter
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.settings import Settings
+from graphmem.search.candidates import SearchStore
+from graphmem.search.entity_name_cache import EntityNameCache
+from graphmem.search.hybrid_search import HybridSearch
+from graphmem.search.lookup import EntityLookup
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
 from tests.conftest import FakeClock
 
 

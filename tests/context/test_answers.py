@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from graphmem.context.models import ContextResponse
 from graphmem.context.preamble import MEMORIES_HEADING, PreambleSection
-from graphmem.domain.context_models import ContextResponse
-from graphmem.domain.conversation import PreparedMessage
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.session import MessageIn
-from graphmem.store.entities import EntityStore
-from graphmem.store.facts import FactStore
+from graphmem.conversations.conversation import PreparedMessage
+from graphmem.conversations.session import MessageIn
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import MemoryIn
 from tests.context.conftest import ContextHarness
 
 QUOTES = PreambleSection.QUOTES.value

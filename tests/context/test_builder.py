@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
+from graphmem.context.models import ContextRequest, ContextResponse, EnhanceIn
 from graphmem.context.preamble import MEMORIES_HEADING
-from graphmem.domain.context_models import ContextRequest, ContextResponse, EnhanceIn
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.session import MessageIn
-from graphmem.domain.token_counts import count_tokens
-from graphmem.errors import InvalidInput, NotFound
+from graphmem.conversations.session import MessageIn
+from graphmem.memories.memory import MemoryIn
+from graphmem.runtime.errors import InvalidInput, NotFound
+from graphmem.tenants.owners import Owner
+from graphmem.text.token_counts import count_tokens
 from tests.context.conftest import ContextHarness
 
 CODING = MemoryIn(content="Mara indents Python code with tabs", type="preference", domain="coding")

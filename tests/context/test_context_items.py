@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from graphmem.domain.context_models import ContextItemIn
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.session import MessageIn
+from graphmem.context.models import ContextItemIn
+from graphmem.conversations.session import MessageIn
+from graphmem.memories.memory import MemoryIn
 from tests.context.conftest import ContextHarness
 
 

@@ -14,8 +14,8 @@ from graphmem.context.conversation_summary import (
     summarize_omitted_messages,
     truncate_at_word,
 )
-from graphmem.domain.context_models import ConversationSummary, SentimentTrend, SessionStatistics
-from graphmem.domain.session import Message, Session
+from graphmem.context.models import ConversationSummary, SentimentTrend, SessionStatistics
+from graphmem.conversations.session import Message, Session
 from tests.context.conftest import message
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

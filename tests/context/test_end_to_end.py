@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.context_models import ContextItem, ContextRequest
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.session import MessageIn, MessagesIn
+from graphmem.app.bootstrap import Services
+from graphmem.context.models import ContextItem, ContextRequest
+from graphmem.conversations.session import MessageIn, MessagesIn
+from graphmem.memories.memory import MemoryIn
+from graphmem.tenants.owners import Owner
 
 
 async def wait_for_context_items(memory: Services, owner: Owner, count: int) -> list[ContextItem]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphmem.context.excerpts import ExcerptWords
-from graphmem.domain.token_counts import count_tokens
+from graphmem.text.token_counts import count_tokens
 
 LONG = (
     "Thanks for the quick reply. The weather was awful all week, so we stayed in and cooked.\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmem.domain.session import MessageIn
+from graphmem.conversations.session import MessageIn
 from tests.cli.test_explore import run_query
 from tests.context.conftest import ContextHarness
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphmem.context.feedback import detect_issues
-from graphmem.domain.session import Message, MessageIn
-from graphmem.errors import InvalidInput, NotFound
+from graphmem.conversations.session import Message, MessageIn
+from graphmem.runtime.errors import InvalidInput, NotFound
 from tests.context.conftest import ContextHarness
 
 QUESTION = MessageIn(role="user", content="Could you please chart my spending?", intent="spending_analysis")

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.pattern_type import PatternType
-from graphmem.domain.session import MessageIn
+from graphmem.conversations.session import MessageIn
+from graphmem.memories.memory import MemoryIn
+from graphmem.tenants.pattern_type import PatternType
 from graphmem.text.normalising import normalise
 from tests.context.conftest import ContextHarness
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from graphmem.context.mentions import extract_amounts, extract_mentions, extract_times, parse_amount
-from graphmem.domain.profile import load_profile
+from graphmem.tenants.profiles import load_profile
 from tests.context.conftest import message
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 
-from graphmem.domain.session import MessageIn
-from graphmem.service.storage import StorageMeter
+from graphmem.app.storage import StorageMeter
+from graphmem.conversations.session import MessageIn
 from tests.context.conftest import ContextHarness
 
 METRICS = [

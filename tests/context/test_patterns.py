@@ -8,14 +8,7 @@ from typing import Any, TypeVar
 import pytest
 from pydantic import BaseModel
 
-from graphmem.context.patterns import (
-    find_concerns,
-    find_goal_focus,
-    find_patterns,
-    find_query_frequency,
-    find_time_of_day,
-)
-from graphmem.domain.behavior_patterns import (
+from graphmem.context.behavior_patterns import (
     ConcernData,
     DetectedPattern,
     GoalFocusData,
@@ -23,7 +16,14 @@ from graphmem.domain.behavior_patterns import (
     TimeOfDayData,
     UserTurn,
 )
-from graphmem.domain.profile import load_profile
+from graphmem.context.patterns import (
+    find_concerns,
+    find_goal_focus,
+    find_patterns,
+    find_query_frequency,
+    find_time_of_day,
+)
+from graphmem.tenants.profiles import load_profile
 
 DataT = TypeVar("DataT", bound=BaseModel)
 

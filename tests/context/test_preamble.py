@@ -15,8 +15,8 @@ from graphmem.context.preamble import (
     ensure_question_fits,
     pack_preamble,
 )
-from graphmem.domain.token_counts import count_tokens
-from graphmem.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput
+from graphmem.text.token_counts import count_tokens
 
 
 def bullet_lines(*texts: str) -> list[PreambleLine]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from graphmem.context.learned_preferences import LearnedPreference, PreferenceSource, PreferenceType
 from graphmem.context.preferences import (
     PreferenceSignal,
     apply_signals,
@@ -17,8 +18,7 @@ from graphmem.context.preferences import (
     select_stale_preferences,
     signals_from_interaction,
 )
-from graphmem.domain.learned_preferences import LearnedPreference, PreferenceSource, PreferenceType
-from graphmem.domain.profile import load_profile
+from graphmem.tenants.profiles import load_profile
 from tests.context.conftest import message
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

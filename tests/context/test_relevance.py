@@ -15,9 +15,9 @@ from graphmem.context.relevance import (
     match_domains,
     refers_to_past_session,
 )
-from graphmem.domain.entity import EntityRef
-from graphmem.domain.memory import Memory
-from graphmem.domain.search_models import ChannelRank, Explanation, SearchHit
+from graphmem.memories.entity import EntityRef
+from graphmem.memories.memory import Memory
+from graphmem.search.models import ChannelRank, Explanation, SearchHit
 
 
 def memory(content: str, **fields: Any) -> Memory:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from graphmem.context.behavior_patterns import BehaviorPattern
 from graphmem.context.followups import predict_followups
+from graphmem.context.learned_preferences import LearnedPreference
+from graphmem.context.models import ContextSnapshot, PastSession
 from graphmem.context.reply_enhancement import add_continuity, apply_style, enhance_reply
-from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.context_models import ContextSnapshot, PastSession
-from graphmem.domain.learned_preferences import LearnedPreference
-from graphmem.domain.profile import load_profile
-from graphmem.domain.session import Message
+from graphmem.conversations.session import Message
+from graphmem.tenants.profiles import load_profile
 from tests.context.conftest import message
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.session import MessageIn
+from graphmem.conversations.session import MessageIn
+from graphmem.memories.memory import MemoryIn
 from tests.context.conftest import ContextHarness
 
 SNAPSHOT_FILE = Path(__file__).with_name("rich_user.json")

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from graphmem.context.models import ContextSnapshot
 from graphmem.context.snapshot_cache import CACHE_ENTRIES, CACHE_SECONDS, SnapshotCache
-from graphmem.domain.context_models import ContextSnapshot
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.metrics import CACHE_HIT_RATE
-from graphmem.store.context import ContextStore
-from graphmem.store.driver import Graph, Row
+from graphmem.context.store import ContextStore
+from graphmem.memories.memory import MemoryIn
+from graphmem.neo4j.driver import Graph, Row
+from graphmem.runtime.metrics import CACHE_HIT_RATE
+from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
 from tests.context.conftest import ContextHarness
 

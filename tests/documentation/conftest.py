@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 from tests.api.conftest import address, app, services, settings
 from tests.cli.conftest import cli, cli_with_models, cli_without_settings, served, user
 

@@ -14,22 +14,22 @@ import yaml
 from graphmem_api.app import create_app
 from typer.main import get_command
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from graphmem.cli.app import app
-from graphmem.domain.declared_types import DeclaredTypesIn
-from graphmem.domain.export.records_writer import records_json_schema
-from graphmem.domain.export.schema import export_json_schema
-from graphmem.domain.formats.chat import parse_chat_log
-from graphmem.domain.formats.document import detect_format, parse_structured_text
-from graphmem.domain.formats.graphiti import parse_graphiti
-from graphmem.domain.formats.mem0 import parse_mem0
-from graphmem.domain.formats.records import parse_records
-from graphmem.domain.import_format import ImportFormat
-from graphmem.domain.search_models import SearchQuery
-from graphmem.domain.session import MessagesIn
-from graphmem.domain.type_checks import find_invalid_schemas
+from graphmem.conversations.session import MessagesIn
 from graphmem.mcp.http import MCP_PATH
-from graphmem.settings import Settings
+from graphmem.memories.declared_types import DeclaredTypesIn
+from graphmem.memories.type_checks import find_invalid_schemas
+from graphmem.runtime.settings import Settings
+from graphmem.search.models import SearchQuery
+from graphmem.user_data.foreign_formats import parse_chat_log
+from graphmem.user_data.formats import detect_format, parse_structured_text
+from graphmem.user_data.graphiti import parse_graphiti
+from graphmem.user_data.import_format import ImportFormat
+from graphmem.user_data.mem0 import parse_mem0
+from graphmem.user_data.records_domain import parse_records
+from graphmem.user_data.records_writer import records_json_schema
+from graphmem.user_data.schema import export_json_schema
 from tests.documentation.test_reference import PAGES, ROOT
 
 CLI_GROUP: Any = get_command(app)

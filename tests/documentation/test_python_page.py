@@ -6,9 +6,9 @@ import asyncio
 import subprocess
 import sys
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
-from graphmem.domain.identity import DEFAULT_TENANT
+from graphmem.app.bootstrap import Services
+from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.owners import DEFAULT_TENANT
 from tests.documentation.test_examples import code_blocks
 
 

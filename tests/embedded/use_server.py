@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from graphmem.embedded.server import EmbeddedNeo4j
+from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 
 
 async def main(data_dir: str, cache_dir: str) -> None:

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from graphmem.embedding import create_embedder
-from graphmem.errors import ConfigurationError
-from graphmem.settings import Settings
+from graphmem.models.embedder import create_embedder
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.settings import Settings
 
 
 def test_recorded_name_distinguishes_int8_from_fp32() -> None:

@@ -13,10 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.embedding import create_embedder
-from graphmem.embedding.onnx import LOCK_FILE, MODELS, OnnxEmbedder, model_jars
-from graphmem.errors import ConfigurationError, ModelUnavailable
-from graphmem.settings import Settings
+from graphmem.models.embedder import create_embedder
+from graphmem.models.onnx_embedder import (
+    LOCK_FILE,
+    MODELS,
+    OnnxEmbedder,
+    model_jars,
+)
+from graphmem.runtime.errors import ConfigurationError, ModelUnavailable
+from graphmem.runtime.settings import Settings
 
 UNREACHABLE_URL = "http://127.0.0.1:9"
 REFERENCE = json.loads(Path(__file__).with_name("reference_vectors.json").read_text("utf-8"))["vectors"]

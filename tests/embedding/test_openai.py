@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 from fastapi.responses import PlainTextResponse
 
-from graphmem.embedding import create_embedder
-from graphmem.embedding.openai import OpenAIEmbedder
-from graphmem.errors import ConfigurationError, ModelUnavailable
-from graphmem.retries import RetryPolicy
-from graphmem.settings import Settings
+from graphmem.models.embedder import create_embedder
+from graphmem.models.openai_embedder import OpenAIEmbedder
+from graphmem.runtime.errors import ConfigurationError, ModelUnavailable
+from graphmem.runtime.retries import RetryPolicy
+from graphmem.runtime.settings import Settings
 
 from .embeddings_server import EmbeddingsServer, error_response, serve_embeddings
 

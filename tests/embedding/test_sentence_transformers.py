@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.embedding import create_embedder
-from graphmem.embedding.sentence_transformers import SentenceTransformersEmbedder
-from graphmem.errors import ConfigurationError, ModelUnavailable
-from graphmem.retrieval.rerank import CrossEncoderReranker
-from graphmem.settings import Settings
+from graphmem.models.embedder import create_embedder
+from graphmem.models.rerank import CrossEncoderReranker
+from graphmem.models.sentence_transformers import SentenceTransformersEmbedder
+from graphmem.runtime.errors import ConfigurationError, ModelUnavailable
+from graphmem.runtime.settings import Settings
 
 REFERENCE = json.loads(Path(__file__).with_name("reference_vectors.json").read_text("utf-8"))["vectors"]
 

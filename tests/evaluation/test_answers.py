@@ -25,10 +25,10 @@ from evaluation.answers.questions import AskedQuestion, draw, read_file
 from evaluation.answers.reader import ReaderAnswer, in_rounds, reader_prompt
 from evaluation.answers.report import render_report
 from evaluation.answers.scores import Figure, answer_share, bootstrap, difference, evidence_share
-from graphmem.domain.receipt import Receipt
-from graphmem.domain.token_counts import count_tokens
-from graphmem.llm.completion import Completion
-from graphmem.llm.prompts import Prompt
+from graphmem.models.completion import Completion
+from graphmem.models.prompts import Prompt
+from graphmem.models.receipt import Receipt
+from graphmem.text.token_counts import count_tokens
 
 
 def question(number: int = 0, category: str = "when", conversation: str = "c1", **fields: Any) -> AskedQuestion:

@@ -11,11 +11,11 @@ import pytest
 
 from evaluation.consolidation.cases import LANGUAGES, NIGHT, ConsolidationCase, load_cases, matches
 from evaluation.consolidation.night import to_memory_input
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import load_profile
-from graphmem.domain.temporary_states import is_temporary_state
-from graphmem.domain.text import content_hash
+from graphmem.memories.memory import MemoryIn
+from graphmem.memories.temporary_states import is_temporary_state
+from graphmem.runtime.text import content_hash
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.profiles import load_profile
 
 CASES = load_cases()
 THEMES = {

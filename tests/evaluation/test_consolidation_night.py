@@ -15,10 +15,10 @@ from evaluation.consolidation.cases import NIGHT, ConsolidationCase
 from evaluation.consolidation.night import CaseClock, finish_case, run_night, store_case
 from evaluation.consolidation.score import NightScore, score_case
 from evaluation.metrics import Ratio
-from graphmem.bootstrap import Services
-from graphmem.embedding import Embedder
+from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
-from graphmem.settings import Settings
+from graphmem.models.embedder import Embedder
+from graphmem.runtime.settings import Settings
 from tests.model_server import ModelServer
 
 MERGED = "Ida rows a skiff on the Elbe."

@@ -20,7 +20,7 @@ from evaluation.consolidation.run_record import (
 )
 from evaluation.consolidation.score import NightScore, metrics_by, score_case, sum_metrics
 from evaluation.metrics import Ratio
-from graphmem.domain.consolidation_models import ConsolidationRun, ReportedContradiction
+from graphmem.consolidation.models import ConsolidationRun, ReportedContradiction
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 TEXTS = {"rows": "Ida rows.", "club": "Ida rows in the club Elbe 1890.", "bakes": "Ida bakes rye bread."}

@@ -21,9 +21,9 @@ from evaluation.cases import (
 from evaluation.extraction import MemoryReader, case_zone, save_stored
 from evaluation.results import USER, BatchOutcome, CaseResult, ScoredMemory
 from evaluation.score import CaseScore, score_case
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.session import MessageRole
+from graphmem.app.bootstrap import Services
+from graphmem.conversations.session import MessageRole
+from graphmem.tenants.owners import Owner
 
 HARD_CASES = {case.id: case for case in load_cases(HARD_CONVERSATIONS)}
 UNSEEN_CASES = {case.id: case for case in load_cases(UNSEEN_CONVERSATIONS)}

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from evaluation.extraction import RECORDINGS
-from graphmem.domain.memory import MemoryType
 from graphmem.ingestion.llm_schemas import Candidate, Extraction
-from graphmem.llm.replay import load_recordings
-from graphmem.llm.structured_output import read_answer
+from graphmem.memories.memory import MemoryType
+from graphmem.models.replay import load_recordings
+from graphmem.models.structured_output import read_answer
 
 FIRST_PERSON = re.compile(r"\b(I|I'm|my|me|we|our|ich|mein|meine|wir|jag|min|vi|yo|mi|je|mon|ma|nous)\b")
 DANGLING_SUBJECT = re.compile(

@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.secret_detection import ScannedLine, describe_errors, render_table, scan_line, score_class
 from evaluation.secret_lines import load_secret_lines
-from graphmem.domain.secrets import SECRET_CLASSES, SecretClass
+from graphmem.secrets.detection import SECRET_CLASSES, SecretClass
 
 
 @pytest.fixture(scope="module")

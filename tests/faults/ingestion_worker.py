@@ -10,15 +10,17 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from graphmem.components import open_components
-from graphmem.domain.job import JobOutcome
+from graphmem.app.components import open_components
 from graphmem.ingestion.extraction_job import ExtractionJob
-from graphmem.ingestion.job_kinds import EXTRACTION_JOB, ExtractionPayload
-from graphmem.jobs import JobHandler, JobRunner, Steps
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.settings import Settings
-from graphmem.store.declared_types import DeclaredTypeStore
-from graphmem.store.instructions import InstructionStore
+from graphmem.ingestion.jobs import EXTRACTION_JOB, ExtractionPayload
+from graphmem.jobs.job import JobOutcome
+from graphmem.jobs.kinds import JobHandler
+from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.steps import Steps
+from graphmem.memories.declared_types_store import DeclaredTypeStore
+from graphmem.models.provider_model import ProviderModel
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.instructions_store import InstructionStore
 
 T = TypeVar("T")
 

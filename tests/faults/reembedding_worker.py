@@ -12,13 +12,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from graphmem.components import open_components
-from graphmem.embedding.recorded import RecordedEmbedder
-from graphmem.jobs import JobHandler, JobRunner
-from graphmem.reembedding.reembedding_job import REEMBEDDING_JOB, ReembeddingJob
-from graphmem.settings import Settings
-from graphmem.store import driver
-from graphmem.store.vectors import VectorStore
+from graphmem.app.components import open_components
+from graphmem.jobs.kinds import JobHandler
+from graphmem.jobs.runner import JobRunner
+from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob
+from graphmem.memories.vectors_store import VectorStore
+from graphmem.models.recorded import RecordedEmbedder
+from graphmem.neo4j import driver
+from graphmem.runtime.settings import Settings
 
 
 def die_at_query(query: str, times: int) -> None:

@@ -15,19 +15,20 @@ import pytest
 from graphmem_api.app import create_app
 from pydantic import SecretStr
 
-from graphmem.bootstrap import Services
-from graphmem.components import open_graph
+from graphmem.app.bootstrap import Services
+from graphmem.app.components import open_graph
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB
-from graphmem.consolidation.maintenance_job import MAINTENANCE_JOB
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobStatus
-from graphmem.embedding import Embedder
-from graphmem.errors import DatabaseUnavailable
-from graphmem.ingestion.job_kinds import EXTRACTION_JOB
-from graphmem.jobs import JobKind, JobRunner
-from graphmem.settings import Settings
-from graphmem.store.availability import Availability, limit_database_time
-from graphmem.store.driver import Graph, Transaction
+from graphmem.consolidation.maintenance import MAINTENANCE_JOB
+from graphmem.ingestion.jobs import EXTRACTION_JOB
+from graphmem.jobs.job import JobStatus
+from graphmem.jobs.kinds import JobKind
+from graphmem.jobs.runner import JobRunner
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.availability import Availability, limit_database_time
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.runtime.errors import DatabaseUnavailable
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 from tests.api.conftest import serve_app
 from tests.faults.proxy import Proxy, proxy_before
 
@@ -58,7 +59,7 @@ async def proxied(database: Settings, tmp_path: Path) -> AsyncIterator[tuple[Pro
 
 def forbid_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on an operation that waits for the database waits longer than any client."""
-    monkeypatch.setattr("graphmem.store.availability.PATIENCE_SECONDS", 600.0)
+    monkeypatch.setattr("graphmem.neo4j.availability.PATIENCE_SECONDS", 600.0)
 
 
 async def test_frozen_database_is_answered_with_503_while_clients_wait_and_needs_no_restart(
@@ -94,7 +95,7 @@ async def test_database_may_take_longer_for_its_first_answers_than_later(
     proxied: tuple[Proxy, Settings], graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("PATIENCE", "PROBE"):
-        monkeypatch.setattr(f"graphmem.store.availability.{name}_SECONDS", 0.1)
+        monkeypatch.setattr(f"graphmem.neo4j.availability.{name}_SECONDS", 0.1)
     proxy, settings = proxied
     proxy.freeze()
     async with AsyncExitStack() as stack:
@@ -199,7 +200,7 @@ async def test_database_that_answers_others_but_not_the_probe_is_overloaded_and_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, seconds in (("PATIENCE", 0.05), ("PROBE", 0.1), ("RECHECK", 0.02), ("PROGRESS", 0.2)):
-        monkeypatch.setattr(f"graphmem.store.availability.{name}_SECONDS", seconds)
+        monkeypatch.setattr(f"graphmem.neo4j.availability.{name}_SECONDS", seconds)
     availability = Availability(lambda: asyncio.sleep(60))
 
     async def work(seconds: float) -> None:

@@ -14,22 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobStatus
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import TenantProfiles
-from graphmem.domain.session import MessagesAccepted, MessagesIn
-from graphmem.domain.times import utc_now
-from graphmem.embedding import Embedder
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import MessagesAccepted, MessagesIn
 from graphmem.ingestion.inbox import Inbox
-from graphmem.ingestion.memory_writer import MemoryWriter
-from graphmem.jobs import JobRunner
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph
-from graphmem.store.entities import EntityStore
-from graphmem.store.episodes import EpisodeStore
-from graphmem.store.facts import FactStore
+from graphmem.jobs.job import JobStatus
+from graphmem.jobs.runner import JobRunner
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import MemoryIn
+from graphmem.memories.writer import MemoryWriter
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.times import utc_now
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
 from tests.ingestion.conftest import candidate, decision, extraction, message_at, reconciliation
 from tests.llm.scripted_server import Exchange, ScriptedServer, replies
 from tests.model_server import ModelServer

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, ConsolidationPayload
-from graphmem.domain.consolidation_models import RunStatus, RunTrigger
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.session import MessagesIn
-from graphmem.domain.times import utc_now
-from graphmem.embedding import Embedder
-from graphmem.errors import JobStoreUnavailable
-from graphmem.ingestion.job_kinds import EXTRACTION_JOB
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph
-from graphmem.store.runs import RunStore
+from graphmem.consolidation.models import RunStatus, RunTrigger
+from graphmem.consolidation.run_store import RunStore
+from graphmem.conversations.session import MessagesIn
+from graphmem.ingestion.jobs import EXTRACTION_JOB
+from graphmem.memories.memory import MemoryIn
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import JobStoreUnavailable
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.times import utc_now
+from graphmem.tenants.owners import Owner
 
 TRIGGER = (
     "CREATE TRIGGER broken BEFORE INSERT ON workflow_status BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
@@ -48,7 +48,7 @@ def settings(database: Settings, tmp_path: Path) -> Settings:
 async def test_messages_whose_job_could_not_be_queued_are_extracted_without_a_restart(
     settings: Settings, owner: Owner, graph: Graph, embedder: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmem.service.sweep.SWEEP_SECONDS", 0.2)
+    monkeypatch.setattr("graphmem.app.sweep.SWEEP_SECONDS", 0.2)
     batch = MessagesIn.model_validate({"session_id": "s1", "messages": [{"role": "user", "content": "I have a cat"}]})
     async with Services.open(settings, embedder=embedder) as services:
         with broken_job_store(settings.data_dir):

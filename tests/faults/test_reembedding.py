@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.embedding_models import ReembeddingPhase
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobStatus
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
-from graphmem.domain.session import MessagesIn
-from graphmem.embedding import create_embedder
-from graphmem.errors import Conflict
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.conversations.session import MessagesIn
+from graphmem.jobs.job import JobStatus
+from graphmem.memories.memory import MemoryIn
+from graphmem.models.embedder import create_embedder
+from graphmem.models.embedding_models import ReembeddingPhase
+from graphmem.runtime.errors import Conflict
+from graphmem.runtime.settings import Settings
+from graphmem.search.models import MessageSearchQuery, SearchQuery
+from graphmem.tenants.owners import Owner
 from tests.embedding.embeddings_server import EmbeddingsServer, serve_embeddings
 
 WORKER = Path(__file__).with_name("reembedding_worker.py")
@@ -56,7 +56,7 @@ def worker(settings: Settings, *death: str) -> Iterator[subprocess.Popen[bytes]]
 @pytest.fixture(scope="module")
 async def own_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
     """A database of its own, since a re-embedding is one of all users."""
-    from graphmem.embedded.server import EmbeddedNeo4j
+    from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 
     data_dir = tmp_path_factory.mktemp("data")
     settings = Settings(data_dir=data_dir, _env_file=None)

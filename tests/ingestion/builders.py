@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from graphmem.domain.session import Message, MessageRole
+from graphmem.conversations.session import Message, MessageRole
 from graphmem.ingestion.transcript import TranscriptLine
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -10,40 +10,42 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import Job, JobOutcome
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import Memory, MemoryIn, SaveResult
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import TenantProfiles
-from graphmem.domain.session import MessagesAccepted, MessagesIn
-from graphmem.embedding import Embedder
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import MessagesAccepted, MessagesIn
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.inferred_save import InferredSave
-from graphmem.ingestion.job_kinds import (
+from graphmem.ingestion.jobs import (
     CLOSING_JOB,
     EMBEDDING_JOB,
     EXTRACTION_JOB,
     SUMMARY_JOB,
     TOOL_EXTRACTION_JOB,
 )
-from graphmem.ingestion.memory_writer import MemoryWriter
+from graphmem.ingestion.messages import MessageService
 from graphmem.ingestion.session_summary import SummaryJob
-from graphmem.jobs import JobHandler, JobKind, JobPayload, JobRunner, Steps
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.retries import RetryPolicy
-from graphmem.service.declared_types import DeclaredTypeService
-from graphmem.service.job_waiting import JobWaiting
-from graphmem.service.memories import MemoryService
-from graphmem.service.messages import MessageService
-from graphmem.settings import Settings
-from graphmem.store.declared_types import DeclaredTypeStore
-from graphmem.store.driver import Graph
-from graphmem.store.entities import EntityStore
-from graphmem.store.episodes import EpisodeStore
-from graphmem.store.facts import FactStore
-from graphmem.store.instructions import InstructionStore
+from graphmem.jobs.job import Job, JobOutcome
+from graphmem.jobs.job_waiting import JobWaiting
+from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload
+from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.steps import Steps
+from graphmem.memories.declarations import DeclaredTypeService
+from graphmem.memories.declared_types_store import DeclaredTypeStore
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import Memory, MemoryIn, SaveResult
+from graphmem.memories.service import MemoryService
+from graphmem.memories.writer import MemoryWriter
+from graphmem.models.embedder import Embedder
+from graphmem.models.provider_model import ProviderModel
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.retries import RetryPolicy
+from graphmem.runtime.settings import Settings
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
 from tests.conftest import FakeClock
 from tests.llm.scripted_server import ScriptedServer, Step, replies
 

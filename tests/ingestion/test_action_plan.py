@@ -9,16 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.domain.entity import EntityIn, EntityRef
-from graphmem.domain.fact import Fact
-from graphmem.domain.memory import MemoryIn, MemorySourceIn, MemoryStatus, MemoryType, Scope
-from graphmem.domain.text import content_hash
 from graphmem.ingestion.action_plan import MAX_DELETIONS_PER_WINDOW, MAX_SUPERSESSIONS_PER_WINDOW, ActionPlanner
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
 from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity
 from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation, SameEntity
 from graphmem.ingestion.planned_actions import ActionPlan
 from graphmem.ingestion.reconciliation import is_settled_by_rules
+from graphmem.memories.entity import EntityIn, EntityRef
+from graphmem.memories.fact import Fact
+from graphmem.memories.memory import (
+    MemoryIn,
+    MemorySourceIn,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+)
+from graphmem.runtime.text import content_hash
 from tests.ingestion.conftest import midnight
 
 NAMES = {

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.session import MessageRole
+from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.candidates import (
     AliasGroup,
     Rejection,
@@ -20,6 +19,7 @@ from graphmem.ingestion.candidates import (
 )
 from graphmem.ingestion.llm_schemas import Extraction
 from graphmem.ingestion.transcript import TranscriptLine
+from graphmem.memories.memory import MemoryIn
 from tests.ingestion.builders import BERLIN, line
 from tests.ingestion.conftest import candidate, extraction
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.domain.declared_types import DeclaredTypesIn
-from graphmem.domain.times import utc_now
-from graphmem.store.declared_types import DeclaredTypeStore
+from graphmem.memories.declared_types import DeclaredTypesIn
+from graphmem.memories.declared_types_store import DeclaredTypeStore
+from graphmem.runtime.times import utc_now
 from tests.ingestion.conftest import IngestionHarness, candidate, extraction
 
 TYPES = DeclaredTypesIn.model_validate(

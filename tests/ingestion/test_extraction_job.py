@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.job import JobStatus
-from graphmem.domain.paging import PageQuery
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.profile import TenantProfiles
-from graphmem.embedding import Embedder
 from graphmem.ingestion.extraction_job import ExtractionJob
-from graphmem.ingestion.job_kinds import EXTRACTION_JOB
-from graphmem.ingestion.memory_writer import MemoryWriter
-from graphmem.jobs import JobHandler
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.store.declared_types import DeclaredTypeStore
-from graphmem.store.driver import Graph
-from graphmem.store.facts import FactStore
-from graphmem.store.instructions import InstructionStore
+from graphmem.ingestion.jobs import EXTRACTION_JOB
+from graphmem.jobs.job import JobStatus
+from graphmem.jobs.kinds import JobHandler
+from graphmem.memories.declared_types_store import DeclaredTypeStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.writer import MemoryWriter
+from graphmem.models.embedder import Embedder
+from graphmem.models.provider_model import ProviderModel
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.paging import PageQuery
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.tenants.profiles import TenantProfiles
 from tests.ingestion.conftest import (
     IngestionHarness,
     candidate,

@@ -6,8 +6,8 @@ import asyncio
 import json
 import threading
 
-from graphmem.domain.job import JobStatus
-from graphmem.store.forget import ForgetStore
+from graphmem.jobs.job import JobStatus
+from graphmem.user_data.forget_store import ForgetStore
 from tests.ingestion.conftest import IngestionHarness, extraction, lives_in
 from tests.llm.scripted_server import Exchange, replies
 

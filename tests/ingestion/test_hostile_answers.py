@@ -10,11 +10,11 @@ from functools import partial
 import pytest
 from prometheus_client import REGISTRY
 
-from graphmem.domain.entity import EntityIn
-from graphmem.domain.memory import MemoryIn
-from graphmem.errors import DatabaseUnavailable, ImmutableMemory
 from graphmem.ingestion.dropped_candidates import TrialSucceeded, WriteScope, write_without_culprits
-from graphmem.store.facts import FactStore
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import MemoryIn
+from graphmem.runtime.errors import DatabaseUnavailable, ImmutableMemory
 from tests.ingestion.conftest import (
     IngestionHarness,
     candidate,

@@ -12,20 +12,25 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
-from graphmem.domain.conversation import PreparedMessage
-from graphmem.domain.identity import Owner
-from graphmem.domain.job import JobStatus
-from graphmem.domain.paging import PageQuery
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.req_conversations import SessionListQuery
-from graphmem.domain.session import MessageIn, MessagesIn, SessionIn
-from graphmem.embedding import Embedder
-from graphmem.errors import Conflict, InvalidInput, ModelUnavailable, NotFound
+from graphmem.conversations.conversation import PreparedMessage
+from graphmem.conversations.req_conversations import SessionListQuery
+from graphmem.conversations.session import MessageIn, MessagesIn, SessionIn
 from graphmem.ingestion.inbox import Inbox
-from graphmem.ingestion.job_kinds import EMBEDDING_JOB
-from graphmem.jobs import JobHandler
-from graphmem.service.job_waiting import JobWaiting
-from graphmem.service.messages import MessageService
+from graphmem.ingestion.jobs import EMBEDDING_JOB
+from graphmem.ingestion.messages import MessageService
+from graphmem.jobs.job import JobStatus
+from graphmem.jobs.job_waiting import JobWaiting
+from graphmem.jobs.kinds import JobHandler
+from graphmem.models.embedder import Embedder
+from graphmem.runtime.errors import (
+    Conflict,
+    InvalidInput,
+    ModelUnavailable,
+    NotFound,
+)
+from graphmem.runtime.paging import PageQuery
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.owners import Owner
 from tests.ingestion.conftest import IngestionHarness, JobDispatcher, candidate, extraction, message_at
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmem.domain.memory import MemoryIn, SaveAction
+from graphmem.memories.memory import MemoryIn, SaveAction
 from tests.ingestion.conftest import IngestionHarness
 
 

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from graphmem.domain.job import JobStatus
+from graphmem.jobs.job import JobStatus
 from tests.ingestion.conftest import IngestionHarness, candidate, extraction, lives_in, message_at
 from tests.llm.scripted_server import Step, fails, hangs, replies, sends
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.entity import EntityRef
 from graphmem.ingestion.candidates import AliasGroup
 from graphmem.ingestion.name_matching import (
     NameMatch,
@@ -17,6 +16,7 @@ from graphmem.ingestion.name_matching import (
     may_be_same_person,
 )
 from graphmem.ingestion.name_resolution import choose_user_name, resolve_names
+from graphmem.memories.entity import EntityRef
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.domain.job import JobStatus
+from graphmem.jobs.job import JobStatus
 from tests.ingestion.conftest import IngestionHarness, candidate, decision, extraction, message_at, reconciliation
 
 ORDERS = (

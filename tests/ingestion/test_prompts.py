@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.domain.identity import Owner
-from graphmem.domain.profile import TenantProfiles
 from graphmem.ingestion.extraction import MAX_KNOWN_NAMES
-from graphmem.llm.prompts import load_prompts
+from graphmem.models.prompts import load_prompts
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
 from tests.ingestion.conftest import (
     IngestionHarness,
     candidate,

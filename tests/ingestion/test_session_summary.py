@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.job import JobStatus
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.session import SessionIn
-from graphmem.embedding import Embedder
+from graphmem.conversations.session import SessionIn
 from graphmem.ingestion.inbox import Inbox
-from graphmem.ingestion.job_kinds import SUMMARY_JOB
-from graphmem.service.job_waiting import JobWaiting
-from graphmem.service.messages import MessageService
+from graphmem.ingestion.jobs import SUMMARY_JOB
+from graphmem.ingestion.messages import MessageService
+from graphmem.jobs.job import JobStatus
+from graphmem.jobs.job_waiting import JobWaiting
+from graphmem.models.embedder import Embedder
+from graphmem.secrets.policy import SecretPolicy
 from tests.ingestion.conftest import IngestionHarness, message_at
 
 

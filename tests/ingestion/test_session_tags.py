@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.domain.profile import TenantProfiles
-from graphmem.domain.session import SessionIn
+from graphmem.conversations.session import SessionIn
+from graphmem.tenants.profiles import TenantProfiles
 from tests.ingestion.conftest import IngestionHarness, candidate, extraction
 
 TAGS = ["CASHFLOW_AND_SPENDING", "sailing"]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.job import Job, JobStatus
-from graphmem.domain.paging import PageQuery
-from graphmem.domain.session import SessionKind
-from graphmem.errors import Conflict, NotFound
+from graphmem.conversations.session import SessionKind
 from graphmem.ingestion.tool_extraction import find_source_lines
+from graphmem.jobs.job import Job, JobStatus
+from graphmem.runtime.errors import Conflict, NotFound
+from graphmem.runtime.paging import PageQuery
 from tests.ingestion.builders import line
 from tests.ingestion.conftest import IngestionHarness, message_at
 from tests.llm.scripted_server import Step, replies
@@ -173,7 +173,7 @@ async def test_the_same_call_twice_is_one_memory(harness: IngestionHarness) -> N
 
 
 async def test_a_session_id_shared_by_several_users_is_a_conflict(harness: IngestionHarness) -> None:
-    from graphmem.domain.identity import Owner
+    from graphmem.tenants.owners import Owner
 
     await chat(harness)
     with pytest.raises(NotFound):

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from graphmem.ingestion.secret_redaction import make_redactor
 from graphmem.ingestion.transcript import (
     MAX_WINDOW_MESSAGES,
     TranscriptLine,
@@ -17,6 +16,7 @@ from graphmem.ingestion.transcript import (
     render_transcript,
     split_into_windows,
 )
+from graphmem.secrets.secret_redaction import make_redactor
 from tests.ingestion.builders import BERLIN, line, message
 
 

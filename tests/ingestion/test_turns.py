@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.domain.memory import MemoryPatch
-from graphmem.domain.paging import PageQuery
-from graphmem.domain.session import SessionIn
-from graphmem.ingestion.job_kinds import SUMMARY_JOB
+from graphmem.conversations.session import SessionIn
+from graphmem.ingestion.jobs import SUMMARY_JOB
+from graphmem.memories.memory import MemoryPatch
+from graphmem.runtime.paging import PageQuery
 from tests.ingestion.conftest import IngestionHarness, candidate, extraction, message_at, turn
 
 

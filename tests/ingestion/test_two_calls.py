@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from graphmem.embedding import Embedder
-from graphmem.store.driver import Transaction
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Transaction
 from tests.ingestion.conftest import (
     IngestionHarness,
     candidate,

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from graphmem.client import AsyncClient
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
+from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import address, app, services, settings
 
 __all__ = ["address", "app", "services", "settings"]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
+from graphmem.app.bootstrap import Services
+from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.system_packages import find_program
 
 ROOT = Path(__file__).parents[2]

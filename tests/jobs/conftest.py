@@ -20,9 +20,9 @@ import psutil
 import psycopg
 import pytest
 
-from graphmem.domain.job import Job
-from graphmem.jobs import JobRunner
-from graphmem.settings import Settings
+from graphmem.jobs.job import Job
+from graphmem.jobs.runner import JobRunner
+from graphmem.runtime.settings import Settings
 from tests.conftest import require_program
 from tests.jobs.kinds import HandleJob, handlers_of
 from tests.system_packages import find_program

@@ -8,9 +8,11 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from graphmem.domain.job import JobAction, JobOutcome
-from graphmem.jobs import JobHandler, JobKind, JobRunner, ScheduledPayload, Steps
-from graphmem.settings import Settings
+from graphmem.jobs.job import JobAction, JobOutcome
+from graphmem.jobs.kinds import JobHandler, JobKind, ScheduledPayload
+from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.steps import Steps
+from graphmem.runtime.settings import Settings
 
 
 class JobInput(ScheduledPayload):

@@ -12,7 +12,7 @@ from dbos import DBOS
 import graphmem
 from graphmem.jobs.dbos_internals import STATUS_COLUMNS, STATUS_TABLE, TEXT_COLUMNS
 from graphmem.jobs.store import JobStore
-from graphmem.settings import Settings
+from graphmem.runtime.settings import Settings
 from tests.jobs.conftest import both_stores
 
 PACKAGE = Path(graphmem.__file__).parent

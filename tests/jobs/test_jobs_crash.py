@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.domain.job import Job, JobOutcome, JobStatus
-from graphmem.errors import JobStoreUnavailable
-from graphmem.jobs import JobRunner, Steps
-from graphmem.settings import Settings
+from graphmem.jobs.job import Job, JobOutcome, JobStatus
+from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.steps import Steps
+from graphmem.runtime.errors import JobStoreUnavailable
+from graphmem.runtime.settings import Settings
 from tests.jobs.conftest import OpenRunner, PostgresServer, WorkerSubprocess, both_stores, get_job
 from tests.jobs.kinds import HandleJob, JobInput, Report, handlers_of, kind, open_worker
 

@@ -7,10 +7,11 @@ import asyncio
 import psycopg
 import pytest
 
-from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.jobs import JobRunner, Steps
+from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.steps import Steps
 from graphmem.jobs.store import JobStore
-from graphmem.settings import Settings
+from graphmem.runtime.settings import Settings
 from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores, get_job
 from tests.jobs.kinds import JobInput, Report, kind
 

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
-from graphmem.errors import JobStoreUnavailable
-from graphmem.settings import Settings
+from graphmem.runtime.errors import JobStoreUnavailable
+from graphmem.runtime.settings import Settings
 from tests.jobs.conftest import OpenRunner, PostgresServer
 from tests.jobs.kinds import JobInput, kind
 

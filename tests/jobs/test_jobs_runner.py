@@ -11,9 +11,12 @@ from typing import Any
 import psutil
 import pytest
 
-from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.domain.receipt import Receipt
-from graphmem.errors import (
+from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.steps import Steps
+from graphmem.jobs.store import DEMO_QUEUE
+from graphmem.models.receipt import Receipt
+from graphmem.runtime.errors import (
     ConfigurationError,
     Conflict,
     DatabaseUnavailable,
@@ -23,8 +26,7 @@ from graphmem.errors import (
     NotFound,
     Unavailable,
 )
-from graphmem.jobs import DEMO_QUEUE, JobRunner, Steps
-from graphmem.settings import Settings
+from graphmem.runtime.settings import Settings
 from tests.jobs.conftest import OpenRunner, both_stores, get_job
 from tests.jobs.kinds import JobInput, Report, handlers_of, kind, open_worker
 

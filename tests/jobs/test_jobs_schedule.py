@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from graphmem.domain.job import JobOutcome, JobStatus
-from graphmem.errors import InvalidInput
-from graphmem.jobs import JobRunner, Steps
+from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.steps import Steps
+from graphmem.runtime.errors import InvalidInput
 from tests.jobs.conftest import OpenRunner, WorkerSubprocess
 from tests.jobs.kinds import JobInput, kind
 

@@ -13,9 +13,9 @@ import signal
 import sys
 from pathlib import Path
 
-from graphmem.domain.job import JobOutcome
-from graphmem.jobs import Steps
-from graphmem.settings import Settings
+from graphmem.jobs.job import JobOutcome
+from graphmem.jobs.steps import Steps
+from graphmem.runtime.settings import Settings
 from tests.jobs.kinds import HandleJob, JobInput, Report, open_worker
 
 DATA, URL, FOLDER, NAME = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4]

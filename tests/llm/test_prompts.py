@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.errors import ConfigurationError
-from graphmem.llm.prompts import PromptTemplate, escape_tags, indent_continuations, load_prompts
+from graphmem.models.prompts import (
+    PromptTemplate,
+    escape_tags,
+    indent_continuations,
+    load_prompts,
+)
+from graphmem.runtime.errors import ConfigurationError
 
 GOOD = """<!-- prompt: greet(conversation, today!) -->
 Greets somebody; this line is not sent.

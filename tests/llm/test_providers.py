@@ -11,10 +11,10 @@ import pytest
 from pydantic import BaseModel
 
 from graphmem.cli.doctor_checks import check_language_model
-from graphmem.errors import ConfigurationError
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.model_names import PROVIDERS, is_installed, split_model_name
-from graphmem.settings import Settings
+from graphmem.models.provider_model import ProviderModel
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.model_names import PROVIDERS, is_installed, split_model_name
+from graphmem.runtime.settings import Settings
 from tests.llm.scripted_server import ScriptedServer, replies
 
 

@@ -11,10 +11,15 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from graphmem.errors import ConfigurationError, ModelUnavailable
-from graphmem.llm.provider_model import ProviderModel
-from graphmem.llm.replay import ReplayServer, load_recordings, pack_recordings, recording_key
-from graphmem.llm.structured_output import response_schema
+from graphmem.models.provider_model import ProviderModel
+from graphmem.models.replay import (
+    ReplayServer,
+    load_recordings,
+    pack_recordings,
+    recording_key,
+)
+from graphmem.models.structured_output import response_schema
+from graphmem.runtime.errors import ConfigurationError, ModelUnavailable
 
 
 class Verdict(BaseModel):

@@ -12,11 +12,11 @@ from graphmem_api.app import create_app
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
-from graphmem.domain.identity import Owner
+from graphmem.app.bootstrap import Services
 from graphmem.mcp import Connection, make_server, mount
-from graphmem.settings import Settings
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.owners import Owner
 from tests.api.conftest import serve_app, services, settings
 
 __all__ = ["services", "settings"]

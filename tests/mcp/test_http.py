@@ -9,12 +9,12 @@ import httpx
 import pytest
 import uvicorn
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn
+from graphmem.app.bootstrap import Services
 from graphmem.mcp import make_app
-from graphmem.settings import Settings
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 from tests.mcp.conftest import Keys, call_tool, call_tool_error, http_client, run_memory_lifecycle, serve_tools
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

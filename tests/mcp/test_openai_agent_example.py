@@ -7,11 +7,11 @@ from types import ModuleType
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
+from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
-from graphmem.llm.replay import ReplayServer, load_recordings
+from graphmem.memories.listing import ListFilters
+from graphmem.models.replay import ReplayServer, load_recordings
+from graphmem.tenants.owners import Owner
 
 AGENT = Path(__file__).parents[2] / "examples" / "openai_agent.py"
 RECORDINGS = Path(__file__).parent / "recordings"

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-from graphmem.settings import Settings
+from graphmem.runtime.settings import Settings
 from tests.mcp.conftest import call_tool, call_tool_error, run_memory_lifecycle
 from tests.model_server import ModelServer
 

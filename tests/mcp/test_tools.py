@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn, Scope
-from graphmem.domain.session import SessionIn
+from graphmem.app.bootstrap import Services
+from graphmem.conversations.session import SessionIn
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn, Scope
+from graphmem.tenants.owners import Owner
 from tests.mcp.conftest import call_tool, call_tool_error, in_process_client, run_memory_lifecycle
 
 TOOLS = {

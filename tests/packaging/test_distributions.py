@@ -19,8 +19,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.settings import Settings
 from tests.packaging.conftest import INSTALL_SECONDS, ROOT, run_python
 
 pytestmark = pytest.mark.timeout(INSTALL_SECONDS + 200)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from torture.model import run_model
 
 

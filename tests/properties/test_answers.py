@@ -8,19 +8,19 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphmem.domain.entity import EntityIn, EntityRef
-from graphmem.domain.fact import Fact
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryStatus
-from graphmem.domain.new_memory import NewMemory, first_version
-from graphmem.domain.text import name_key
-from graphmem.domain.versioning import Ledger
 from graphmem.ingestion.action_plan import ActionPlanner
 from graphmem.ingestion.candidates import ValidatedCandidate, collect_alias_groups
 from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity
 from graphmem.ingestion.llm_schemas import Extraction, Reconciliation
 from graphmem.ingestion.name_resolution import resolve_names
 from graphmem.ingestion.statement_matching import collect_named_entities
+from graphmem.memories.entity import EntityIn, EntityRef
+from graphmem.memories.fact import Fact
+from graphmem.memories.memory import MemoryStatus
+from graphmem.memories.new_memory import NewMemory, first_version
+from graphmem.memories.versioning import Ledger
+from graphmem.runtime.text import name_key
+from graphmem.tenants.owners import Owner
 from tests.ingestion.conftest import midnight
 from tests.ingestion.test_action_plan import candidate, fact
 from torture.prompted_answers import answer_extraction, answer_reconciliation

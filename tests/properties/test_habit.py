@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from graphmem.domain.decay import apply_reinforcement
-from graphmem.domain.search_candidates import FactCandidate
-from graphmem.retrieval.fit import FitFeatures, fit
-from graphmem.retrieval.rank_fusion import CHANNEL_WEIGHTS
-from graphmem.retrieval.ranking import rank_facts
+from graphmem.memories.decay import apply_reinforcement
+from graphmem.search.fit import FitFeatures, fit
+from graphmem.search.rank_fusion import CHANNEL_WEIGHTS
+from graphmem.search.ranking import rank_facts
+from graphmem.search.search_candidates import FactCandidate
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)

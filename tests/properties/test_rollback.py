@@ -12,21 +12,21 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from graphmem.consolidation.loss_guard import LossLimits
+from graphmem.consolidation.models import ProposalVerdict
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
-from graphmem.domain.consolidation_models import ProposalVerdict
-from graphmem.domain.conversation import PreparedMessage
-from graphmem.domain.decay import RetrievalCount
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn, MemorySourceIn
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.session import MessageIn, MessageRole
-from graphmem.embedding import Embedder
-from graphmem.store.driver import Graph
-from graphmem.store.entities import EntityStore
-from graphmem.store.episodes import EpisodeStore
-from graphmem.store.facts import FactStore
-from graphmem.store.runs import RunStore
+from graphmem.consolidation.run_store import RunStore
+from graphmem.conversations.conversation import PreparedMessage
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import MessageIn, MessageRole
+from graphmem.memories.decay import RetrievalCount
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import MemoryIn, MemorySourceIn
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import current, entity_id

@@ -19,18 +19,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from graphmem.domain.fact import Fact, FactAmendments
-from graphmem.domain.filters import FactFilters
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Memory, MemoryIn
-from graphmem.domain.new_memory import NewMemory
-from graphmem.domain.times import AS_OF_NOW, MICROSECOND
-from graphmem.domain.versioning import Ledger
-from graphmem.errors import Conflict, InvalidInput, MemoryDeleted
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph
-from graphmem.store.entities import EntityStore
-from graphmem.store.facts import FactStore
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import Fact, FactAmendments
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.filters import FactFilters
+from graphmem.memories.memory import Memory, MemoryIn
+from graphmem.memories.new_memory import NewMemory
+from graphmem.memories.versioning import Ledger
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import Conflict, InvalidInput, MemoryDeleted
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.times import AS_OF_NOW, MICROSECOND
+from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
 
 T = TypeVar("T")

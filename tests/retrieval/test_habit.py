@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.components import RetrievalComponents
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.search_models import SearchQuery, SearchResponse
-from graphmem.domain.session import MessagesIn
-from graphmem.errors import GraphmemError, ModelUnavailable
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph
-from graphmem.store.facts import FactStore
+from graphmem.app.bootstrap import Services
+from graphmem.app.components import RetrievalComponents
+from graphmem.conversations.session import MessagesIn
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import MemoryIn
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import GraphmemError, ModelUnavailable
+from graphmem.runtime.settings import Settings
+from graphmem.search.models import SearchQuery, SearchResponse
+from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
 from tests.retrieval.test_search import found, save
 

@@ -7,9 +7,9 @@ import uuid
 import pytest
 
 from benches.synthetic_data import SyntheticData
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.search_models import SearchQuery
+from graphmem.app.bootstrap import Services
+from graphmem.search.models import SearchQuery
+from graphmem.tenants.owners import Owner
 
 MEMORIES, BATCH = 2_000, 1_000
 

@@ -8,16 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.domain.decay import INITIAL_STRENGTH
-from graphmem.domain.entity import NamedEntity
-from graphmem.domain.name_index import NameIndex, question_focus
-from graphmem.domain.search_candidates import FactCandidate
-from graphmem.retrieval.bm25 import bm25_scores
-from graphmem.retrieval.evidence import FactText, MessageText, rank_messages
-from graphmem.retrieval.fit import FIT_WEIGHTS, FitFeatures, FitWeights, fit
-from graphmem.retrieval.overview import overview_topic
-from graphmem.retrieval.rank_fusion import CHANNEL_WEIGHTS
-from graphmem.retrieval.score_factors import decay_factor, importance_factor, persona_factor, score_factors, time_factor
+from graphmem.memories.decay import INITIAL_STRENGTH
+from graphmem.memories.entity import NamedEntity
+from graphmem.memories.entity_names import NameIndex, question_focus
+from graphmem.search.bm25 import bm25_scores
+from graphmem.search.evidence import FactText, MessageText, rank_messages
+from graphmem.search.fit import (
+    FIT_WEIGHTS,
+    FitFeatures,
+    FitWeights,
+    fit,
+)
+from graphmem.search.overview import overview_topic
+from graphmem.search.rank_fusion import CHANNEL_WEIGHTS
+from graphmem.search.score_factors import (
+    decay_factor,
+    importance_factor,
+    persona_factor,
+    score_factors,
+    time_factor,
+)
+from graphmem.search.search_candidates import FactCandidate
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import split_words, tokenize
 from graphmem.text.word_lists import LANGUAGES, load_words

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.components import RetrievalComponents
-from graphmem.domain.conversation import PreparedMessage
-from graphmem.domain.filters import FactFilters, MemoryFilters
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.new_memory import NewMemory
-from graphmem.domain.req_search import LookupQuery
-from graphmem.domain.search_models import MessageSearchQuery, SearchQuery
-from graphmem.domain.session import MessageIn, MessageRole, MessagesIn
-from graphmem.errors import InvalidInput
-from graphmem.store.search import ANN_CANDIDATES, SearchStore
+from graphmem.app.bootstrap import Services
+from graphmem.app.components import RetrievalComponents
+from graphmem.conversations.conversation import PreparedMessage
+from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn
+from graphmem.memories.filters import FactFilters, MemoryFilters
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn
+from graphmem.memories.new_memory import NewMemory
+from graphmem.runtime.errors import InvalidInput
+from graphmem.search.candidates import ANN_CANDIDATES, SearchStore
+from graphmem.search.models import MessageSearchQuery, SearchQuery
+from graphmem.search.req_search import LookupQuery
+from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from graphmem.domain.times import utc_now
-from graphmem.retrieval.cache import Cache, LocalCache, open_cache
+from graphmem.runtime.cache import Cache, LocalCache, open_cache
+from graphmem.runtime.times import utc_now
 from tests.conftest import require_program
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.search_models import SearchQuery
-from graphmem.domain.session import MessagesIn
-from graphmem.store.stored_vectors import StoredVectors
+from graphmem.app.bootstrap import Services
+from graphmem.conversations.session import MessagesIn
+from graphmem.memories.memory import MemoryIn
+from graphmem.memories.vectors import StoredVectors
+from graphmem.search.models import SearchQuery
+from graphmem.tenants.owners import Owner
 
 TEXTS = ("Mara is allergic to hazelnuts", "Bob plays the cello")
 

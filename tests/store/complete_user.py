@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from graphmem.bootstrap import Services
-from graphmem.domain.context_models import ContextRequest
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn, MemoryPatch
-from graphmem.domain.search_models import Persona
-from graphmem.domain.session import MessageIn, MessageRole, MessagesIn, RunMessage, SessionIn, SessionKind
-from graphmem.store.driver import Transaction
+from graphmem.app.bootstrap import Services
+from graphmem.context.models import ContextRequest
+from graphmem.conversations.session import (
+    MessageIn,
+    MessageRole,
+    MessagesIn,
+    RunMessage,
+    SessionIn,
+    SessionKind,
+)
+from graphmem.memories.memory import MemoryIn, MemoryPatch
+from graphmem.neo4j.driver import Transaction
+from graphmem.search.models import Persona
+from graphmem.tenants.owners import Owner
 
 TRIP = "Please answer briefly in German. My goal is a trip to Lund on 12 May for $500."
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.store.driver import Row
+from graphmem.app.bootstrap import Services
+from graphmem.memories.memory import MemoryIn
+from graphmem.neo4j.driver import Row
+from graphmem.tenants.owners import Owner
 from tests.store.complete_user import fill_user
 
 

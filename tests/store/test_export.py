@@ -10,15 +10,15 @@ from typing import Any, Literal
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.labels import LinkType, RecordLabel
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.search_models import SearchQuery
-from graphmem.domain.session import MessagesIn
-from graphmem.errors import Conflict, InvalidInput
-from graphmem.store.driver import Graph
+from graphmem.app.bootstrap import Services
+from graphmem.conversations.session import MessagesIn
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.schema import LinkType, RecordLabel
+from graphmem.runtime.errors import Conflict, InvalidInput
+from graphmem.search.models import SearchQuery
+from graphmem.tenants.owners import Owner
 from tests.store.complete_user import fill_user
 
 EARLIER_EXPORT = Path(__file__).with_name("export_1_0.json")

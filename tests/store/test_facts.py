@@ -10,19 +10,24 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from graphmem.domain.decay import RetrievalCount
-from graphmem.domain.fact import amendments_from_patch
-from graphmem.domain.filters import FactFilters
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import SortOrder
-from graphmem.domain.memory import Memory, MemoryIn, MemoryPatch, SaveResult
-from graphmem.domain.new_memory import NewMemory
-from graphmem.domain.text import name_key
-from graphmem.domain.times import utc_now
-from graphmem.errors import Conflict, NotFound
-from graphmem.store.driver import Graph
-from graphmem.store.entities import EntityStore
-from graphmem.store.facts import FactStore
+from graphmem.memories.decay import RetrievalCount
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import amendments_from_patch
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.filters import FactFilters
+from graphmem.memories.listing import SortOrder
+from graphmem.memories.memory import (
+    Memory,
+    MemoryIn,
+    MemoryPatch,
+    SaveResult,
+)
+from graphmem.memories.new_memory import NewMemory
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import Conflict, NotFound
+from graphmem.runtime.text import name_key
+from graphmem.runtime.times import utc_now
+from graphmem.tenants.owners import Owner
 
 VECTOR = [0.6, 0.8] + [0.0] * 382
 

@@ -12,27 +12,27 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import Services
+from graphmem.app.bootstrap import Services
 from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
-from graphmem.domain.context_models import ContextRequest
-from graphmem.domain.erasure import ErasureReceipt
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn, Scope
-from graphmem.domain.req_conversations import SessionListQuery
-from graphmem.domain.req_search import EntityListQuery
-from graphmem.domain.search_models import SearchQuery
-from graphmem.domain.session import MessageIn, MessagesIn, SessionIn
-from graphmem.domain.times import utc_now
-from graphmem.embedding import Embedder
-from graphmem.errors import NotFound, UserBeingForgotten
-from graphmem.resources import cypher_root
-from graphmem.settings import Settings
-from graphmem.store.driver import NONE_HIDDEN_SECONDS, Graph, Row
-from graphmem.store.forget import ForgetStore
-from graphmem.store.queries import load_queries, parse_fragments
-from graphmem.store.runs import RunStore
-from graphmem.store.users import UserStore
+from graphmem.consolidation.run_store import RunStore
+from graphmem.context.models import ContextRequest
+from graphmem.conversations.req_conversations import SessionListQuery
+from graphmem.conversations.session import MessageIn, MessagesIn, SessionIn
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn, Scope
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import NONE_HIDDEN_SECONDS, Graph, Row
+from graphmem.neo4j.queries import load_queries, parse_fragments
+from graphmem.runtime.errors import NotFound, UserBeingForgotten
+from graphmem.runtime.resources import cypher_root
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.times import utc_now
+from graphmem.search.models import SearchQuery
+from graphmem.search.req_search import EntityListQuery
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import UserStore
+from graphmem.user_data.erasure import ErasureReceipt
+from graphmem.user_data.forget_store import ForgetStore
 from tests.store.complete_user import fill_user
 
 TEA = MemoryIn(content="Bob likes tea", subject={"name": "Bob"})

@@ -11,14 +11,19 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn
-from graphmem.errors import NotFound
+from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
-from graphmem.service.graphiti import build_user_filter, configure_graphiti, open_graphiti, read_graph
-from graphmem.settings import Settings
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn
+from graphmem.runtime.errors import NotFound
+from graphmem.runtime.settings import Settings
+from graphmem.search.graphiti import (
+    build_user_filter,
+    configure_graphiti,
+    open_graphiti,
+    read_graph,
+)
+from graphmem.tenants.owners import Owner
 
 pytest.importorskip("graphiti_core", reason="the extra `graphiti` is not installed")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn
+from graphmem.app.bootstrap import Services
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn
+from graphmem.tenants.owners import Owner
 
 
 async def test_what_is_saved_after_an_erasure_is_read_at_once_however_much_is_read_meanwhile(

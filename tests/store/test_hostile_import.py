@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.context_models import ContextRequest
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryIn, MemorySourceIn
-from graphmem.domain.paging import PageQuery
-from graphmem.domain.session import MessageIn, MessagesIn
-from graphmem.errors import Conflict, InvalidInput
-from graphmem.service.importing import ImportService
-from graphmem.service.record_import import RecordImporter
-from graphmem.store.importing import ImportStore
-from graphmem.store.invariants import check_invariants
+from graphmem.app.bootstrap import Services
+from graphmem.context.models import ContextRequest
+from graphmem.conversations.session import MessageIn, MessagesIn
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn, MemorySourceIn
+from graphmem.neo4j.invariants import check_invariants
+from graphmem.runtime.errors import Conflict, InvalidInput
+from graphmem.runtime.paging import PageQuery
+from graphmem.tenants.owners import Owner
+from graphmem.user_data.import_store import ImportStore
+from graphmem.user_data.importing import ImportService
+from graphmem.user_data.record_import import RecordImporter
 from tests.store.complete_user import fill_user
 
 Document = dict[str, Any]

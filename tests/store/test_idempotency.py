@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 from pydantic import TypeAdapter
 
-from graphmem.domain.idempotency import IdempotentRequest, StoredResponse
-from graphmem.domain.identity import Owner
-from graphmem.store.driver import Graph
-from graphmem.store.forget import ForgetStore
-from graphmem.store.idempotency import IdempotencyStore, write_once
+from graphmem.neo4j.driver import Graph
+from graphmem.tenants.idempotency import IdempotentRequest, StoredResponse
+from graphmem.tenants.idempotency_store import IdempotencyStore, write_once
+from graphmem.tenants.owners import Owner
+from graphmem.user_data.forget_store import ForgetStore
 from tests.conftest import FakeClock
 
 

@@ -6,11 +6,11 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.search_models import SearchQuery
+from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
+from graphmem.memories.listing import ListFilters
+from graphmem.search.models import SearchQuery
+from graphmem.tenants.owners import Owner
 
 NODES = [
     {"uuid": "n1", "name": "Ada", "labels": ["Entity", "Person"]},

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.embedding import Embedder
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph
-from graphmem.store.invariants import check_invariants
-from graphmem.store.queries import Query, load_checks
+from graphmem.app.bootstrap import Services
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.invariants import check_invariants
+from graphmem.neo4j.queries import Query, load_checks
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 from tests.store.complete_user import fill_user
 
 TEA = "MATCH ()-[r:RELATES_TO {group_id: $g, fact: 'Mara loves tea'}]->() WHERE r.expired_at IS NULL"

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.embedding_models import EmbeddingModel
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.req_search import EntityMemoriesQuery
-from graphmem.embedding import Embedder
-from graphmem.errors import ConfigurationError
-from graphmem.store.driver import Graph
-from graphmem.store.migrations import load_migrations, migrate, pending_migrations
+from graphmem.app.bootstrap import Services
+from graphmem.memories.memory import MemoryIn
+from graphmem.models.embedder import Embedder
+from graphmem.models.embedding_models import EmbeddingModel
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.migrations import load_migrations, migrate, pending_migrations
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.search.req_search import EntityMemoriesQuery
+from graphmem.tenants.owners import Owner
 
 
 async def test_a_second_run_changes_nothing(graph: Graph) -> None:

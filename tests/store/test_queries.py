@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.resources import cypher_root
-from graphmem.store.driver import Graph
-from graphmem.store.queries import QueryFileError, load_queries, parse_fragments, parse_queries
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.queries import (
+    QueryFileError,
+    load_queries,
+    parse_fragments,
+    parse_queries,
+)
+from graphmem.runtime.resources import cypher_root
 
 ROOT = Path(__file__).parents[2]
 

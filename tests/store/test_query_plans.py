@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.labels import RESERVED_LABELS
-from graphmem.store.driver import Graph
-from graphmem.store.queries import Query, load_queries
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.queries import Query, load_queries
+from graphmem.neo4j.schema import RESERVED_LABELS
 
 NODES = 200
 """Nodes of each label, and facts, that the statistics are made of; a user has 10 of each."""

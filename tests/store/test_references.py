@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from graphmem.bootstrap import Services
-from graphmem.domain.conversation import PreparedMessage
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import MAX_SOURCE_MESSAGES, Memory, MemoryIn, MemoryPatch
-from graphmem.domain.req_search import EntityMemoriesQuery
-from graphmem.domain.session import MessageIn, MessagesIn
-from graphmem.store.fact_write import MAX_MESSAGE_FACTS
+from graphmem.app.bootstrap import Services
+from graphmem.conversations.conversation import PreparedMessage
+from graphmem.conversations.session import MessageIn, MessagesIn
+from graphmem.memories.fact_write import MAX_MESSAGE_FACTS
+from graphmem.memories.memory import (
+    MAX_SOURCE_MESSAGES,
+    Memory,
+    MemoryIn,
+    MemoryPatch,
+)
+from graphmem.search.req_search import EntityMemoriesQuery
+from graphmem.tenants.owners import Owner
 
 TRIP: dict[str, Any] = {
     "content": "Mara sailed to Oslo with Bob",

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from graphmem.bootstrap import Services
-from graphmem.domain.identity import Owner
-from graphmem.domain.memory import Memory, MemoryIn, MemoryPatch
-from graphmem.domain.text import name_key
+from graphmem.app.bootstrap import Services
+from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
+from graphmem.runtime.text import name_key
+from graphmem.tenants.owners import Owner
 from tests.store.complete_user import fill_user
 from tests.store.test_import_formats import EXPIRED, LONDON, NODES, TURIN
 

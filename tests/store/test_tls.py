@@ -14,9 +14,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from graphmem.errors import DatabaseUnavailable
-from graphmem.settings import Settings
-from graphmem.store.driver import Graph
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import DatabaseUnavailable
+from graphmem.runtime.settings import Settings
 from tests.faults.proxy import Proxy
 
 

@@ -17,10 +17,10 @@ import yaml
 from graphmem_api.app import create_app
 from pydantic import BaseModel, Field, SecretStr
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
-from graphmem.llm.replay import ReplayServer
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.models.replay import ReplayServer
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import serve_app
 
 DIALOGUES = Path(__file__).with_name("dialogues.yaml")

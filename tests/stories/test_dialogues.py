@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.settings import Settings
+from graphmem.runtime.settings import Settings
 from tests.stories.dialogues import DialogueUser, serve_dialogues
 
 pytestmark = pytest.mark.timeout(480)

@@ -14,11 +14,11 @@ import pytest
 from graphmem_api.app import create_app
 from pydantic import SecretStr
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKeyIn, KeyRole
-from graphmem.domain.identity import Owner
-from graphmem.domain.times import utc_now
-from graphmem.settings import Settings
+from graphmem.app.bootstrap import Services
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.times import utc_now
+from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.owners import Owner
 from tests.api.conftest import serve_app
 from tests.ingestion.conftest import candidate, extraction
 from tests.llm.scripted_server import ScriptedServer, replies

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.backup_archive import MANIFEST, extract_archive, write_archive
-from graphmem.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput
+from graphmem.user_data.backup_archive import MANIFEST, extract_archive, write_archive
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.job import Job, JobStatus
-from graphmem.domain.memory import SaveAction, SaveResult
-from graphmem.domain.operations.composed import ComposedStep, add
-from graphmem.errors import Unavailable
+from graphmem.client.operations.composed import ComposedStep, add
+from graphmem.jobs.job import Job, JobStatus
+from graphmem.memories.memory import SaveAction, SaveResult
+from graphmem.runtime.errors import Unavailable
 
 MESSAGES = [{"role": "user", "content": "I drink oolong."}]
 

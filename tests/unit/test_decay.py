@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.domain.decay import apply_reinforcement, decayed_importance, decayed_strength
+from graphmem.memories.decay import apply_reinforcement, decayed_importance, decayed_strength
 
 
 @pytest.mark.req("UMB-09")

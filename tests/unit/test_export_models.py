@@ -8,16 +8,22 @@ from typing import Any, get_args
 
 import pytest
 
-from graphmem.domain.export.document import UserExport, parse_export
-from graphmem.domain.export.entries import ExportedRecord
-from graphmem.domain.export.import_plan import ExistingData, ExistingNode, find_future_times, find_misfits, plan_import
-from graphmem.domain.export.properties import FactProperties
-from graphmem.domain.export.schema import export_json_schema
-from graphmem.domain.fact_fields import FACT_FIELDS, FieldKind
-from graphmem.domain.identity import Owner
-from graphmem.domain.labels import LinkType, RecordLabel
-from graphmem.errors import InvalidInput
-from graphmem.store.queries import load_queries
+from graphmem.memories.fact_fields import FACT_FIELDS, FieldKind
+from graphmem.neo4j.queries import load_queries
+from graphmem.neo4j.schema import LinkType, RecordLabel
+from graphmem.runtime.errors import InvalidInput
+from graphmem.tenants.owners import Owner
+from graphmem.user_data.export_document import UserExport, parse_export
+from graphmem.user_data.export_entries import ExportedRecord
+from graphmem.user_data.import_plan import (
+    ExistingData,
+    ExistingNode,
+    find_future_times,
+    find_misfits,
+    plan_import,
+)
+from graphmem.user_data.properties import FactProperties
+from graphmem.user_data.schema import export_json_schema
 
 OWNER = Owner("default", "mara")
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

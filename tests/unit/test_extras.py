@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem import extras
-from graphmem.errors import ConfigurationError
-from graphmem.settings import Settings
+from graphmem.runtime import extras
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.settings import Settings
 
 
 def test_a_required_extra_that_is_missing_is_reported_with_its_setting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,19 +6,24 @@ import re
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
-from graphmem.domain.fact import Fact
-from graphmem.domain.fact_fields import (
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_fields import (
     FACT_FIELDS,
     NEXT_VECTOR_PROPERTY,
     SHADOW_PROPERTIES,
     TIME_FIELDS,
     VECTOR_PROPERTY,
 )
-from graphmem.domain.memory import Memory, MemoryStatus, MemoryType, Scope
-from graphmem.domain.times import EPOCH
-from graphmem.resources import cypher_root
-from graphmem.store.fact_mapping import fact_from_row, fact_to_properties
-from graphmem.store.queries import parse_fragments
+from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties
+from graphmem.memories.memory import (
+    Memory,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+)
+from graphmem.neo4j.queries import parse_fragments
+from graphmem.runtime.resources import cypher_root
+from graphmem.runtime.times import EPOCH
 
 FRAGMENTS = parse_fragments((cypher_root() / "fragments.cypher").read_text("utf-8"))
 NOW = datetime(2026, 6, 1, 12, 0, 0, 123456, tzinfo=UTC)

@@ -7,14 +7,20 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from graphmem.cli import memories as cli_memories
-from graphmem.domain.filters import FactFilters, MemoryFilters, SharedFilters
-from graphmem.domain.inputs import ListMemoriesOptions, SearchOptions
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.memory import MemoryType, Scope
-from graphmem.domain.search_models import SearchQuery
-from graphmem.domain.times import AS_OF_NOW, MAX_TIME, MICROSECOND, MIN_TIME, to_epoch_pair
+from graphmem.client.inputs import ListMemoriesOptions, SearchOptions
 from graphmem.mcp.arguments import SearchFilters
-from graphmem.store.queries import load_queries
+from graphmem.memories.filters import FactFilters, MemoryFilters, SharedFilters
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryType, Scope
+from graphmem.neo4j.queries import load_queries
+from graphmem.runtime.times import (
+    AS_OF_NOW,
+    MAX_TIME,
+    MICROSECOND,
+    MIN_TIME,
+    to_epoch_pair,
+)
+from graphmem.search.models import SearchQuery
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.json_values import MAX_JSON_DEPTH, UnstorableValue, check_json_value, parse_json
+from graphmem.runtime.json_values import (
+    MAX_JSON_DEPTH,
+    UnstorableValue,
+    check_json_value,
+    parse_json,
+)
 
 
 def nest(levels: int) -> Any:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.domain.memory import MemoryIn
-from graphmem.domain.pattern_type import PatternType
-from graphmem.domain.profile import TenantProfiles, known_topic_tags, load_profile, profile_names
-from graphmem.errors import ConfigurationError
-from graphmem.settings import Settings
+from graphmem.memories.memory import MemoryIn
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.pattern_type import PatternType
+from graphmem.tenants.profiles import (
+    TenantProfiles,
+    known_topic_tags,
+    load_profile,
+    profile_names,
+)
 
 TAGS = ["sailing", "CASHFLOW_AND_SPENDING", "boats", "OTHER", "sailing"]
 

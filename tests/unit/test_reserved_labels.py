@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from graphmem.domain.entity import EntityIn
-from graphmem.domain.labels import RESERVED_LABELS
-from graphmem.resources import cypher_root
+from graphmem.memories.entity import EntityIn
+from graphmem.neo4j.schema import RESERVED_LABELS
+from graphmem.runtime.resources import cypher_root
 
 
 def test_every_label_in_queries_is_reserved() -> None:

@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 from pydantic import Field
 from stdnum import luhn
 
-from graphmem.domain.entity import EntityIn
-from graphmem.domain.memory import MemoryIn, MemorySourceIn
-from graphmem.domain.policy import SecretPolicy
-from graphmem.domain.secrets import SECRET_CLASSES, find_secrets, redact, scan_value, scanner
-from graphmem.domain.stored_values import stored_values
-from graphmem.errors import ConfigurationError
-from graphmem.settings import Settings
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.memory import MemoryIn, MemorySourceIn
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.stored_values import stored_values
+from graphmem.secrets import scanner
+from graphmem.secrets.detection import SECRET_CLASSES
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.scanner import find_secrets, redact
+from graphmem.secrets.values import scan_value
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "secret_sentences.yaml").read_text(encoding="utf-8"))
 REFUSED = [

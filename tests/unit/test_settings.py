@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from graphmem.errors import ConfigurationError
-from graphmem.secret_files import SECRET_VARIABLES
-from graphmem.settings import Settings
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.secret_files import SECRET_VARIABLES
+from graphmem.runtime.settings import Settings
 
 
 @pytest.mark.parametrize(("setting", "variable"), SECRET_VARIABLES.items())

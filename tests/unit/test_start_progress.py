@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from graphmem.start_progress import StartProgress
+from graphmem.runtime.progress import StartProgress
 
 
 async def test_a_wait_is_named_and_repeated_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphmem.start_progress.REPEAT_SECONDS", 0.01)
+    monkeypatch.setattr("graphmem.runtime.progress.REPEAT_SECONDS", 0.01)
     told: list[str] = []
     async with asyncio.timeout(60), StartProgress(told.append).waiting_for("waiting for Neo4j", quiet_seconds=0):
         while len(told) < 3:  # noqa: ASYNC110 - a list tells nobody

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphmem.domain.token_counts import count_tokens, truncate_to_tokens
+from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 
 @pytest.mark.req("TRUE-12")

@@ -10,11 +10,17 @@ from typing import Any
 
 import pytest
 
-from graphmem.domain.fact import Fact, FactAmendments
-from graphmem.domain.memory import MemoryStatus, MemoryType, Scope
-from graphmem.domain.times import MIN_TIME
-from graphmem.domain.versioning import Ledger
-from graphmem.errors import Conflict, ImmutableMemory, InvalidInput, NotFound, VersionConflict
+from graphmem.memories.fact import Fact, FactAmendments
+from graphmem.memories.memory import MemoryStatus, MemoryType, Scope
+from graphmem.memories.versioning import Ledger
+from graphmem.runtime.errors import (
+    Conflict,
+    ImmutableMemory,
+    InvalidInput,
+    NotFound,
+    VersionConflict,
+)
+from graphmem.runtime.times import MIN_TIME
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 

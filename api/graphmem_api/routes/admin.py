@@ -7,12 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from graphmem.domain.consolidation_models import ConsolidationRun, RollbackPreview, RollbackResult
-from graphmem.domain.embedding_models import EmbeddingStatus, ReembeddingIn
-from graphmem.domain.job import Job
-from graphmem.domain.local_token import COMMAND_LINE
-from graphmem.domain.paging import Page
-from graphmem.domain.req_consolidation import (
+from graphmem.consolidation.models import ConsolidationRun, RollbackPreview, RollbackResult
+from graphmem.consolidation.req_consolidation import (
     ConsolidationIn,
     MaintenanceIn,
     MaintenanceOut,
@@ -20,6 +16,10 @@ from graphmem.domain.req_consolidation import (
     RunAccepted,
     RunListQuery,
 )
+from graphmem.jobs.job import Job
+from graphmem.models.embedding_models import EmbeddingStatus, ReembeddingIn
+from graphmem.runtime.paging import Page
+from graphmem.tenants.local_token import COMMAND_LINE
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep

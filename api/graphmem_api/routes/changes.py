@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from graphmem.domain.changes import ChangesQuery, MemoryChange
-from graphmem.domain.paging import Page
+from graphmem.changes.models import ChangesQuery, MemoryChange
+from graphmem.runtime.paging import Page
 from graphmem_api import route_classes
 from graphmem_api.auth import OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep

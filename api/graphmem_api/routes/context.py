@@ -6,9 +6,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from graphmem.domain.behavior_patterns import BehaviorPattern
-from graphmem.domain.consolidation_models import UserContradiction
-from graphmem.domain.context_models import (
+from graphmem.consolidation.models import UserContradiction
+from graphmem.context.behavior_patterns import BehaviorPattern
+from graphmem.context.context_use import (
+    ContextFeedbackIn,
+    ContextFeedbackResult,
+    MemoryUse,
+    MemoryUsesQuery,
+)
+from graphmem.context.learned_preferences import LearnedIntent, LearnedPreference
+from graphmem.context.models import (
     ContextItem,
     ContextItemIn,
     ContextRequest,
@@ -16,11 +23,9 @@ from graphmem.domain.context_models import (
     EnhancedReply,
     EnhanceIn,
 )
-from graphmem.domain.context_use import ContextFeedbackIn, ContextFeedbackResult, MemoryUse, MemoryUsesQuery
-from graphmem.domain.learned_preferences import LearnedIntent, LearnedPreference
-from graphmem.domain.paging import Page
-from graphmem.domain.req_context import ContextItemsQuery, ProfileQuery
-from graphmem.domain.search_models import UserProfile
+from graphmem.context.req_context import ContextItemsQuery, ProfileQuery
+from graphmem.runtime.paging import Page
+from graphmem.search.models import UserProfile
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep

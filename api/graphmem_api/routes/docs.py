@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from graphmem.errors import NotFound
+from graphmem.runtime.errors import NotFound
 from graphmem_api.openapi_texts import DOCUMENTATION_FOLDER
 
 router = APIRouter(include_in_schema=False)

@@ -6,16 +6,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from graphmem.domain.entity import Entity
-from graphmem.domain.memory import Memory
-from graphmem.domain.paging import Page
-from graphmem.domain.req_search import (
+from graphmem.memories.entity import Entity
+from graphmem.memories.memory import Memory
+from graphmem.runtime.paging import Page
+from graphmem.search.models import EntityGraph, LookupResponse
+from graphmem.search.req_search import (
     EntityGraphQuery,
     EntityListQuery,
     EntityMemoriesQuery,
     LookupQuery,
 )
-from graphmem.domain.search_models import EntityGraph, LookupResponse
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep

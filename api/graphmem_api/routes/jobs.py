@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKey
-from graphmem.domain.job import Job
-from graphmem.domain.req_jobs import RetryQuery
-from graphmem.errors import NotFound
+from graphmem.app.bootstrap import Services
+from graphmem.jobs.job import Job
+from graphmem.jobs.req_jobs import RetryQuery
+from graphmem.runtime.errors import NotFound
+from graphmem.tenants.access import ApiKey
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from graphmem.domain.api_key import ApiKeyIn, CreatedApiKey
+from graphmem.tenants.access import ApiKeyIn, CreatedApiKey
 from graphmem_api import route_classes, schemas
 from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep

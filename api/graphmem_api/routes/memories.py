@@ -8,15 +8,20 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response
 
-from graphmem.bootstrap import Services
-from graphmem.domain.api_key import ApiKey
-from graphmem.domain.identity import Owner
-from graphmem.domain.listing import ListFilters
-from graphmem.domain.local_token import COMMAND_LINE
-from graphmem.domain.memory import Memory, MemoryPatch, MemoryVersion, Scope
-from graphmem.domain.paging import Page
-from graphmem.domain.req_memories import ErasedMemory, SaveIn, SaveOut
-from graphmem.errors import InvalidInput
+from graphmem.app.bootstrap import Services
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import (
+    Memory,
+    MemoryPatch,
+    MemoryVersion,
+    Scope,
+)
+from graphmem.memories.req_memories import ErasedMemory, SaveIn, SaveOut
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.paging import Page
+from graphmem.tenants.access import ApiKey
+from graphmem.tenants.local_token import COMMAND_LINE
+from graphmem.tenants.owners import Owner
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import Caller, OwnerInPath, require_admin
 from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep

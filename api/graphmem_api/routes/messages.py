@@ -7,12 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from graphmem.domain.identity import Owner, make_owner
-from graphmem.domain.job import Job
-from graphmem.domain.learned_preferences import FeedbackResult
-from graphmem.domain.paging import Page, PageQuery
-from graphmem.domain.req_conversations import SessionListQuery, SummarizeIn, TriggerIn
-from graphmem.domain.session import (
+from graphmem.context.learned_preferences import FeedbackResult
+from graphmem.conversations.req_conversations import SessionListQuery, SummarizeIn, TriggerIn
+from graphmem.conversations.session import (
     ExtractionTriggered,
     FeedbackIn,
     Message,
@@ -22,6 +19,9 @@ from graphmem.domain.session import (
     SessionArchive,
     SessionIn,
 )
+from graphmem.jobs.job import Job
+from graphmem.runtime.paging import Page, PageQuery
+from graphmem.tenants.owners import Owner, make_owner
 from graphmem_api import route_classes, schemas
 from graphmem_api.auth import Caller, OwnerInPath, require_access
 from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from graphmem.domain.search_models import (
+from graphmem.search.models import (
     MessageSearchQuery,
     MessageSearchResponse,
     Persona,

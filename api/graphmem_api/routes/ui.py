@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, RedirectResponse, Response
 
-from graphmem.errors import NotFound
+from graphmem.runtime.errors import NotFound
 
 router = APIRouter(include_in_schema=False)
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from graphmem.domain.paging import Page
-from graphmem.domain.req_tenants import UserListQuery
-from graphmem.domain.user import UserSummary
+from graphmem.runtime.paging import Page
+from graphmem.tenants.req_tenants import UserListQuery
+from graphmem.tenants.user import UserSummary
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep

@@ -1,0 +1,1 @@
+"""The application: settings become wired capabilities, and their health."""

@@ -1,0 +1,255 @@
+"""The components that several packages share, opened from the settings: database, embedder, model, stores."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from pydantic import SecretStr
+
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.reinforcement import ReinforcementBuffer
+from graphmem.memories.vectors import StoredVectors
+from graphmem.memories.writer import MemoryWriter
+from graphmem.models.embedder import (
+    Embedder,
+    create_embedder,
+    create_recorded_embedder,
+    describe_model,
+)
+from graphmem.models.language_model import LanguageModel
+from graphmem.models.recorded import RecordedEmbedder
+from graphmem.models.rerank import CrossEncoderReranker
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.migrations import migrate
+from graphmem.runtime.artifacts import DownloadProgress
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.extras import ensure_extras
+from graphmem.runtime.progress import StartProgress
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.times import Clock, utc_now
+from graphmem.search.candidates import SearchStore
+from graphmem.search.entity_name_cache import EntityNameCache
+from graphmem.search.hybrid_search import HybridSearch
+from graphmem.search.lookup import EntityLookup
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.idempotency_store import IdempotencyStore
+from graphmem.tenants.profiles import TenantProfiles
+
+OWN_DATABASE_SECONDS = 180.0
+"""Seconds in which the embedded Neo4j must answer while it is opened; when it ends, opening fails at once."""
+
+OTHER_DATABASE_SECONDS = 30.0
+"""Seconds in which a Neo4j of the user must answer while it is opened."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """The components that several packages share, one of each."""
+
+    settings: Settings
+    clock: Clock
+    graph: Graph
+    embedder: Embedder
+    model: LanguageModel | None
+    entities: EntityStore
+    facts: FactStore
+    episodes: EpisodeStore
+    idempotency: IdempotencyStore
+    policy: SecretPolicy
+    profiles: TenantProfiles
+    memory_writer: MemoryWriter
+
+
+@asynccontextmanager
+async def running_database(settings: Settings, progress: StartProgress | None = None) -> AsyncIterator[Settings]:
+    """Yield the settings with the address and password of a running Neo4j, starting or joining the embedded one.
+
+    Raises ConfigurationError or DatabaseUnavailable with what to do.
+    """
+    if settings.neo4j_uri:
+        yield settings
+        return
+    from graphmem.neo4j.embedded.server import EmbeddedNeo4j
+
+    async with await EmbeddedNeo4j.start_or_join(
+        settings.data_dir,
+        settings.cache_dir,
+        bolt_port=settings.bolt_port,
+        http_port=settings.http_port,
+        mirror=settings.jar_mirror,
+        progress=progress,
+    ) as server:
+        info = server.info
+        yield settings.model_copy(
+            update={
+                "neo4j_uri": info.uri,
+                "neo4j_user": info.user,
+                "neo4j_password": SecretStr(info.password),
+                "neo4j_database": "neo4j",
+            }
+        )
+
+
+@asynccontextmanager
+async def open_graph(settings: Settings, progress: StartProgress | None = None) -> AsyncIterator[Graph]:
+    """Connect to the configured Neo4j, or to the embedded one.
+
+    Raises ConfigurationError or DatabaseUnavailable with what to do.
+    """
+    progress = progress or StartProgress()
+    async with running_database(settings, progress) as found:
+        password = found.neo4j_password.get_secret_value() if found.neo4j_password else ""
+        graph = Graph(str(found.neo4j_uri), found.neo4j_user, password, found.neo4j_database)
+        try:
+            async with opening_patience(graph, settings), progress.waiting_for("waiting for Neo4j to answer"):
+                await graph.verify_connectivity()
+            yield graph
+        finally:
+            await graph.close()
+
+
+def opening_patience(graph: Graph, settings: Settings) -> AbstractAsyncContextManager[None]:
+    """Return a block in which the database is opened: the first answers of one that has just started take long."""
+    return graph.patience(OTHER_DATABASE_SECONDS if settings.neo4j_uri else OWN_DATABASE_SECONDS)
+
+
+@asynccontextmanager
+async def open_components(
+    settings: Settings,
+    *,
+    embedder: Embedder | None = None,
+    model: LanguageModel | None = None,
+    load_embedder: bool = True,
+    clock: Clock = utc_now,
+    progress: StartProgress | None = None,
+) -> AsyncIterator[Components]:
+    """Open the components of one process, and migrate the database to the schema of this version.
+
+    `embedder` and `model` replace those of the settings; whoever passes them closes them. Unless `load_embedder`, an
+    embedder whose dimension is known is loaded when it is first asked.
+    """
+    async with AsyncExitStack() as stack:
+        # What needs no database comes first: a missing package is reported before Neo4j is started.
+        ensure_extras(settings if embedder is None else settings.model_copy(update={"embedder": "local"}))
+        if model is None and settings.has_model:
+            model = await stack.enter_async_context(_open_model(settings))
+        progress = progress or StartProgress()
+        graph = await stack.enter_async_context(open_graph(settings, progress))
+        async with (
+            opening_patience(graph, settings),
+            progress.waiting_for("loading the embedding model and preparing the database"),
+        ):
+            if embedder is not None:
+                await _check_model(graph, embedder)
+            embedder = embedder or await _open_recorded_embedder(
+                settings, graph, stack, load=load_embedder, progress=progress.download
+            )
+            await migrate(graph, describe_model(embedder, settings))
+        entities = EntityStore(graph)
+        facts = FactStore(graph, entities, clock)
+        policy = SecretPolicy(settings.allowed_secret_classes)
+        profiles = TenantProfiles(settings.profiles)
+        yield Components(
+            settings=settings,
+            clock=clock,
+            graph=graph,
+            embedder=embedder,
+            model=model,
+            entities=entities,
+            facts=facts,
+            episodes=EpisodeStore(graph, clock, timedelta(hours=settings.repeat_window_hours)),
+            idempotency=IdempotencyStore(graph, clock, settings.idempotency_days),
+            policy=policy,
+            profiles=profiles,
+            memory_writer=MemoryWriter(facts, embedder, policy, profiles),
+        )
+
+
+async def _check_model(graph: Graph, embedder: Embedder) -> None:
+    """Raise ConfigurationError unless the vectors of the database are those of an embedder that the caller passes."""
+    state = await graph.vector_state(refresh=True)
+    if state and state.searched_model.name != embedder.model:
+        raise ConfigurationError(
+            f"The database holds vectors of {state.searched_model.name}, but the embedder is {embedder.model}: pass an "
+            "embedder of that model, or run `graphmem reembed`."
+        )
+
+
+async def _open_recorded_embedder(
+    settings: Settings, graph: Graph, stack: AsyncExitStack, *, load: bool, progress: DownloadProgress | None
+) -> Embedder:
+    """Return the embedder of the database's vectors, or that of the settings for a new database."""
+    state = await graph.vector_state(refresh=True)
+    embedder = create_embedder(settings, progress)
+    if state and state.searched_model.name != embedder.model:
+        log.warning(
+            "The database holds vectors of %s, which is used for now although the settings name %s: run `graphmem "
+            "reembed` to change to it, or set GRAPHMEM_EMBEDDER and GRAPHMEM_EMBEDDING_MODEL to the former model.",
+            state.searched_model.name,
+            embedder.model,
+        )
+        await embedder.aclose()
+        embedder = create_recorded_embedder(state.searched_model, settings, progress)
+    recorded = RecordedEmbedder(
+        embedder, graph.vector_state, partial(create_recorded_embedder, settings=settings, progress=progress)
+    )
+    stack.push_async_callback(recorded.aclose)
+    if load or not recorded.dimension:
+        await recorded.open()
+    return recorded
+
+
+@asynccontextmanager
+async def _open_model(settings: Settings) -> AsyncIterator[LanguageModel | None]:
+    # Imported here: the libraries of the providers take a second to load.
+    from graphmem.models.provider_model import ProviderModel
+
+    if (model := ProviderModel.from_settings(settings)) is None:
+        yield None
+        return
+    async with model:
+        yield model
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalComponents:
+    """The components of retrieval that services and benchmarks share."""
+
+    store: SearchStore
+    vectors: StoredVectors
+    reinforcement: ReinforcementBuffer
+    search: HybridSearch
+    lookup: EntityLookup
+
+    @classmethod
+    def build(cls, components: Components) -> RetrievalComponents:
+        """Build them from the shared components."""
+        settings, clock, graph = components.settings, components.clock, components.graph
+        store, vectors = SearchStore(graph), StoredVectors(graph)
+        names = EntityNameCache(store, components.facts, clock)
+        reinforcement = ReinforcementBuffer(components.facts, clock)
+        search = HybridSearch(
+            store,
+            vectors,
+            components.entities,
+            components.episodes,
+            names,
+            reinforcement,
+            components.embedder,
+            clock,
+            rrf_k=settings.rrf_k,
+            channel_weights=settings.channel_weights,
+            reranker=CrossEncoderReranker(settings.rerank_model) if settings.rerank_model else None,
+            languages=settings.query_languages,
+        )
+        lookup = EntityLookup(store, components.entities, names, reinforcement, clock, settings.cache_url)
+        return cls(store, vectors, reinforcement, search, lookup)

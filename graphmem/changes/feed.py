@@ -1,0 +1,171 @@
+"""Changes of a user's memories, read from their versions and from what rollbacks recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from graphmem.changes.models import ChangeKind, MemoryChange, classify_version
+from graphmem.memories import snapshots
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import fact_from_image, fact_from_row, memory_from_fact
+from graphmem.memories.saving import entity_ids_of
+from graphmem.memories.snapshot import ElementKind
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.runtime.paging import take_page
+from graphmem.runtime.times import EPOCH, MICROSECOND, Clock
+from graphmem.tenants.owners import Owner
+
+ROLLED_BACK_REASON = "rolled back"
+"""Reason of the changes that undo a consolidation run."""
+
+ChangePosition = tuple[datetime, str]
+"""The time and the key of the change after which a page continues."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangedFact:
+    """A change before its memory is loaded."""
+
+    id: str
+    at: datetime
+    kind: ChangeKind
+    memory_id: str
+    fact: Fact | None
+    reason: str | None
+    actor: str | None
+
+
+class ChangeStore:
+    """Reads the changes of all users; `clock` decides what is current."""
+
+    def __init__(self, graph: Graph, entities: EntityStore, clock: Clock) -> None:
+        self._graph = graph
+        self._entities = entities
+        self._clock = clock
+
+    async def list_page(
+        self,
+        owner: Owner,
+        since: datetime,
+        until: datetime,
+        after_key: str | None,
+        limit: int,
+        *,
+        with_global: bool = True,
+    ) -> tuple[list[MemoryChange], ChangePosition | None]:
+        """Return the changes from `since` up to before `until`, oldest first, and where the next page starts.
+
+        `after_key` is the id of the last change at `since` that an earlier page returned. `with_global` includes the
+        changes of the memories that every user of the tenant reads.
+        """
+
+        async def work(transaction: Transaction) -> tuple[list[MemoryChange], ChangePosition | None]:
+            rows = await transaction.run(
+                "changes.list_page",
+                group_ids=owner.readable_group_ids if with_global else [owner.group_id],
+                since=since,
+                until=until,
+                after_key=after_key,
+                limit=limit + 1,
+            )
+            kept, last = take_page(rows, limit)
+            changes = await self._to_changes(transaction, owner, kept)
+            position = None if last is None else (_time_of(last), last["key"])
+            return await self._load_memories(transaction, owner, changes), position
+
+        return await self._graph.read(work)
+
+    async def _to_changes(
+        self, transaction: Transaction, owner: Owner, rows: list[dict[str, Any]]
+    ) -> list[_ChangedFact]:
+        groups = owner.readable_group_ids
+        ids = [row["version_id"] for row in rows if row["version_id"]]
+        found = await transaction.run("changes.fetch_versions", group_ids=groups, ids=ids)
+        versions = {fact.uuid: fact for fact in map(fact_from_row, found)}
+        later = [
+            {"memory_id": fact.memory_id, "version": fact.version} for fact in versions.values() if fact.version > 1
+        ]
+        found = await transaction.run("changes.fetch_previous_versions", group_ids=groups, rows=later)
+        previous = {(fact.memory_id, fact.version): fact for fact in map(fact_from_row, found)}
+        restored = await self._fetch_rolled_back(transaction, owner, rows)
+        changes = []
+        for row in rows:
+            if row["run_id"]:
+                changes.append(_undone(row, restored.get(row["key"])))
+            elif fact := versions.get(row["version_id"]):
+                changes.append(_made(row, fact, previous.get((fact.memory_id, fact.version - 1))))
+        return changes
+
+    async def _fetch_rolled_back(
+        self, transaction: Transaction, owner: Owner, rows: list[dict[str, Any]]
+    ) -> Mapping[str, tuple[ChangeKind, Fact]]:
+        """Return what each rollback did to each memory, by the key of the change."""
+        wanted = {row["key"] for row in rows if row["run_id"]}
+        found: dict[str, tuple[ChangeKind, Fact]] = {}
+        for run_id in {row["run_id"] for row in rows if row["run_id"]}:
+            for change in await snapshots.list_changes(transaction, run_id):
+                key = f"{run_id}:{change.memory_id}"
+                if change.kind is not ElementKind.FACT or key not in wanted:
+                    continue
+                if change.after is not None:
+                    fact, kind = fact_from_image(change.after), ChangeKind.RESTORED
+                elif change.before is not None:
+                    fact, kind = fact_from_image(change.before), ChangeKind.DELETED
+                else:
+                    continue
+                # A memory that was restored to an earlier version has lost the later one: the restored one counts.
+                if key not in found or _outranks((kind, fact), found[key]):
+                    found[key] = (kind, fact)
+        return found
+
+    async def _load_memories(
+        self, transaction: Transaction, owner: Owner, changes: list[_ChangedFact]
+    ) -> list[MemoryChange]:
+        facts = [change.fact for change in changes if change.fact]
+        refs = await self._entities.get_refs(transaction, owner, entity_ids_of(facts))
+        now = self._clock()
+        return [
+            MemoryChange(
+                id=change.id,
+                at=change.at,
+                kind=change.kind,
+                memory_id=change.memory_id,
+                memory=memory_from_fact(change.fact, refs, now)
+                if change.fact
+                and {change.fact.subject_id, change.fact.object_id or change.fact.subject_id} <= refs.keys()
+                else None,
+                reason=change.reason,
+                actor=change.actor,
+            )
+            for change in changes
+        ]
+
+
+def _time_of(row: Mapping[str, Any]) -> datetime:
+    return EPOCH + int(row["at"]) * MICROSECOND
+
+
+def _made(row: Mapping[str, Any], fact: Fact, previous: Fact | None) -> _ChangedFact:
+    """Return the change that the creation, deletion or archiving of a version made."""
+    at = _time_of(row)
+    if row["key"].endswith(":ended"):
+        return _ChangedFact(
+            row["key"], at, ChangeKind.DELETED, fact.memory_id, fact, fact.ended_reason, fact.ended_actor
+        )
+    reason = previous.ended_reason if previous else None
+    return _ChangedFact(row["key"], at, classify_version(fact, previous), fact.memory_id, fact, reason, fact.actor)
+
+
+def _undone(row: Mapping[str, Any], restored: tuple[ChangeKind, Fact] | None) -> _ChangedFact:
+    """Return the change that a rollback made."""
+    kind, fact = restored or (ChangeKind.RESTORED, None)
+    reason = f"{ROLLED_BACK_REASON}: {row['undoes']}" if row["undoes"] else ROLLED_BACK_REASON
+    return _ChangedFact(row["key"], _time_of(row), kind, row["memory_id"], fact, reason, row["actor"])
+
+
+def _outranks(one: tuple[ChangeKind, Fact], other: tuple[ChangeKind, Fact]) -> bool:
+    return (one[0] is ChangeKind.RESTORED, one[1].version) > (other[0] is ChangeKind.RESTORED, other[1].version)

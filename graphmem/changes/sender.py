@@ -1,0 +1,152 @@
+"""Sending one signed request to an address that a tenant chose: public addresses only, no redirects, bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import httpcore
+
+from graphmem.changes.webhooks_domain import is_public_address, sign
+
+TIMEOUT_SECONDS = 15.0
+"""Seconds for one delivery in total."""
+
+CONNECT_SECONDS = 5.0
+"""Seconds in which a connection must be established."""
+
+MAX_RESPONSE_BYTES = 64 * 1024
+"""Bytes of a response that are read; the rest is dropped with the connection."""
+
+USER_AGENT = "graphmem-webhooks"
+
+
+class DeliveryFailed(Exception):
+    """A delivery did not succeed; `status` is the HTTP status, None without a response."""
+
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status = status
+
+
+class _ForbiddenAddress(Exception):
+    """A host resolves to an address that webhooks must not reach."""
+
+
+class PublicNetwork(httpcore.AsyncNetworkBackend):
+    """Connects to the very address that it has resolved and checked, so that no second look-up can name another one."""
+
+    def __init__(self) -> None:
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the interface of httpcore
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Resolve a host, check every address, and connect to the first one that answers."""
+        try:
+            async with asyncio.timeout(timeout):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout("the host name could not be resolved in time") from error
+        except OSError as error:
+            raise httpcore.ConnectError("the host name cannot be resolved") from error
+        addresses = [str(entry[4][0]).partition("%")[0] for entry in found]
+        if not addresses or not all(map(is_public_address, addresses)):
+            raise _ForbiddenAddress
+        *others, last = dict.fromkeys(addresses)
+        for address in others:
+            try:
+                return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await self._inner.connect_tcp(last, port, timeout, local_address, socket_options)
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109 - the interface of httpcore
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Refuse to connect."""
+        raise _ForbiddenAddress
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await self._inner.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One request to send: its address, the secret that signs it, the id of the change, and the body."""
+
+    url: str
+    secret: str
+    event_id: str
+    timestamp: int
+    body: bytes
+
+
+class WebhookSender:
+    """Sends deliveries over connections that are reused; `allow_private` permits HTTP and every address."""
+
+    def __init__(self, *, allow_private: bool = False) -> None:
+        self._allow_private = allow_private
+        # No proxy of the environment: it would resolve the name itself.
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=ssl.create_default_context(),
+            max_connections=20,
+            keepalive_expiry=10,
+            network_backend=None if allow_private else PublicNetwork(),
+        )
+
+    async def send(self, delivery: Delivery) -> int:
+        """Send a delivery and return its status, which is a success; raise DeliveryFailed otherwise."""
+        if not self._allow_private and not delivery.url.startswith("https://"):
+            raise DeliveryFailed("the address is not https")
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                status = await self._post(delivery)
+        except TimeoutError:
+            raise DeliveryFailed(f"no response within {TIMEOUT_SECONDS:.0f} seconds") from None
+        except _ForbiddenAddress:
+            raise DeliveryFailed("the host does not have a public address") from None
+        except httpcore.TimeoutException:
+            raise DeliveryFailed("the receiver did not answer in time") from None
+        except (httpcore.NetworkError, httpcore.ProtocolError, OSError, ssl.SSLError) as error:
+            raise DeliveryFailed(f"the receiver cannot be reached ({type(error).__name__})") from None
+        if 200 <= status < 300:
+            return status
+        reason = "answered with a redirect, which is not followed" if 300 <= status < 400 else f"answered {status}"
+        raise DeliveryFailed(f"the receiver {reason}", status)
+
+    async def _post(self, delivery: Delivery) -> int:
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": USER_AGENT,
+            "webhook-id": delivery.event_id,
+            "webhook-timestamp": str(delivery.timestamp),
+            "webhook-signature": sign(delivery.secret, delivery.event_id, delivery.timestamp, delivery.body),
+        }
+        timeouts = {"connect": CONNECT_SECONDS, "read": TIMEOUT_SECONDS, "write": TIMEOUT_SECONDS, "pool": None}
+        async with self._pool.stream(
+            "POST", delivery.url, headers=list(headers.items()), content=delivery.body, extensions={"timeout": timeouts}
+        ) as response:
+            size = 0
+            async for part in response.aiter_stream():
+                size += len(part)
+                if size > MAX_RESPONSE_BYTES:
+                    break
+            return int(response.status)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._pool.aclose()

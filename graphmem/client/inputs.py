@@ -1,0 +1,209 @@
+"""Argument types of the Python API, and their conversion into validated models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, TypedDict
+
+from graphmem.context.models import ContextRequest
+from graphmem.conversations.session import MessageIn, MessagesIn
+from graphmem.memories.filters import TagFilter
+from graphmem.memories.listing import SortOrder
+from graphmem.memories.memory import MemoryIn, MemoryType, Scope
+from graphmem.memories.req_memories import SaveIn
+from graphmem.runtime.validation_domain import validate_arguments, validate_input
+from graphmem.search.models import Cut, SearchQuery
+
+MemoryInput = str | MemoryIn | Mapping[str, Any]
+"""A statement to save: its text alone, or the fields of `MemoryIn`, with names alone for entities."""
+
+MessageInput = MessageIn | Mapping[str, Any]
+"""A message of a conversation: at least `role` and `content`."""
+
+TimeInput = datetime | date | str
+"""A time with an offset, or a date, which means its first moment in this machine's time zone.
+
+A string is read as RFC 3339, or as a date such as 2020-01-01.
+"""
+
+
+class SearchOptions(TypedDict, total=False):
+    """The fields of `SearchQuery` other than the query."""
+
+    limit: int
+    types: Sequence[MemoryType | str] | None
+    subtype: str | None
+    tags: TagFilter | Mapping[str, Sequence[str]] | None
+    domain: str | None
+    scope: Scope | str | None
+    entity: str | None
+    min_confidence: float | None
+    min_importance: float | None
+    min_score: float | None
+    cut: Cut
+    metadata: Mapping[str, str | float | bool | None]
+    created_after: TimeInput | None
+    created_before: TimeInput | None
+    valid_as_of: TimeInput | None
+    known_as_of: TimeInput | None
+    include_superseded: bool
+    include_messages: bool
+    semantic: bool
+    keyword: bool
+    graph: bool
+    rerank: bool
+    persona: Mapping[str, float]
+    reinforce: bool
+    explain: bool
+
+
+class ContextOptions(TypedDict, total=False):
+    """The fields of `ContextRequest` other than the question."""
+
+    session_id: str | None
+    intent: str | None
+    domain: str | None
+    token_budget: int
+    top: int
+    sources: bool
+    recent_messages: bool
+    profile_pack: Mapping[str, Any]
+    valid_as_of: TimeInput | None
+    known_as_of: TimeInput | None
+
+
+class ListMemoriesFilters(TypedDict, total=False):
+    """The fields of `ListFilters` other than those of its pages."""
+
+    type: Sequence[MemoryType | str]
+    subtype: str | None
+    tag: Sequence[str]
+    not_tag: Sequence[str]
+    metadata: Mapping[str, str | float | bool | None]
+    domain: str | None
+    scope: Scope | str | None
+    entity: str | None
+    keyword: str | None
+    session_id: str | None
+    min_importance: float | None
+    min_confidence: float | None
+    created_after: TimeInput | None
+    created_before: TimeInput | None
+    valid_as_of: TimeInput | None
+    known_as_of: TimeInput | None
+    include_superseded: bool
+    sort: SortOrder | str
+
+
+class ListMemoriesOptions(ListMemoriesFilters, total=False):
+    """The fields of `ListFilters`."""
+
+    limit: int
+    cursor: str | None
+
+
+class ListChangesOptions(TypedDict, total=False):
+    """The fields of `ChangesQuery`."""
+
+    since: TimeInput | None
+    until: TimeInput | None
+    limit: int
+    cursor: str | None
+
+
+class LookupOptions(TypedDict, total=False):
+    """The fields of `LookupQuery` other than the text."""
+
+    limit: int
+    reinforce: bool
+    type: Sequence[MemoryType | str]
+    subtype: str | None
+    tag: Sequence[str]
+    not_tag: Sequence[str]
+    metadata: Mapping[str, str | float | bool | None]
+    domain: str | None
+    scope: Scope | str | None
+    entity: str | None
+    min_importance: float | None
+    min_confidence: float | None
+    created_after: TimeInput | None
+    created_before: TimeInput | None
+    valid_as_of: TimeInput | None
+    known_as_of: TimeInput | None
+    include_superseded: bool
+
+
+class MemoryChanges(TypedDict, total=False):
+    """The fields of `MemoryPatch`."""
+
+    content: str | Mapping[str, Any]
+    content_data: Mapping[str, Any] | None
+    type: MemoryType | str
+    subtype: str | None
+    tags: Sequence[str]
+    importance: float
+    confidence: float
+    valid_at: TimeInput | None
+    invalid_at: TimeInput | None
+    expires_at: TimeInput | None
+    associations: Sequence[str]
+    metadata: Mapping[str, Any]
+    domain: str | None
+    scope: Scope | str
+
+
+def without_none(**values: Any) -> dict[str, Any]:
+    """Return the arguments that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def as_dicts(items: Sequence[object]) -> list[object]:
+    """Return a list with its mappings as dicts, the only mappings that pydantic reads."""
+    return [dict(item) if isinstance(item, Mapping) else item for item in items]
+
+
+def parse_memories(given: MemoryInput | Sequence[MemoryInput], *, infer: bool = False) -> SaveIn:
+    """Return one statement or several as a save; raise InvalidInput when one cannot be used."""
+    statements = [given] if isinstance(given, str | MemoryIn | Mapping) else given
+    fields = {"memories": [_to_memory_fields(statement) for statement in statements], "infer": infer}
+    return validate_arguments(SaveIn, fields)
+
+
+def _to_memory_fields(statement: MemoryInput) -> object:
+    """Return a statement as pydantic reads it: a text alone is its content, a name alone is an entity."""
+    if isinstance(statement, str):
+        return {"content": statement}
+    if not isinstance(statement, Mapping):
+        return statement
+    fields = {name: _to_entity(statement[name]) for name in ("subject", "object") if name in statement}
+    entities = statement.get("entities")
+    if isinstance(entities, list | tuple):
+        fields["entities"] = [_to_entity(entity) for entity in entities]
+    return {**statement, **fields}
+
+
+def _to_entity(given: object) -> object:
+    return {"name": given} if isinstance(given, str) else given
+
+
+def is_message(item: object) -> bool:
+    """Return whether an item of a list is a message: only messages have a role."""
+    return isinstance(item, MessageIn) or (isinstance(item, Mapping) and "role" in item)
+
+
+def parse_messages(messages: Sequence[MessageInput], **options: Any) -> MessagesIn:
+    """Return a batch of messages; options that are None get their defaults."""
+    return validate_input(MessagesIn, {"messages": as_dicts(messages), **without_none(**options)})
+
+
+def parse_search_query(query: str | SearchQuery, options: SearchOptions) -> SearchQuery:
+    """Return a query with its options, which override those of a `SearchQuery`."""
+    given = query.model_dump(exclude_unset=True) if isinstance(query, SearchQuery) else {"query": query}
+    return validate_arguments(SearchQuery, {**given, **options})
+
+
+def parse_context_request(question: str | ContextRequest | None, options: ContextOptions) -> ContextRequest:
+    """Return a context request with its options, which override those of a `ContextRequest`."""
+    given = question.model_dump(exclude_unset=True) if isinstance(question, ContextRequest) else {"question": question}
+    return validate_arguments(ContextRequest, {**given, **options})

@@ -1,0 +1,214 @@
+"""Changes of facts within a run: merges, associations, and entities created for memories."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from graphmem.consolidation.guard_context import GuardContext
+from graphmem.consolidation.guards import review
+from graphmem.consolidation.merging import merge_facts
+from graphmem.consolidation.models import (
+    Associate,
+    CreateEntity,
+    Merge,
+    MergeRelation,
+    Proposal,
+    ProposalVerdict,
+    ReviewedProposal,
+    Verification,
+)
+from graphmem.consolidation.quote_checks import quotes_cover
+from graphmem.consolidation.statements import Restated, find_changed_numbers
+from graphmem.consolidation.word_comparison import find_difference
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import fact_to_properties
+from graphmem.memories.fact_write import FactWrite
+from graphmem.memories.snapshot import ElementImage, ElementKind, diff_properties
+from graphmem.memories.snapshots import ChangeRecorder
+from graphmem.memories.versioning import Ledger
+from graphmem.neo4j.driver import Transaction
+from graphmem.runtime.field_types import Vector
+from graphmem.runtime.times import MICROSECOND
+from graphmem.tenants.owners import Owner
+
+FACT_ACTIONS: tuple[type, ...] = (CreateEntity, Merge, Associate)
+"""The actions on facts in the order of their execution.
+
+An entity is created before the memories that mention it are merged; an association follows a merge to its result.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FactChangeResult:
+    """The outcome of the changes: the reviewed proposals, the facts ended, and the texts that replace them.
+
+    `images` are the versions written, by uuid; `now` is the time reached.
+    """
+
+    proposals: list[ReviewedProposal]
+    ended: list[Fact]
+    merged_texts: list[str]
+    images: dict[str, ElementImage]
+    now: datetime
+
+
+class FactChanges:
+    """Applies the proposals of one run about one user's facts, and writes the result once."""
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        recorder: ChangeRecorder,
+        entities: EntityStore,
+        owner: Owner,
+        context: GuardContext,
+        *,
+        run_id: str,
+        actor: str,
+        vectors: Mapping[str, Vector],
+    ) -> None:
+        self._transaction = transaction
+        self._recorder = recorder
+        self._entities = entities
+        self._owner = owner
+        self._run_id = run_id
+        self._vectors = vectors
+        self._stored = context.facts
+        # What an earlier proposal has changed, the guards see with the next one.
+        self._facts = dict(context.facts)
+        self._current = dict(context.current)
+        self._context = replace(context, facts=self._facts, current=self._current)
+        self._ledger = Ledger(context.facts.values(), context.now, actor)
+        self._merged_into: dict[str, str] = {}
+        self._ended: list[Fact] = []
+        self._merged: list[Fact] = []
+        self._changed: list[Fact] = []
+
+    async def apply(self, proposals: Sequence[ReviewedProposal]) -> FactChangeResult:
+        """Review proposals, apply those that pass the guards, and write all of it; return them in the order given."""
+        reviewed = list(proposals)
+        order = sorted(range(len(reviewed)), key=lambda index: FACT_ACTIONS.index(type(reviewed[index].proposal)))
+        for index in order:
+            proposal = self._follow_merges(reviewed[index].proposal)
+            reviewed[index] = review(reviewed[index], proposal, self._context)
+            if reviewed[index].verdict is ProposalVerdict.EXECUTED:
+                result_id = await self._apply(proposal, reviewed[index].verification)
+                reviewed[index] = reviewed[index].model_copy(update={"result_id": result_id})
+        images = await self._write()
+        merged_texts = [fact.content for fact in self._merged]
+        return FactChangeResult(reviewed, self._ended, merged_texts, images, self._ledger.now + MICROSECOND)
+
+    def _follow_merges(self, proposal: Proposal) -> Proposal:
+        """Return an association with the memories that this run merged replaced by the results."""
+        if not isinstance(proposal, Associate):
+            return proposal
+        ids = dict.fromkeys(self._merged_into.get(key, key) for key in proposal.memory_ids)
+        return proposal.model_copy(update={"memory_ids": list(ids)})
+
+    async def _apply(self, proposal: Proposal, verification: Verification | None) -> str | None:
+        """Apply a proposal to the ledger; return the id of the memory or entity that it creates."""
+        match proposal:
+            case Merge():
+                return self._merge(proposal, verification)
+            case CreateEntity():
+                return await self._create_entity(proposal)
+            case Associate():
+                self._associate(proposal)
+        return None
+
+    def _merge(self, proposal: Merge, verification: Verification | None) -> str:
+        sources = [self._facts.pop(key) for key in proposal.memory_ids]
+        say_same = self._say_same(proposal, sources, verification)
+        draft = merge_facts(sources, proposal.content, say_same=say_same)
+        merged = self._ledger.merge(draft, proposal.memory_ids, self._run_id)
+        self._facts[merged.memory_id] = merged
+        self._current[merged.dedup_key] = merged.memory_id
+        self._merged_into |= dict.fromkeys(proposal.memory_ids, merged.memory_id)
+        self._ended += sources
+        self._merged.append(merged)
+        self._changed.append(merged)
+        return merged.memory_id
+
+    def _say_same(self, proposal: Merge, sources: Sequence[Fact], verification: Verification | None) -> bool:
+        """Return whether the first of the sources to start says all that the merged text says, which holds since."""
+        if proposal.relation is not MergeRelation.SAME:
+            return False
+        dated = [fact for fact in sources if fact.valid_at] or list(sources)
+        start = min(fact.valid_from for fact in dated)
+        earliest = [fact for fact in dated if fact.valid_from == start]
+        return len(earliest) == len(dated) or any(self._says_all(fact, proposal, verification) for fact in earliest)
+
+    def _says_all(self, fact: Fact, proposal: Merge, verification: Verification | None) -> bool:
+        names, source = self._context.subject_phrases(fact), {fact.memory_id: fact.content}
+        if verification is not None:
+            return quotes_cover(verification, fact.memory_id, proposal.content, names)
+        if self._context.curated and proposal.verified:
+            return find_changed_numbers(source, proposal.content, Restated()) is None
+        return find_difference(source, proposal.content, names) is None
+
+    def _associate(self, proposal: Associate) -> None:
+        for key in proposal.memory_ids:
+            others = [other for other in proposal.memory_ids if other != key]
+            associations = tuple(dict.fromkeys([*self._facts[key].associations, *others]))
+            self._facts[key] = self._ledger.annotate(key, associations=associations)
+
+    async def _create_entity(self, proposal: CreateEntity) -> str:
+        entity_id = str(uuid.uuid4())
+        await self._recorder.record_before(ElementKind.ENTITY, [entity_id])
+        await self._entities.create(
+            self._transaction,
+            self._owner,
+            entity_id,
+            EntityIn(name=proposal.name, type=proposal.type),
+            self._vectors[proposal.name],
+            self._context.now,
+        )
+        for key in proposal.memory_ids:
+            fact = self._facts[key]
+            self._facts[key] = self._ledger.annotate(
+                key,
+                entity_ids=(*fact.entity_ids, entity_id),
+                search_text=f"{proposal.name}\n{fact.search_text}",
+            )
+            self._changed.append(self._facts[key])
+        return entity_id
+
+    # Writing
+
+    async def _write(self) -> dict[str, ElementImage]:
+        """Record and write what the ledger has collected; return the images of the versions written."""
+        await self._record_before()
+        written = self._ledger.changed | self._ledger.created
+        images = {
+            key: ElementImage(fact_to_properties(fact), fact.subject_id, fact.object_id or fact.subject_id)
+            for key, fact in written.items()
+        }
+        await self._write_annotated()
+        vectors = {fact.uuid: self._vectors[fact.content] for fact in self._merged}
+        await FactWrite(self._owner, self._transaction, self._context.now, self._ledger, vectors).commit(self._changed)
+        return images
+
+    async def _record_before(self) -> None:
+        """Record all elements that the ledger, and the links of changed facts, are about to touch."""
+        episodes = {key for fact in self._changed for key in fact.episodes}
+        mentions = {
+            f"{episode}>{key}" for fact in self._changed for episode in fact.episodes for key in fact.entity_ids
+        }
+        await self._recorder.record_before(ElementKind.FACT, [*self._ledger.changed, *self._ledger.created])
+        await self._recorder.record_before(ElementKind.EPISODE, sorted(episodes))
+        await self._recorder.record_before(ElementKind.MENTION, sorted(mentions))
+
+    async def _write_annotated(self) -> None:
+        """Write the properties that changed in place, and only those: a write of whole rows would re-index them."""
+        rows = []
+        for fact in [fact for fact in self._ledger.changed.values() if fact.expired_at is None]:
+            stored = fact_to_properties(self._stored[fact.memory_id])
+            rows.append({"id": fact.uuid, "properties": diff_properties(stored, fact_to_properties(fact))})
+            del self._ledger.changed[fact.uuid]
+        if rows:
+            await self._transaction.run("snapshots.set_facts", group_id=self._owner.group_id, rows=rows)

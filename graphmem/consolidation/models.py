@@ -1,0 +1,400 @@
+"""Models of consolidation: proposals and their verdicts, runs and their changes, rollbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+from graphmem.memories.entity import EntityType
+from graphmem.memories.memory import MAX_CONTENT_LENGTH
+from graphmem.memories.snapshot import ElementChange, ElementKind
+from graphmem.models.receipt import Receipt
+from graphmem.runtime.field_types import (
+    EntityName,
+    Id,
+    Metadata,
+    deduplicate,
+)
+from graphmem.runtime.text import NonBlankText, StorableText
+from graphmem.runtime.validation_domain import invalid_input_from
+
+MAX_PROPOSALS = 2000
+"""Most curated proposals that one request may hold."""
+
+
+def _require_two(ids: list[str]) -> list[str]:
+    ids = deduplicate(ids)
+    if len(ids) < 2:
+        raise ValueError("must name at least two different memories")
+    return ids
+
+
+def _to_upper(value: object) -> object:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+UniqueIds = Annotated[list[Id], Field(min_length=1, max_length=100), AfterValidator(deduplicate)]
+TwoOrMoreIds = Annotated[list[Id], Field(min_length=2, max_length=100), AfterValidator(_require_two)]
+Evidence = Annotated[list[Id], Field(max_length=100), AfterValidator(deduplicate)]
+
+
+class _Proposal(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    reason: StorableText = Field("", max_length=2000)
+
+
+class MergeRelation(StrEnum):
+    """How the statements of a merge are related, which decides from when their merge holds."""
+
+    SAME = "same"
+    COMPLETES = "completes"
+
+
+class Merge(_Proposal):
+    """Replace statements of one fact by a single statement that says all that they say.
+
+    Statements that say the `same` hold together from the earliest start that is known, those of which one `completes`
+    another from the latest. Up to there each of them holds by itself. `verified` says of a proposal by hand that a
+    person has compared the sentence with its sources: their words are then not compared.
+    """
+
+    action: Literal["MERGE"]
+    memory_ids: TwoOrMoreIds
+    content: NonBlankText = Field(max_length=MAX_CONTENT_LENGTH)
+    relation: MergeRelation = MergeRelation.COMPLETES
+    verified: bool = False
+
+
+class Associate(_Proposal):
+    """Make related memories point to one another; nothing else about them changes."""
+
+    action: Literal["ASSOCIATE"]
+    memory_ids: TwoOrMoreIds
+
+
+class UpdateEntity(_Proposal):
+    """Set attributes of an entity and add aliases; `summary` and `type` are fields of the entity itself.
+
+    `evidence` names the memories that say so.
+    """
+
+    action: Literal["UPDATE_ENTITY"]
+    entity_id: Id
+    set: Metadata = Field(default_factory=dict)
+    add_aliases: list[EntityName] = Field(default_factory=list, max_length=50)
+    evidence: Evidence = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _require_change(self) -> UpdateEntity:
+        if not self.set and not self.add_aliases:
+            raise ValueError("must set something or add an alias")
+        return self
+
+
+class LinkEntities(_Proposal):
+    """Make two entities one: the facts of `merge_id` move to `keep_id`.
+
+    `evidence` names the memories that say that the two are one. `verified` says of a proposal by hand that a person
+    knows that they are one: no memory and no name then needs to say so.
+    """
+
+    action: Literal["LINK_ENTITIES"]
+    keep_id: Id
+    merge_id: Id
+    evidence: Evidence = Field(default_factory=list)
+    verified: bool = False
+
+    @model_validator(mode="after")
+    def _require_two_entities(self) -> LinkEntities:
+        if self.keep_id == self.merge_id:
+            raise ValueError("must name two different entities")
+        return self
+
+
+class CreateEntity(_Proposal):
+    """Create an entity for something that memories mention, and link them to it."""
+
+    action: Literal["CREATE_ENTITY"]
+    name: EntityName
+    type: EntityType
+    memory_ids: UniqueIds
+
+
+def _normalise_action(value: object) -> object:
+    if isinstance(value, dict) and "action" in value:
+        return {**value, "action": _to_upper(value["action"])}
+    return value
+
+
+Proposal = Annotated[
+    Annotated[Merge | Associate | UpdateEntity | LinkEntities | CreateEntity, Field(discriminator="action")],
+    BeforeValidator(_normalise_action),
+]
+"""One of the five actions of consolidation; any other action is invalid input."""
+
+_PROPOSALS: TypeAdapter[list[Merge | Associate | UpdateEntity | LinkEntities | CreateEntity]] = TypeAdapter(
+    Annotated[list[Proposal], Field(min_length=1, max_length=MAX_PROPOSALS)]
+)
+
+
+def parse_proposals(values: Sequence[object]) -> list[Proposal]:
+    """Parse proposals given as plain data; raise InvalidInput with one error for each invalid field."""
+    try:
+        return _PROPOSALS.validate_python(list(values))
+    except ValidationError as error:
+        detail = "A proposal is invalid: see the list of errors."
+        raise invalid_input_from(error, detail, path=["proposals"]) from None
+
+
+class Agreement(StrEnum):
+    """How a statement and the sentence that takes its place agree; anything but `same` refuses a merge."""
+
+    SAME = "same"
+    DENIED = "denied"
+    LIMITED = "limited"
+    TIME = "time"
+    CERTAINTY = "certainty"
+    OTHER = "other"
+    LOST = "lost"
+
+
+class CarriedPart(BaseModel):
+    """A quote from a statement and the quote from the merged sentence that says it; empty if nothing does."""
+
+    words: str
+    result: str
+
+
+class StatementCheck(BaseModel):
+    """How a merged sentence carries one of its sources, part by part."""
+
+    memory_id: str
+    parts: list[CarriedPart] = Field(default_factory=list)
+    agreement: Agreement
+
+
+class StatementQuote(BaseModel):
+    """A quote from a memory."""
+
+    memory_id: str
+    words: str
+
+
+class ValueQuote(StatementQuote):
+    """A quote from a memory that gives an entity a name or an attribute."""
+
+    value: str
+
+
+class Verification(BaseModel):
+    """What a second model call quotes for and against a proposal; its quotes are checked when it is executed.
+
+    - `differences`: what it found different, in words
+    - `statements`, `added`: of a merge, what carries each source, and quotes of what no source says
+    - `identity`, `apart`: of a link, quotes that say that the two names are one, and that they are two
+    - `values`: of an entity's update, quotes for each value
+    """
+
+    differences: str = ""
+    statements: list[StatementCheck] = Field(default_factory=list)
+    added: list[str] = Field(default_factory=list)
+    identity: list[StatementQuote] = Field(default_factory=list)
+    apart: list[StatementQuote] = Field(default_factory=list)
+    values: list[ValueQuote] = Field(default_factory=list)
+
+
+class ProposalVerdict(StrEnum):
+    """The outcome of a proposal; `planned` replaces `executed` in a dry run and in an aborted run."""
+
+    WAITING = "waiting"
+    PLANNED = "planned"
+    EXECUTED = "executed"
+    REFUSED = "refused"
+    STALE = "stale"
+
+
+class ReviewedProposal(BaseModel):
+    """A proposal, the versions it was made from, and its verdict.
+
+    - `seen`: the version of each memory that it names, and the time of change of each entity, by id
+    - `verification`: what a second model call quoted; `verified_by`: the key of the person who verified it by hand
+    - `result_id`: the memory or entity that the proposal created or changed
+    """
+
+    proposal: Proposal
+    verdict: ProposalVerdict = ProposalVerdict.WAITING
+    reason: str | None = None
+    seen: dict[str, str] = Field(default_factory=dict)
+    verification: Verification | None = None
+    verified_by: str | None = None
+    result_id: str | None = None
+
+    @staticmethod
+    def list_from_json(text: str | None) -> list[ReviewedProposal]:
+        """Parse the JSON that `list_to_json` wrote."""
+        return _REVIEWED_PROPOSALS.validate_json(text or "[]")
+
+    @staticmethod
+    def list_to_json(reviewed: Sequence[ReviewedProposal]) -> str:
+        """Return reviewed proposals as JSON."""
+        return _REVIEWED_PROPOSALS.dump_json(list(reviewed)).decode()
+
+
+_REVIEWED_PROPOSALS = TypeAdapter(list[ReviewedProposal])
+
+
+class RunStatus(StrEnum):
+    """The status of a consolidation run; the loss guard ends a run as `aborted`."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    ABORTED = "aborted"
+    ROLLED_BACK = "rolled_back"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the run has ended."""
+        return self not in (RunStatus.QUEUED, RunStatus.RUNNING)
+
+
+class RunTrigger(StrEnum):
+    """What started a run."""
+
+    NIGHTLY = "nightly"
+    ON_DEMAND = "on_demand"
+    CURATED = "curated"
+    ROLLBACK = "rollback"
+
+
+class RunPhase(StrEnum):
+    """The last stage that a run has finished."""
+
+    NEW = "new"
+    DISCOVERED = "discovered"
+    ANALYSED = "analysed"
+    DONE = "done"
+
+
+class MemoryBatch(BaseModel):
+    """Memories that are analysed in one model call; `old` ones are candidates for compression."""
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_ids: list[str]
+    old: bool = False
+
+
+class ReportedContradiction(BaseModel):
+    """Memories that cannot all be true, and that a run left alone because nothing decides between them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_ids: list[str]
+    reason: str = ""
+
+    @staticmethod
+    def list_from_json(text: str | None) -> list[ReportedContradiction]:
+        """Parse the JSON that `list_to_json` wrote."""
+        return _REPORTED_CONTRADICTIONS.validate_json(text or "[]")
+
+    @staticmethod
+    def list_to_json(reported: Sequence[ReportedContradiction]) -> str:
+        """Return reported contradictions as JSON."""
+        return _REPORTED_CONTRADICTIONS.dump_json(list(reported)).decode()
+
+
+_REPORTED_CONTRADICTIONS = TypeAdapter(list[ReportedContradiction])
+
+
+class RollbackConflict(BaseModel):
+    """An element that was written after the run that a rollback undoes; `fields` are those that differ."""
+
+    kind: ElementKind
+    id: str
+    memory_id: str | None = None
+    fields: list[str] = Field(default_factory=list)
+    detail: str
+
+
+class ConsolidationRun(BaseModel):
+    """One consolidation run of a user, or of all users of a tenant: then `user_id` is null and `parts` are its runs."""
+
+    id: str
+    user_id: str | None
+    status: RunStatus
+    phase: RunPhase = RunPhase.NEW
+    trigger: RunTrigger
+    dry_run: bool = False
+    actor: str | None = None
+    reason: str | None = None
+    created_at: datetime
+    finished_at: datetime | None = None
+    undoes: str | None = None
+    undone_by: str | None = None
+    candidates: int = 0
+    batches: int = 0
+    batches_done: int = 0
+    executed: int = 0
+    refused: int = 0
+    change_count: int = 0
+    receipt: Receipt = Field(default_factory=Receipt)
+    proposals: list[ReviewedProposal] = Field(default_factory=list)
+    contradictions: list[ReportedContradiction] = Field(default_factory=list)
+    changes: list[ElementChange] = Field(default_factory=list)
+    parts: list[str] = Field(default_factory=list)
+
+
+class UserContradiction(ReportedContradiction):
+    """A contradiction with the run that reported it, and when."""
+
+    run_id: str
+    reported_at: datetime
+
+
+class RollbackElement(BaseModel):
+    """A memory, an entity or a message that a rollback concerns; `text` is its statement or its name."""
+
+    kind: ElementKind
+    id: str
+    memory_id: str | None = None
+    text: str | None = None
+
+
+class RollbackPreview(BaseModel):
+    """What the rollback of a run would do; nothing was changed.
+
+    `goes_back` is what the run wrote and the rollback removes, `comes_back` what gets its earlier state again, `stays`
+    what later writes keep. With `conflicts` a rollback needs `force`.
+    """
+
+    run_id: str
+    goes_back: list[RollbackElement] = Field(default_factory=list)
+    comes_back: list[RollbackElement] = Field(default_factory=list)
+    stays: list[RollbackElement] = Field(default_factory=list)
+    conflicts: list[RollbackConflict] = Field(default_factory=list)
+
+
+class RollbackResult(BaseModel):
+    """The result of a rollback: the run that records it, the number of elements restored, the conflicts overwritten."""
+
+    run_id: str
+    rollback_id: str
+    status: RunStatus
+    restored: int
+    conflicts: list[RollbackConflict] = Field(default_factory=list)

@@ -1,0 +1,336 @@
+"""Consolidation runs as nodes: `(:ConsolidationRun)`, with their changes and, over all users, their parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from graphmem.consolidation.models import (
+    Associate,
+    ConsolidationRun,
+    MemoryBatch,
+    Merge,
+    ProposalVerdict,
+    ReportedContradiction,
+    ReviewedProposal,
+    RunPhase,
+    RunStatus,
+    RunTrigger,
+    UserContradiction,
+)
+from graphmem.memories import snapshots
+from graphmem.memories.short_ids import MAX_MATCHES
+from graphmem.memories.snapshot import ElementChange
+from graphmem.models.receipt import Receipt
+from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.neo4j.json_text import to_json
+from graphmem.runtime.errors import NotFound
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.user_lock import lock_user
+
+_CHANGE_LIST = TypeAdapter(list[ElementChange])
+_BATCH_LIST = TypeAdapter(list[MemoryBatch])
+
+_SCALARS = ("id", "phase", "trigger", "dry_run", "actor", "reason", "created_at", "finished_at", "undoes", "undone_by")
+_COUNTS = ("candidates", "batches", "batches_done", "executed", "refused", "change_count")
+
+MAX_REPORTING_RUNS = 200
+"""Latest runs whose contradictions are listed."""
+
+MAX_RETURNED_CHANGES = 5000
+"""Most changes that a run is returned with."""
+
+
+class RunUpdate(BaseModel):
+    """The fields of a run to set. A field that is not given keeps its value; None removes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_enum_values=True)
+
+    status: RunStatus | None = None
+    phase: RunPhase | None = None
+    reason: str | None = None
+    finished_at: datetime | None = None
+    undone_by: str | None = None
+    batches: list[MemoryBatch] | None = None
+    batches_done: int | None = None
+    proposals: list[ReviewedProposal] | None = None
+    contradictions: list[ReportedContradiction] | None = None
+    receipt: Receipt | None = None
+    change_count: int | None = None
+    preview: list[ElementChange] | None = None
+
+    def to_properties(self) -> dict[str, Any]:
+        """Return the properties of the run's node to set; counts follow from batches and proposals."""
+        lists = {"batches", "proposals", "contradictions", "receipt", "preview"}
+        properties = self.model_dump(exclude_unset=True, exclude=lists)
+        if self.batches is not None:
+            properties["batch_ids"] = _BATCH_LIST.dump_json(self.batches).decode()
+            properties["batches"] = len(self.batches)
+            properties["candidates"] = sum(len(batch.memory_ids) for batch in self.batches)
+        if self.proposals is not None:
+            verdicts = [proposal.verdict for proposal in self.proposals]
+            properties["proposals"] = ReviewedProposal.list_to_json(self.proposals)
+            properties["executed"] = sum(
+                verdict in (ProposalVerdict.EXECUTED, ProposalVerdict.PLANNED) for verdict in verdicts
+            )
+            properties["refused"] = sum(
+                verdict in (ProposalVerdict.REFUSED, ProposalVerdict.STALE) for verdict in verdicts
+            )
+        if self.contradictions is not None:
+            properties["contradictions"] = ReportedContradiction.list_to_json(self.contradictions)
+        if self.receipt is not None:
+            properties["receipt"] = self.receipt.model_dump_json()
+        if self.preview is not None:
+            properties["preview"] = _CHANGE_LIST.dump_json(self.preview).decode()
+        return properties
+
+
+class RunStore:
+    """Consolidation runs of all users, found by id within a tenant."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def create(
+        self,
+        run_id: str,
+        tenant: str,
+        owner: Owner | None,
+        trigger: RunTrigger,
+        now: datetime,
+        *,
+        dry_run: bool = False,
+        actor: str | None = None,
+        proposals: Sequence[ReviewedProposal] = (),
+        phase: RunPhase = RunPhase.NEW,
+        parent_run_id: str | None = None,
+        undoes: str | None = None,
+        transaction: Transaction | None = None,
+    ) -> None:
+        """Write a queued run of one user, or of all users of the tenant when `owner` is None.
+
+        Raises NotFound for a user that does not exist, and UserBeingForgotten.
+        """
+        properties = {
+            "id": run_id,
+            "tenant": tenant,
+            "group_id": owner.group_id if owner else None,
+            "status": RunStatus.QUEUED.value,
+            "phase": phase.value,
+            "trigger": trigger.value,
+            "dry_run": dry_run,
+            "actor": actor,
+            "created_at": now,
+            "undoes": undoes,
+            "proposals": ReviewedProposal.list_to_json(proposals),
+        }
+
+        async def work(inside: Transaction) -> None:
+            if owner is not None:
+                await lock_user(inside, owner, now, count=0)
+            await inside.run("runs.create", properties=properties)
+            if parent_run_id:
+                await inside.run("runs.add_child", run_id=parent_run_id, part_id=run_id)
+
+        await (work(transaction) if transaction else self._graph.write(work))
+
+    async def update(self, run_id: str, update: RunUpdate, transaction: Transaction | None = None) -> None:
+        """Set fields of a run, within a transaction of the caller if one is given."""
+
+        async def work(inside: Transaction) -> None:
+            await inside.run("runs.update", run_id=run_id, properties=update.to_properties())
+
+        await (work(transaction) if transaction else self._graph.write(work))
+
+    async def find_ids(self, tenant: str, prefix: str) -> list[str]:
+        """Return some ids of runs that begin with a text."""
+        rows = await self._graph.fetch("runs.find_ids", tenant=tenant, prefix=prefix, limit=MAX_MATCHES)
+        return [row["id"] for row in rows]
+
+    async def get(
+        self, tenant: str, run_id: str, *, with_changes: bool = True, transaction: Transaction | None = None
+    ) -> ConsolidationRun:
+        """Return a run with its proposals and up to `MAX_RETURNED_CHANGES` changes; raise NotFound.
+
+        A run over all users sums up its parts. It is read within a transaction of the caller if one is given.
+        """
+
+        async def work(inside: Transaction) -> ConsolidationRun:
+            row = await _fetch_run_row(inside, tenant, run_id)
+            changes: list[ElementChange] = []
+            for part in [row["run"], *row["parts"]] if with_changes else []:
+                changes += _CHANGE_LIST.validate_json(part.get("preview") or "[]")
+                limit = max(0, MAX_RETURNED_CHANGES - len(changes))
+                changes += await snapshots.list_changes(inside, part["id"], limit)
+            return _run_with_parts(row).model_copy(update={"changes": changes})
+
+        return await (work(transaction) if transaction else self._graph.read(work))
+
+    async def list_user_runs(self, tenant: str, run_id: str) -> list[tuple[str, Owner]]:
+        """Return the one-user runs that a run consists of, each with its user; raise NotFound."""
+
+        async def work(transaction: Transaction) -> list[tuple[str, Owner]]:
+            row = await _fetch_run_row(transaction, tenant, run_id)
+            runs = row["parts"] if row["run"].get("group_id") is None else [row["run"]]
+            return [(run["id"], Owner.from_group_id(run["group_id"])) for run in runs]
+
+        return await self._graph.read(work)
+
+    async def has_changes(self, run_id: str) -> bool:
+        """Return whether changes of a run of one user are stored: they are deleted when they expire."""
+        return bool(await self._graph.read(lambda transaction: snapshots.list_changes(transaction, run_id, 1)))
+
+    async def list_page(
+        self, tenant: str, owner: Owner | None, after: tuple[datetime, str] | None, limit: int
+    ) -> list[ConsolidationRun]:
+        """Return runs without proposals and changes, newest first, starting behind `after` (time and id of a run)."""
+        before, before_id = after or (None, None)
+        page = {"before": before, "before_id": before_id, "limit": limit}
+        if owner:
+            rows = await self._graph.fetch("runs.list_page_of_user", group_id=owner.group_id, **page)
+        else:
+            rows = await self._graph.fetch("runs.list_page", tenant=tenant, **page)
+        return list(map(_run_with_parts, rows))
+
+    async def list_contradictions(self, owner: Owner) -> list[UserContradiction]:
+        """Return the contradictions that the runs of a user reported, the latest first, each once."""
+        rows = await self._graph.fetch("runs.list_contradictions", group_id=owner.group_id, limit=MAX_REPORTING_RUNS)
+        found: dict[frozenset[str], UserContradiction] = {}
+        for row in rows:
+            for reported in ReportedContradiction.list_from_json(row["contradictions"]):
+                contradiction = UserContradiction(
+                    **reported.model_dump(), run_id=row["run_id"], reported_at=row["reported_at"]
+                )
+                found.setdefault(frozenset(reported.memory_ids), contradiction)
+        return list(found.values())
+
+    async def list_unfinished(self, owner: Owner) -> list[ConsolidationRun]:
+        """Return the queued and running runs of a user, oldest first."""
+        rows = await self._graph.fetch("runs.list_unfinished", tenant=owner.tenant, group_id=owner.group_id)
+        return [_run_from_node(row["run"]) for row in rows]
+
+    async def list_unfinished_nightly(self, tenant: str | None) -> list[tuple[str, Owner]]:
+        """Return the queued and running nightly runs of a tenant, or of all tenants, with their users, oldest first."""
+        rows = await self._graph.fetch("runs.list_unfinished_nightly", tenant=tenant)
+        return [(row["id"], Owner.from_group_id(row["group_id"])) for row in rows]
+
+    async def list_unfinished_on_demand(self) -> list[str]:
+        """Return the ids of the queued and running runs of one user each that no schedule started, oldest first."""
+        return [row["id"] for row in await self._graph.fetch("runs.list_unfinished_on_demand")]
+
+    async def load_batches(self, run_id: str, tenant: str) -> list[MemoryBatch]:
+        """Return the batches of memories that discovery found for a run."""
+        rows = await self._graph.fetch("runs.get", run_id=run_id, tenant=tenant)
+        return _BATCH_LIST.validate_json((rows[0]["run"].get("batch_ids") if rows else None) or "[]")
+
+    async def get_undone_run_id(self, transaction: Transaction, run_id: str) -> str | None:
+        """Return the id of the run that a rollback undid."""
+        rows = await transaction.run("runs.get_undone_run_id", run_id=run_id)
+        return rows[0]["undoes"] if rows else None
+
+    # Erasure
+
+    async def erase_memory(
+        self, transaction: Transaction, owner: Owner, memory_id: str, entity_ids: Sequence[str] = ()
+    ) -> int:
+        """Erase a memory and entities from the changes, texts and batches of every run.
+
+        Returns the number of changes erased. What a run did to other memories can still be rolled back.
+        """
+        erased = await snapshots.erase_memory(transaction, owner, memory_id, entity_ids)
+        ids = [memory_id, *entity_ids]
+        rows = await transaction.run("runs.find_mentioning", group_id=owner.group_id, ids=ids)
+        for row in rows:
+            proposals = [
+                proposal
+                for proposal in json.loads(row["proposals"])
+                if not any(key in json.dumps(proposal) for key in ids)
+            ]
+            batches = [
+                MemoryBatch(memory_ids=[key for key in batch.memory_ids if key != memory_id], old=batch.old)
+                for batch in _BATCH_LIST.validate_json(row["batch_ids"] or "[]")
+            ]
+            contradictions = [
+                contradiction
+                for contradiction in ReportedContradiction.list_from_json(row["contradictions"])
+                if memory_id not in contradiction.memory_ids
+            ]
+            properties = {
+                "proposals": to_json(proposals),
+                "contradictions": ReportedContradiction.list_to_json(contradictions),
+                "batch_ids": _BATCH_LIST.dump_json(batches).decode(),
+                "preview": None,
+            }
+            await transaction.run("runs.update", run_id=row["id"], properties=properties)
+        return erased
+
+    async def delete_expired_changes(self, owner: Owner, before: datetime) -> int:
+        """Delete a user's changes recorded before a time and the texts of their runs; return the number of changes."""
+
+        async def work(transaction: Transaction) -> int:
+            deleted = await snapshots.delete_expired(transaction, owner, before)
+            await transaction.run("runs.clear_expired_texts", group_id=owner.group_id, before=before)
+            return deleted
+
+        return await self._graph.write(work)
+
+
+async def list_rolled_back_proposals(transaction: Transaction, owner: Owner) -> list[Merge | Associate]:
+    """Return the merges and associations of a user's runs that were rolled back."""
+    rows = await transaction.run("runs.list_rolled_back_proposals", group_id=owner.group_id)
+    proposals = [reviewed.proposal for row in rows for reviewed in ReviewedProposal.list_from_json(row["proposals"])]
+    return [proposal for proposal in proposals if isinstance(proposal, Merge | Associate)]
+
+
+async def _fetch_run_row(transaction: Transaction, tenant: str, run_id: str) -> Row:
+    rows = await transaction.run("runs.get", run_id=run_id, tenant=tenant)
+    if not rows:
+        raise NotFound("There is no such run.")
+    return rows[0]
+
+
+def _run_from_node(node: Row) -> ConsolidationRun:
+    return ConsolidationRun(
+        **{name: node[name] for name in (*_SCALARS, *_COUNTS) if node.get(name) is not None},
+        user_id=Owner.from_group_id(node["group_id"]).user_id if node.get("group_id") else None,
+        status=RunStatus(node["status"]),
+        receipt=Receipt.model_validate_json(node.get("receipt") or "{}"),
+        proposals=ReviewedProposal.list_from_json(node.get("proposals")),
+        contradictions=ReportedContradiction.list_from_json(node.get("contradictions")),
+    )
+
+
+def _run_with_parts(row: Row) -> ConsolidationRun:
+    """Return a run; one over all users has the counts, costs and status of its parts."""
+    run = _run_from_node(row["run"])
+    parts = [_run_from_node(part) for part in row["parts"]]
+    if not parts:
+        return run
+    totals: dict[str, Any] = {
+        "parts": [part.id for part in parts],
+        "proposals": [proposal for part in parts for proposal in part.proposals],
+        "contradictions": [reported for part in parts for reported in part.contradictions],
+        "receipt": Receipt(
+            **{name: sum(getattr(part.receipt, name) for part in parts) for name in Receipt.model_fields}
+        ),
+        **{name: sum(getattr(part, name) for part in parts) for name in _COUNTS},
+    }
+    if run.status in (RunStatus.SUCCEEDED, RunStatus.ROLLED_BACK):
+        totals |= {
+            "status": _aggregate_status([part.status for part in parts], run.status),
+            "finished_at": max((part.finished_at for part in parts if part.finished_at), default=run.finished_at),
+            "reason": "; ".join(dict.fromkeys(part.reason for part in parts if part.reason)) or run.reason,
+        }
+    return run.model_copy(update=totals)
+
+
+def _aggregate_status(parts: Sequence[RunStatus], own: RunStatus) -> RunStatus:
+    """Return the status of a run over all users: unfinished before failed before aborted before its own."""
+    for status in (RunStatus.RUNNING, RunStatus.QUEUED, RunStatus.FAILED, RunStatus.ABORTED):
+        if status in parts:
+            return RunStatus.RUNNING if status is RunStatus.QUEUED else status
+    return RunStatus.ROLLED_BACK if set(parts) == {RunStatus.ROLLED_BACK} else own

@@ -1,0 +1,225 @@
+"""Consolidation on demand: start a run, read it, roll it back."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from graphmem.consolidation.consolidation_job import (
+    CONSOLIDATION_JOB,
+    NIGHTLY_STAGE_JOB,
+    ConsolidationPayload,
+    NightlyStagePayload,
+    Stage,
+    nightly_schedule_name,
+)
+from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.models import (
+    ConsolidationRun,
+    Proposal,
+    ReviewedProposal,
+    RollbackPreview,
+    RollbackResult,
+    RunPhase,
+    RunStatus,
+    RunTrigger,
+    UserContradiction,
+    parse_proposals,
+)
+from graphmem.consolidation.req_consolidation import RunListQuery
+from graphmem.consolidation.rollback import RunRollback
+from graphmem.consolidation.run_executor import RunExecutor
+from graphmem.consolidation.run_store import RunStore, RunUpdate
+from graphmem.jobs.job import JobStatus
+from graphmem.jobs.job_waiting import JobWaiting
+from graphmem.jobs.runner import JobRunner
+from graphmem.memories.short_ids import complete_id
+from graphmem.runtime.errors import (
+    InvalidInput,
+    JobStoreUnavailable,
+    NotFound,
+    UserBeingForgotten,
+)
+from graphmem.runtime.paging import TIME_CURSOR, Page
+from graphmem.runtime.settings import Settings
+from graphmem.runtime.times import Clock
+from graphmem.tenants.owners import Owner, make_owner
+
+WAIT_SECONDS = 3600.0
+"""How long a caller waits for a run, in seconds."""
+
+
+class ConsolidationService:
+    """Starts, lists and rolls back consolidation runs.
+
+    The run of a user is a job in the user's partition, and the id of the job is that of the run.
+    """
+
+    def __init__(
+        self,
+        discovery: Discovery,
+        runs: RunStore,
+        executor: RunExecutor,
+        rollbacks: RunRollback,
+        jobs: JobRunner,
+        waiting: JobWaiting,
+        clock: Clock,
+    ) -> None:
+        self._discovery = discovery
+        self._runs = runs
+        self._executor = executor
+        self._rollbacks = rollbacks
+        self._jobs = jobs
+        self._waiting = waiting
+        self._clock = clock
+
+    async def start(
+        self,
+        tenant: str,
+        *,
+        user_id: str | None = None,
+        dry_run: bool = False,
+        wait: bool = False,
+        proposals: Sequence[Proposal | dict[str, Any]] | None = None,
+        actor: str | None = None,
+    ) -> ConsolidationRun | str:
+        """Queue a run of one user, or of all users with memories to analyse, and return its id.
+
+        A run with `proposals`, which a person curated for one user, skips discovery and analysis. With `wait`, return
+        the finished run. Raises InvalidInput for proposals without a user and for invalid proposals, and
+        DatabaseUnavailable as soon as the database is silent.
+        """
+        if proposals is not None and user_id is None:
+            raise InvalidInput("Curated proposals need a user_id.")
+        if user_id is None:
+            run_id, jobs = await self._start_all(tenant, dry_run, actor)
+        else:
+            owner = make_owner(tenant, user_id)
+            curated = None if proposals is None else await self._prepare_proposals(owner, proposals, actor)
+            run_id = await self._start_one(owner, dry_run, actor, curated, None)
+            jobs = [run_id]
+        if not wait:
+            return run_id
+        deadline = time.monotonic() + WAIT_SECONDS
+        for job_id in jobs:
+            await self._waiting.wait(job_id, max(0.0, deadline - time.monotonic()))
+        return await self._runs.get(tenant, run_id)
+
+    async def page(self, tenant: str, query: RunListQuery) -> Page[ConsolidationRun]:
+        """Return a page of runs without their proposals and changes, newest first."""
+        owner = make_owner(tenant, query.user_id) if query.user_id is not None else None
+        after = TIME_CURSOR.decode(query.cursor) if query.cursor else None
+        runs = await self._runs.list_page(tenant, owner, after, query.limit + 1)
+        return TIME_CURSOR.make_page(runs, query.limit, lambda run: (run.created_at, run.id))
+
+    async def complete_id(self, tenant: str, given: str) -> str:
+        """Return the id of the run whose id begins with a text; raise InvalidInput when several do."""
+        return complete_id(given, await self._runs.find_ids(tenant, given))
+
+    async def get(self, tenant: str, run_id: str) -> ConsolidationRun:
+        """Return a run with its proposals and changes; raise NotFound for one of another tenant."""
+        return await self._runs.get(tenant, run_id)
+
+    async def end_stranded(self) -> int:
+        """Mark unfinished runs as failed whose job has failed, and return how many there were.
+
+        A job that fails because the database is unavailable cannot record that itself. Nightly runs are continued by
+        the next night.
+        """
+        ended = 0
+        for run_id in await self._runs.list_unfinished_on_demand():
+            job = await self._jobs.find(run_id)
+            if job is not None and job.status is JobStatus.FAILED:
+                await self._mark_failed(run_id, job.error or "its job failed")
+                ended += 1
+        return ended
+
+    async def _mark_failed(self, run_id: str, reason: str) -> None:
+        await self._runs.update(run_id, RunUpdate(status=RunStatus.FAILED, reason=reason, finished_at=self._clock()))
+
+    async def rollback(
+        self, tenant: str, run_id: str, *, force: bool = False, actor: str | None = None
+    ) -> RollbackResult:
+        """Roll back a run.
+
+        Raises NotFound; Gone past the retention; Conflict when there is nothing to roll back or, without `force`, when
+        later writes changed the same elements, which the errors then list.
+        """
+        return await self._rollbacks.roll_back(tenant, run_id, force=force, actor=actor)
+
+    async def preview_rollback(self, tenant: str, run_id: str) -> RollbackPreview:
+        """Return what the rollback of a run would do, and change nothing.
+
+        Raises NotFound; Gone past the retention; Conflict when there is nothing to roll back.
+        """
+        return await self._rollbacks.preview(tenant, run_id)
+
+    async def list_contradictions(self, owner: Owner) -> list[UserContradiction]:
+        """Return the contradictions that runs reported to a user, the latest first, each once."""
+        return await self._runs.list_contradictions(owner)
+
+    async def _prepare_proposals(
+        self, owner: Owner, proposals: Sequence[Proposal | dict[str, Any]], actor: str | None
+    ) -> list[ReviewedProposal]:
+        plain = [proposal if isinstance(proposal, dict) else proposal.model_dump() for proposal in proposals]
+        return await self._executor.attach_versions(owner, parse_proposals(plain), actor)
+
+    async def _start_one(
+        self,
+        owner: Owner,
+        dry_run: bool,
+        actor: str | None,
+        curated: list[ReviewedProposal] | None,
+        parent_run_id: str | None,
+    ) -> str:
+        run_id = str(uuid.uuid4())
+        await self._runs.create(
+            run_id,
+            owner.tenant,
+            owner,
+            RunTrigger.ON_DEMAND if curated is None else RunTrigger.CURATED,
+            self._clock(),
+            dry_run=dry_run,
+            actor=actor,
+            proposals=curated or (),
+            phase=RunPhase.NEW if curated is None else RunPhase.ANALYSED,
+            parent_run_id=parent_run_id,
+        )
+        payload = ConsolidationPayload(run_id=run_id, tenant=owner.tenant, user_id=owner.user_id)
+        try:
+            await self._jobs.enqueue(CONSOLIDATION_JOB, payload, run_id)
+        except JobStoreUnavailable as error:
+            await self._mark_failed(run_id, error.detail)
+            raise
+        return run_id
+
+    async def _start_all(self, tenant: str, dry_run: bool, actor: str | None) -> tuple[str, list[str]]:
+        now = self._clock()
+        run_id = str(uuid.uuid4())
+        await self._runs.create(run_id, tenant, None, RunTrigger.ON_DEMAND, now, dry_run=dry_run, actor=actor)
+        owners = await self._discovery.find_owners(tenant, now)
+        parts = []
+        for owner in owners:
+            with suppress(NotFound, UserBeingForgotten):
+                parts.append(await self._start_one(owner, dry_run, actor, None, run_id))
+        # The run over all users does nothing itself: readers see the status of its parts.
+        await self._runs.update(run_id, RunUpdate(status=RunStatus.SUCCEEDED, phase=RunPhase.DONE, finished_at=now))
+        return run_id, parts
+
+
+async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings) -> None:
+    """Schedule the three nightly stages in the configured time zone; without `nightly`, remove their schedules."""
+    cron_by_stage = {
+        Stage.DISCOVERY: settings.consolidation_discovery,
+        Stage.ANALYSIS: settings.consolidation_analysis,
+        Stage.EXECUTION: settings.consolidation_execution,
+    }
+    for stage, cron in cron_by_stage.items():
+        name = nightly_schedule_name(stage)
+        if settings.nightly:
+            await jobs.schedule(name, cron, settings.timezone, NIGHTLY_STAGE_JOB, NightlyStagePayload(stage=stage))
+        else:
+            await jobs.unschedule(name)

@@ -1,0 +1,186 @@
+"""Cues: the words by which context is read from text without a model, as data by language in `<language>.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from graphmem.context.learned_preferences import PreferenceType
+from graphmem.text.word_patterns import compile_words
+
+LANGUAGES = ("en", "de", "es", "fr", "it")
+"""The languages with cues (ISO 639-1); the cues of all are used together, whatever language a text is in."""
+
+_FOLDER = files(__package__)
+
+
+class CueWords(BaseModel):
+    """The cues of all languages as they are written in the files; `en.toml` describes the fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    past_session: list[str]
+    echo: list[str]
+    abandoned: list[str]
+    ticket: list[str]
+    abandoned_break: list[str]
+    abandoned_end: list[str]
+    change: list[str]
+    task: list[str]
+    lasting: list[str]
+    reply: str
+    answer_verbs: list[str]
+    name: list[str]
+    name_subjects: list[str]
+    solution: list[str]
+    failed: list[str]
+    worked: list[str]
+    tried: list[str]
+    style: dict[str, list[str]]
+    format: dict[str, list[str]]
+    level: dict[str, list[str]]
+    stated_style: dict[str, list[str]]
+    stated_level: dict[str, list[str]]
+    stated_format: dict[str, list[str]]
+    issues: dict[str, list[str]]
+    contractions: dict[str, list[str]]
+    slang: dict[str, str]
+
+
+class StatedPreference(NamedTuple):
+    """A way in which users ask to be answered, and the pattern of the request."""
+
+    type: PreferenceType
+    value: dict[str, str]
+    pattern: re.Pattern[str]
+
+
+@cache
+def load_cue_words() -> CueWords:
+    """Return the cues of all languages, merged in the order of `LANGUAGES`."""
+    merged: dict[str, Any] = {}
+    for language in LANGUAGES:
+        _merge(merged, _read(language))
+    return CueWords.model_validate(merged)
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, dict):
+            _merge(into.setdefault(key, {}), value)
+        elif isinstance(value, list):
+            into.setdefault(key, []).extend(value)
+        else:
+            into[key] = value
+
+
+def _compile_abandoned(words: CueWords) -> list[re.Pattern[str]]:
+    breaks, ends = "|".join(words.abandoned_break), "|".join(words.abandoned_end)
+    thing = rf"(?P<thing>[^\W_](?:[\w+#.'&-]*[\w+#])?(?: (?!(?:{breaks})\b)[\w+#'&-]+){{0,3}}?)"
+    end = rf"(?=\s*(?:[.,;:!?)]|$|\b(?:{ends})\b))"
+    return [re.compile(rf"\b{template.replace('{thing}', thing)}{end}", re.IGNORECASE) for template in words.abandoned]
+
+
+def _compile_stated_preferences(words: CueWords) -> list[StatedPreference]:
+    verbs = "|".join(words.answer_verbs)
+    not_of_others = "".join(rf"(?<!\b{pronoun} )" for pronoun in ("i", "we", "he", "she", "they", "also"))
+    requested_languages = [
+        StatedPreference(
+            PreferenceType.COMMUNICATION,
+            {"language": language},
+            re.compile(rf"{not_of_others}\b(?:{verbs})\b[^.!?\n]{{0,50}}?\b(?:{'|'.join(names)})\b", re.IGNORECASE),
+        )
+        for language, names in _read("language_names").items()
+    ]
+    requested_manners = [
+        StatedPreference(kind, {field: value}, compile_words(cue.replace("{reply}", words.reply) for cue in cues))
+        for kind, field, values in (
+            (PreferenceType.COMMUNICATION, "style", words.stated_style),
+            (PreferenceType.DETAIL_LEVEL, "level", words.stated_level),
+            (PreferenceType.VISUALIZATION, "format", words.stated_format),
+        )
+        for value, cues in values.items()
+    ]
+    return requested_languages + requested_manners
+
+
+def compile_literal_cues(cues: Iterable[str]) -> list[re.Pattern[str]]:
+    """Return a pattern for each literal cue, which also finds its plural in "s"."""
+    return [re.compile(rf"\b{re.escape(cue)}s?\b", re.IGNORECASE) for cue in cues]
+
+
+_WORDS = load_cue_words()
+
+PAST_SESSION = compile_words(_WORDS.past_session)
+"""Finds a reference to an earlier conversation."""
+
+ECHO = tuple(_WORDS.echo)
+"""Words by which a reply takes up a question, and which say nothing about it."""
+
+TICKET = re.compile(
+    r"(?<![\w#])#(?P<marked>\w[\w-]*)"
+    rf"|\b(?:{'|'.join(_WORDS.ticket)})\s+(?:(?:no|nr)\.?\s*)?#?(?P<named>(?=[\w-]*\d)\w[\w-]*)",
+    re.IGNORECASE,
+)
+"""Finds the id of a ticket: after "#", or, with a digit in it, after a word such as "issue"."""
+
+ABANDONED = _compile_abandoned(_WORDS)
+"""Each finds something that the user gives up; its group `thing` is the name of that."""
+
+CHANGE = compile_words(_WORDS.change)
+"""Finds a wish for something other than usual."""
+
+STYLE = {style: compile_literal_cues(cues) for style, cues in _WORDS.style.items()}
+"""Cues of a style of asking, the style that wins a draw first; the technical ones are those of the profile."""
+
+FORMAT = {name: compile_literal_cues(cues) for name, cues in _WORDS.format.items()}
+"""Cues of a requested presentation."""
+
+LEVEL = {name: compile_literal_cues(cues) for name, cues in _WORDS.level.items()}
+"""Cues of a requested level of detail."""
+
+STATED_PREFERENCES = _compile_stated_preferences(_WORDS)
+"""Requests to be answered in a language, style, level of detail or format."""
+
+TASK = compile_words(_WORDS.task)
+"""Finds that a sentence asks for one thing."""
+
+LASTING = compile_words(_WORDS.lasting)
+"""Finds that a request is meant for all answers to come."""
+
+ISSUES = {issue: compile_words(cues) for issue, cues in _WORDS.issues.items()}
+"""What a complaint about a reply is about."""
+
+NAME_STATEMENT = re.compile(rf"\b(?:{'|'.join(_WORDS.name)}) ([^\W\d_][\w'’-]*)")
+"""Finds a name in a statement about somebody's name; names are case-sensitive."""
+
+NAME_SUBJECTS = frozenset(_WORDS.name_subjects)
+"""Words that may stand before it where the name is that of the statement's subject."""
+
+SOLUTION = compile_words(_WORDS.solution)
+"""Finds a mention of a solution."""
+
+FAILED = compile_words(_WORDS.failed)
+"""Finds that something tried did not help."""
+
+WORKED = compile_words(_WORDS.worked)
+"""Finds that something tried helped, where `FAILED` finds nothing."""
+
+TRIED = compile_words(_WORDS.tried)
+"""Finds a mention of something that was tried."""
+
+CONTRACTIONS = {long: short for short, longs in _WORDS.contractions.items() for long in longs}
+"""Words written out, with their contraction."""
+
+EXPANSIONS = {short: longs[0] for short, longs in _WORDS.contractions.items()} | _WORDS.slang
+"""Contractions and casual words, with what a formal reply says instead."""

@@ -1,0 +1,147 @@
+"""Contexts for a model's prompt, and what they are made of."""
+
+from __future__ import annotations
+
+from graphmem.context.behavior_patterns import BehaviorPattern
+from graphmem.context.builder import ContextBuilder
+from graphmem.context.context_use import ContextFeedbackResult, MemoryUse
+from graphmem.context.conversation_summary import MAX_RECENT_MESSAGES
+from graphmem.context.learned_preferences import LearnedIntent, LearnedPreference
+from graphmem.context.models import (
+    ContextItem,
+    ContextItemIn,
+    ContextRequest,
+    ContextResponse,
+    EnhancedReply,
+    EnhanceIn,
+    RelatedSession,
+)
+from graphmem.context.related_sessions import RelatedSessionStore
+from graphmem.context.relevance import refers_to_past_session
+from graphmem.context.reply_enhancement import ReplyEvidence, enhance_reply
+from graphmem.context.snapshot_cache import SnapshotCache
+from graphmem.context.store import ContextStore
+from graphmem.context.usage import ContextUsage
+from graphmem.memories.reinforcement import ReinforcementBuffer
+from graphmem.runtime.errors import InvalidInput, NotFound
+from graphmem.runtime.stored_values import stored_values, text_length
+from graphmem.runtime.text_thread import read_text
+from graphmem.runtime.times import Clock
+from graphmem.search.hybrid_search import HybridSearch
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
+
+MAX_ENHANCED_TOKENS = 1_000_000
+"""Token budget for finding the session that a question of any length refers to."""
+
+
+class ContextService:
+    """Builds contexts, enhances replies, and lists what was learned."""
+
+    def __init__(
+        self,
+        store: ContextStore,
+        sessions: RelatedSessionStore,
+        search: HybridSearch,
+        reinforcement: ReinforcementBuffer,
+        profiles: TenantProfiles,
+        policy: SecretPolicy,
+        clock: Clock,
+        usage: ContextUsage,
+    ) -> None:
+        self._store = store
+        self._usage = usage
+        self._policy = policy
+        self._reinforcement = reinforcement
+        self._profiles = profiles
+        self._snapshots = SnapshotCache(store, clock)
+        self._builder = ContextBuilder(store, sessions, self._snapshots, search, profiles)
+
+    async def build(self, owner: Owner, request: ContextRequest, *, reinforce: bool = True) -> ContextResponse:
+        """Return the context for a request; raise InvalidInput when the question alone exceeds the budget.
+
+        `reinforce` counts a retrieval of each memory that the question recalled, and remembers which ones it held.
+        """
+        built = await self._builder.build(owner, request)
+        if reinforce:
+            self._reinforcement.record(owner, built.recalled)
+            self._usage.record(owner, built.context, request.session_id)
+        return built.context
+
+    async def enhance(self, owner: Owner, session_id: str, draft: EnhanceIn) -> EnhancedReply:
+        """Return a draft reply with continuity, style, an example, follow-ups and sources of this user added.
+
+        Raises NotFound for a session that is not the user's.
+        """
+        snapshot = await self._snapshots.load(owner, session_id, MAX_RECENT_MESSAGES)
+        if snapshot.session is None:
+            raise NotFound("There is no such session.")
+        said_at = await self._store.fetch_source_times(owner, draft.sources) if draft.sources else {}
+        evidence = ReplyEvidence(
+            said_at=list(said_at.values()),
+            external=[source for source in draft.sources if source not in said_at],
+            past_session=await self._find_past_session(owner, session_id, draft.question),
+        )
+        return enhance_reply(draft.reply, snapshot, self._profiles.for_tenant(owner.tenant), evidence)
+
+    async def _find_past_session(self, owner: Owner, session_id: str, question: str | None) -> RelatedSession | None:
+        """Return the earlier session that a question refers to, if it refers to one."""
+        if question is None or not refers_to_past_session(question):
+            return None
+        request = ContextRequest(question=question, session_id=session_id, token_budget=MAX_ENHANCED_TOKENS)
+        related = (await self._builder.build(owner, request)).context.related_sessions
+        return related[0] if related else None
+
+    async def rate(self, owner: Owner, context_id: str, score: int) -> ContextFeedbackResult:
+        """Store the rating of the answer that a context led to, which credits the memories that it held.
+
+        Raises NotFound for a context that is unknown or has expired.
+        """
+        return await self._usage.rate(owner, context_id, score)
+
+    async def list_uses(self, owner: Owner, memory_id: str, limit: int) -> list[MemoryUse]:
+        """Return the contexts that held a memory, the latest first; raise NotFound for an unknown memory."""
+        return await self._usage.list_of_memory(owner, memory_id, limit)
+
+    async def close(self) -> None:
+        """Write the contexts that are not written yet."""
+        await self._usage.buffer.close()
+
+    async def add_item(self, owner: Owner, item: ContextItemIn) -> ContextItem:
+        """Store a context item; raise InvalidInput for a secret, NotFound for a session that is not the user's."""
+        classes = await read_text(
+            text_length(item), lambda: self._policy.refused_classes(stored_values(item), owner.tenant)
+        )
+        if classes:
+            raise InvalidInput(f"The item holds a secret ({', '.join(classes)}), which is not stored: leave it out.")
+        return await self._store.save_item(owner, item)
+
+    async def delete_item(self, owner: Owner, item_id: str) -> None:
+        """Delete a context item; raise NotFound for one that is not the user's."""
+        await self._store.delete_item(owner, item_id)
+
+    async def list_intents(self, owner: Owner) -> list[LearnedIntent]:
+        """Return the learned intents, the best understood first."""
+        return await self._store.list_intents(owner)
+
+    async def discard_user(self, owner: Owner) -> None:
+        """Remove everything cached of a user."""
+        await self._usage.buffer.discard_user(owner)
+        await self._snapshots.discard_user(owner)
+
+    async def count_user(self, owner: Owner) -> int:
+        """Return how many cached entries there are of a user."""
+        return await self._snapshots.count_user(owner) + await self._usage.buffer.count_user(owner)
+
+    async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
+        """Return how the user likes to be answered, the most confident first."""
+        return await self._store.list_preferences(owner)
+
+    async def list_patterns(self, owner: Owner) -> list[BehaviorPattern]:
+        """Return the patterns that the user shows now, the most confident first."""
+        return await self._store.list_patterns(owner)
+
+    async def list_items(self, owner: Owner, session_id: str | None = None) -> list[ContextItem]:
+        """Return the context items that have not expired, of one session or of all, the latest first."""
+        return await self._store.list_active_items(owner, session_id)

@@ -1,0 +1,317 @@
+"""Context in the graph: recent mentions, learned preferences, patterns, intents, and snapshots of all of these."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+from graphmem.context.behavior_patterns import BehaviorPattern, DetectedPattern, UserTurn
+from graphmem.context.context_mapping import (
+    item_from_node,
+    memory_from_snapshot_row,
+    mention_to_row,
+    pattern_from_node,
+    pattern_to_row,
+    settled_preferences,
+    snapshot_from_row,
+    stated_item_to_row,
+)
+from graphmem.context.context_transaction import ContextTransaction
+from graphmem.context.learned_preferences import LearnedIntent, LearnedPreference
+from graphmem.context.models import (
+    ContextItem,
+    ContextItemIn,
+    ContextSnapshot,
+    Mention,
+)
+from graphmem.conversations.session import Session
+from graphmem.memories.filters import FactFilters, known_at_or_now
+from graphmem.memories.memory import Memory
+from graphmem.memories.retrieval_states import load_retrieval_states
+from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.runtime.errors import NotFound
+from graphmem.runtime.times import MAX_TIME, Clock
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.user_lock import lock_or_create_user, lock_user
+
+MAX_PROFILE_MEMORIES = 100
+"""Memories of scope profile in a snapshot at most; the most important are taken."""
+
+MAX_GLOBAL_MEMORIES = 20
+"""Memories of scope global in a snapshot at most; the most important are taken."""
+
+MAX_PATTERN_MESSAGES = 5_000
+"""Messages that patterns are counted over at most; the newest are taken."""
+
+T = TypeVar("T")
+
+
+class ContextStore:
+    """Reads and writes the context of all users."""
+
+    def __init__(self, graph: Graph, clock: Clock) -> None:
+        self._graph = graph
+        self._clock = clock
+
+    async def load_snapshot(
+        self,
+        owner: Owner,
+        session_id: str | None,
+        *,
+        message_limit: int,
+        valid_until: datetime,
+        cached_version: str | None = None,
+    ) -> ContextSnapshot | None:
+        """Return the snapshot of a user and session in one query; None when `cached_version` is still its version."""
+        now = self._clock()
+        rows = await self._graph.fetch(
+            "context.load_snapshot",
+            group_id=owner.group_id,
+            group_ids=owner.readable_group_ids,
+            session_id=session_id,
+            cached_version=cached_version,
+            now=now,
+            valid_until=valid_until,
+            max_time=MAX_TIME,
+            profile_limit=MAX_PROFILE_MEMORIES,
+            global_limit=MAX_GLOBAL_MEMORIES,
+            message_limit=message_limit,
+            said_until=MAX_TIME,
+            stored_until=MAX_TIME,
+        )
+        return snapshot_from_row(rows[0]["version"], rows[0]["found"], now, valid_until) if rows else None
+
+    async def load_past_snapshot(
+        self,
+        owner: Owner,
+        session_id: str | None,
+        *,
+        message_limit: int,
+        valid_as_of: datetime | None,
+        known_as_of: datetime | None,
+    ) -> ContextSnapshot:
+        """Return the snapshot as of two times: what held and was known then, and what had been said by then."""
+        now = self._clock()
+        said_until, stored_until = valid_as_of or now, known_as_of or now
+        moment = min(said_until, stored_until)
+        (row,) = await self._graph.fetch(
+            "context.load_snapshot",
+            group_id=owner.group_id,
+            group_ids=owner.readable_group_ids,
+            session_id=session_id,
+            cached_version=None,
+            now=moment,
+            valid_until=moment,
+            max_time=MAX_TIME,
+            profile_limit=0,
+            global_limit=0,
+            message_limit=message_limit,
+            said_until=said_until,
+            stored_until=stored_until,
+        )
+        profile = await self._list_memories_as_of(
+            owner,
+            None,
+            MAX_PROFILE_MEMORIES,
+            FactFilters(valid_at=said_until, known_at=known_at_or_now(known_as_of)),
+        )
+        snapshot = snapshot_from_row(row["version"], row["found"], now, moment)
+        return replace(
+            snapshot,
+            profile=profile,
+            session=_past_session(snapshot),
+            items=[item for item in snapshot.items if item.created_at <= moment],
+            preferences=[preference for preference in snapshot.preferences if preference.created_at <= moment],
+            patterns=[pattern for pattern in snapshot.patterns if pattern.first_detected <= moment],
+            intents=[intent for intent in snapshot.intents if intent.created_at <= moment],
+        )
+
+    async def load_retrieval_states(self, owner: Owner, memories: Sequence[Memory]) -> dict[str, Memory]:
+        """Return memories, by id, with the strength, confidence and access count that they have now."""
+        return await load_retrieval_states(self._graph, owner, memories, self._clock())
+
+    async def list_domain_memories(
+        self,
+        owner: Owner,
+        domain: str,
+        limit: int,
+        *,
+        valid_as_of: datetime | None = None,
+        known_as_of: datetime | None = None,
+    ) -> list[Memory]:
+        """Return the memories of a domain, now or as of two times, the most important first."""
+        filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
+        return await self._list_memories_as_of(owner, domain, limit, filters)
+
+    async def _list_memories_as_of(
+        self, owner: Owner, domain: str | None, limit: int, filters: FactFilters
+    ) -> list[Memory]:
+        rows = await self._graph.fetch(
+            "context.list_memories_as_of",
+            group_ids=owner.readable_group_ids,
+            domain=domain,
+            limit=limit,
+            **filters.as_of_params,
+        )
+        now = self._clock()
+        return [memory_from_snapshot_row(row["row"], now) for row in rows]
+
+    async def list_intents(self, owner: Owner) -> list[LearnedIntent]:
+        """Return the learned intents, the best understood first."""
+        (row,) = await self._graph.fetch("context.list_intents", group_id=owner.group_id)
+        return [LearnedIntent.model_validate(node) for node in row["intents"]]
+
+    async def fetch_source_times(self, owner: Owner, ids: Sequence[str]) -> dict[str, datetime]:
+        """Return when messages and memories were said, or memories first known, by id, without the unknown ones."""
+        rows = await self._graph.fetch(
+            "context.fetch_source_times", group_ids=owner.readable_group_ids, ids=list(dict.fromkeys(ids))
+        )
+        return {row["id"]: row["at"] for row in rows}
+
+    async def save_item(self, owner: Owner, item: ContextItemIn) -> ContextItem:
+        """Store a context item that the caller states, instead of one of the same type, key and session.
+
+        Raises NotFound for a session that is not the user's.
+        """
+        now = self._clock()
+
+        async def work(transaction: Transaction) -> ContextItem:
+            await lock_or_create_user(transaction, owner, now)
+            row = stated_item_to_row(owner, item, now)
+            rows = await transaction.run("context.save_item", group_id=owner.group_id, **row)
+            if not rows:
+                raise NotFound("There is no such session.")
+            return item_from_node(rows[0]["item"])
+
+        return await self._graph.write(work)
+
+    async def delete_item(self, owner: Owner, item_id: str) -> None:
+        """Delete a context item; raise NotFound for one that is not the user's."""
+        rows = await self._write_rows(owner, "context.delete_item", id=item_id)
+        if not rows[0]["deleted"]:
+            raise NotFound("There is no such context item.")
+
+    async def fetch_message_times(self, owner: Owner, message_ids: Sequence[str]) -> dict[str, datetime]:
+        """Return when messages were said, by id, without the unknown ones."""
+        rows = await self._graph.fetch(
+            "context.fetch_message_times",
+            group_ids=owner.readable_group_ids,
+            message_ids=list(dict.fromkeys(message_ids)),
+        )
+        return {row["message_id"]: row["at"] for row in rows}
+
+    async def load_quotable_messages(
+        self, owner: Owner, message_ids: Sequence[str], *, valid_as_of: datetime | None, known_as_of: datetime | None
+    ) -> dict[str, str]:
+        """Return the texts of messages that may be quoted, by id.
+
+        A message is left out if it had a secret, or if a memory that was taken from it is deleted or superseded as of
+        the two times.
+        """
+        if not message_ids:
+            return {}
+        (row,) = await self._graph.fetch(
+            "context.load_quotable_messages",
+            group_ids=owner.readable_group_ids,
+            message_ids=list(message_ids),
+            **FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of)).as_of_params,
+        )
+        return dict(row["found"])
+
+    async def list_active_items(self, owner: Owner, session_id: str | None) -> list[ContextItem]:
+        """Return the context items that have not expired, the latest first."""
+        (row,) = await self._graph.fetch(
+            "context.list_active_items", group_id=owner.group_id, session_id=session_id, now=self._clock()
+        )
+        return [item_from_node(node) for node in row["items"]]
+
+    async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
+        """Return the learned preferences, the most confident first, without what was asked for once."""
+        (row,) = await self._graph.fetch("context.list_preferences", group_id=owner.group_id)
+        return settled_preferences(row["preferences"])
+
+    async def list_patterns(self, owner: Owner) -> list[BehaviorPattern]:
+        """Return the patterns that a user shows now, the most confident first."""
+        (row,) = await self._graph.fetch("context.list_patterns", group_id=owner.group_id)
+        return [pattern_from_node(node) for node in row["patterns"]]
+
+    async def list_user_messages(self, owner: Owner, since: datetime, zone: str | None) -> list[UserTurn]:
+        """Return the messages of a user since a time; local times are in `zone`, else in each message's own offset."""
+        rows = await self._graph.fetch(
+            "context.list_user_messages", group_id=owner.group_id, since=since, limit=MAX_PATTERN_MESSAGES
+        )
+        return [
+            UserTurn(
+                message_id=row["message_id"],
+                at=row["at"],
+                local=_local_time(row, zone),
+                intent=row["intent"],
+                entities=json.loads(row["entities"] or "{}"),
+                plans=row["plans"],
+            )
+            for row in rows
+        ]
+
+    async def write(self, owner: Owner, work: Callable[[ContextTransaction], Awaitable[T]]) -> T:
+        """Run `work` in one transaction under the user's lock; it may run again after a transient error."""
+
+        async def locked(transaction: Transaction) -> T:
+            now = await self._lock_user(transaction, owner)
+            return await work(ContextTransaction(transaction, owner, now))
+
+        return await self._graph.write(locked)
+
+    async def upsert_items(self, owner: Owner, mentions: Sequence[Mention]) -> None:
+        """Store mentions as context items; one that a session has already expires later."""
+        if mentions:
+            now = self._clock()
+            await self._write_rows(
+                owner, "context.upsert_items", rows=[mention_to_row(owner, mention, now) for mention in mentions]
+            )
+
+    async def delete_expired_items(self, owner: Owner) -> int:
+        """Delete expired context items; return how many."""
+        rows = await self._write_rows(owner, "context.delete_expired_items", now=self._clock())
+        return int(rows[0]["deleted"])
+
+    async def upsert_patterns(self, owner: Owner, patterns: Sequence[DetectedPattern]) -> None:
+        """Write the detected patterns, and deactivate the patterns that were not detected."""
+        await self._write_rows(
+            owner,
+            "context.upsert_patterns",
+            rows=[pattern_to_row(pattern) for pattern in patterns],
+            now=self._clock(),
+        )
+
+    async def delete_goal_patterns(self, owner: Owner, keys: Sequence[str]) -> None:
+        """Delete the goal patterns of some keys, active or not."""
+        await self._write_rows(owner, "context.delete_goal_patterns", keys=list(keys))
+
+    async def _write_rows(self, owner: Owner, query: str, **parameters: object) -> list[Row]:
+        async def work(transaction: Transaction) -> list[Row]:
+            await self._lock_user(transaction, owner)
+            return await transaction.run(query, group_id=owner.group_id, **parameters)
+
+        return await self._graph.write(work)
+
+    async def _lock_user(self, transaction: Transaction, owner: Owner) -> datetime:
+        return await lock_user(transaction, owner, self._clock())
+
+
+def _past_session(snapshot: ContextSnapshot) -> Session | None:
+    """Return the session with nothing that later messages brought; None when it had no message yet."""
+    statistics = snapshot.statistics
+    if snapshot.session is None or not statistics.stored:
+        return None
+    known = {"summary": None, "message_count": statistics.stored, "intent_sequence": list(statistics.intents)}
+    return snapshot.session.model_copy(update=known)
+
+
+def _local_time(row: Row, zone: str | None) -> datetime:
+    """Return the time of a message on the user's clock: in their time zone, else in the offset it was sent with."""
+    at: datetime = row["at"]
+    return at.astimezone(ZoneInfo(zone)) if zone else at + timedelta(minutes=row["offset"] or 0)

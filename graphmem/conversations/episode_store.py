@@ -1,0 +1,371 @@
+"""Messages and sessions in the graph: a message is an episode, linked to its session and its predecessor."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from graphmem.conversations.conversation import (
+    AppendResult,
+    ConversationContext,
+    PendingMessages,
+    PreparedMessage,
+)
+from graphmem.conversations.episode_mapping import (
+    message_from_row,
+    message_to_properties,
+    new_session_properties,
+    run_messages_from_session,
+    session_from_node,
+)
+from graphmem.conversations.repeated_batches_store import recognise_batch
+from graphmem.conversations.session import (
+    Message,
+    Session,
+    SessionArchive,
+    SessionIn,
+    SessionKind,
+)
+from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.runtime.errors import Conflict, NotFound
+from graphmem.runtime.field_types import Vector, deduplicate
+from graphmem.runtime.times import AS_OF_NOW, Clock
+from graphmem.tenants.idempotency import IdempotentRequest
+from graphmem.tenants.idempotency_store import write_once
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.user_lock import lock_or_create_user, lock_user
+
+_APPEND_RESULT = TypeAdapter(AppendResult)
+_SESSION = TypeAdapter(Session)
+
+
+class EpisodeStore:
+    """The messages and sessions of all users."""
+
+    def __init__(self, graph: Graph, clock: Clock, repeat_window: timedelta = timedelta(0)) -> None:
+        """Use a graph; within `repeat_window` a repeated batch without ids is recognised, 0 for never."""
+        self._graph = graph
+        self._clock = clock
+        self._repeat_window = repeat_window
+
+    # Writing
+
+    async def append_messages(
+        self,
+        owner: Owner,
+        session_id: str | None,
+        messages: Sequence[PreparedMessage],
+        *,
+        job_id: str | None,
+        timezone: str | None = None,
+        domain: str | None = None,
+        request: IdempotentRequest | None = None,
+    ) -> AppendResult:
+        """Store the new messages of a batch, which may have a domain, in order, at the end of their session.
+
+        A message whose id is known stays unchanged, and so does one of a batch that `recognise_batch` knows. With
+        `job_id`, the messages that no job has read or will read are assigned to that job. `timezone` becomes the user's
+        time zone. With `request`, they are stored once for it.
+        """
+        # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
+        received = [prepared.message for prepared in messages]
+        ids = [message.id or str(uuid.uuid4()) for message in received]
+        may_be_repeated = request is None and self._repeat_window and not all(message.id for message in received)
+
+        async def append(transaction: Transaction) -> AppendResult:
+            now = await lock_or_create_user(transaction, owner, self._clock())
+            if timezone:
+                await transaction.run("episodes.set_timezone", group_id=owner.group_id, timezone=timezone)
+            target, message_ids = session_id, ids
+            if may_be_repeated:
+                target, message_ids = await recognise_batch(
+                    transaction, owner, session_id, received, ids, self._repeat_window, now
+                )
+            batch = list(zip(message_ids, messages, strict=True))
+            return await self._append_messages(transaction, owner, target, batch, job_id, domain, now)
+
+        async def work(transaction: Transaction) -> AppendResult:
+            return await write_once(transaction, request, _APPEND_RESULT, lambda: append(transaction))
+
+        return await self._graph.write(work)
+
+    async def _append_messages(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        session_id: str | None,
+        messages: Sequence[tuple[str, PreparedMessage]],
+        job_id: str | None,
+        domain: str | None,
+        now: datetime,
+    ) -> AppendResult:
+        ids = [message_id for message_id, _ in messages]
+        rows = await transaction.run("episodes.find_stored", group_id=owner.group_id, message_ids=ids)
+        stored = {row["message_id"]: row for row in rows}
+        new_messages: dict[str, PreparedMessage] = {}
+        for message_id, prepared in messages:
+            if message_id not in stored:
+                new_messages.setdefault(message_id, prepared)  # of several with one id, the first is stored
+        target_session_id = session_id or (stored[ids[0]]["session_id"] if not new_messages else str(uuid.uuid4()))
+        if new_messages:
+            await self._create_episodes(transaction, owner, target_session_id, new_messages, domain, now)
+        unextracted = [
+            message_id
+            for message_id in deduplicate(ids)
+            if message_id in new_messages
+            or (stored[message_id]["pending_job"] is None and stored[message_id]["extracted_at"] is None)
+        ]
+        if job_id and unextracted:
+            await transaction.run(
+                "episodes.assign_to_job", group_id=owner.group_id, message_ids=unextracted, job_id=job_id
+            )
+        pending_jobs = deduplicate(row["pending_job"] for row in rows if row["pending_job"])
+        return AppendResult(target_session_id, ids, list(new_messages), job_id if unextracted else None, pending_jobs)
+
+    async def _create_episodes(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        session_id: str,
+        new_messages: Mapping[str, PreparedMessage],
+        domain: str | None,
+        now: datetime,
+    ) -> None:
+        session, _ = await self._get_or_create_session(transaction, owner, session_id, new_session_properties(), now)
+        rows = [
+            message_to_properties(owner, session_id, message_id, prepared, position, domain, now)
+            for position, (message_id, prepared) in enumerate(new_messages.items(), session["message_count"] + 1)
+        ]
+        chain = [session.get("last_episode"), *(row["uuid"] for row in rows)]
+        await transaction.run(
+            "episodes.append_messages",
+            group_id=owner.group_id,
+            session_id=session_id,
+            rows=rows,
+            links=[list(pair) for pair in pairwise(chain) if pair[0]],
+            last_episode=chain[-1],
+            intents=[prepared.message.intent for prepared in new_messages.values() if prepared.message.intent],
+            now=now,
+        )
+
+    async def _get_or_create_session(
+        self, transaction: Transaction, owner: Owner, session_id: str, properties: Row, now: datetime
+    ) -> tuple[Row, bool]:
+        """Return the properties of a session and whether it was created now, with `properties`."""
+        rows = await transaction.run(
+            "episodes.get_or_create_session",
+            group_id=owner.group_id,
+            session_id=session_id,
+            properties=properties,
+            now=now,
+        )
+        session: Row = rows[0]["session"]
+        return session, session["uuid"] == properties["uuid"]
+
+    async def open_session(
+        self,
+        owner: Owner,
+        session_in: SessionIn,
+        *,
+        kind: SessionKind = SessionKind.CONVERSATION,
+        source_session_id: str | None = None,
+        job_id: str | None = None,
+        request: IdempotentRequest | None = None,
+    ) -> Session:
+        """Create a session, that of an extraction with its job; raise Conflict when its id is taken.
+
+        With `request`, it is created once for it.
+        """
+        session_id = session_in.session_id or str(uuid.uuid4())
+        properties = new_session_properties(session_in, kind, source_session_id, job_id)
+
+        async def create(transaction: Transaction) -> Session:
+            now = await lock_or_create_user(transaction, owner, self._clock())
+            session, is_new = await self._get_or_create_session(transaction, owner, session_id, properties, now)
+            if not is_new:
+                raise Conflict(f"There is a session {session_id} already: use it, or leave the id out.")
+            return session_from_node(session)
+
+        async def work(transaction: Transaction) -> Session:
+            return await write_once(transaction, request, _SESSION, lambda: create(transaction))
+
+        return await self._graph.write(work)
+
+    async def close_session(self, owner: Owner, session_id: str) -> Session:
+        """End a session; raise NotFound for one that is not this user's."""
+        rows = await self._run_locked(owner, "episodes.close_session", session_id=session_id, now=self._clock())
+        return _single_session(rows)
+
+    async def save_summary(
+        self,
+        owner: Owner,
+        session_id: str,
+        *,
+        summary: str,
+        title: str,
+        tags: Sequence[str],
+        sentiment: float | None,
+        through: int,
+    ) -> None:
+        """Store a summary of the messages of a session up to the position `through`."""
+        await self._run_locked(
+            owner,
+            "episodes.save_summary",
+            session_id=session_id,
+            summary=summary,
+            title=title,
+            tags=list(tags),
+            sentiment=sentiment,
+            through=through,
+            now=self._clock(),
+        )
+
+    async def list_archives(self, owner: Owner, session_id: str) -> list[SessionArchive]:
+        """Return the archives of a session, the oldest first."""
+        rows = await self._graph.fetch("episodes.list_archives", group_id=owner.group_id, session_id=session_id)
+        return [SessionArchive.model_validate(row["archive"]) for row in rows]
+
+    async def set_vectors(self, owner: Owner, vectors: Mapping[str, Vector]) -> None:
+        """Store the vectors of messages, by message id."""
+        rows = [{"message_id": message_id, "vector": vector} for message_id, vector in vectors.items()]
+        await self._run_locked(owner, "episodes.set_vectors", rows=rows)
+
+    async def _run_locked(self, owner: Owner, query: str, **parameters: Any) -> list[Row]:
+        """Run a query under the user's lock, which also invalidates every cache of their data."""
+
+        async def work(transaction: Transaction) -> list[Row]:
+            await lock_user(transaction, owner, self._clock())
+            return await transaction.run(query, group_id=owner.group_id, **parameters)
+
+        return await self._graph.write(work)
+
+    async def assign_to_job(self, owner: Owner, message_ids: Sequence[str], job_id: str) -> None:
+        """Record that a job will read messages."""
+        await self._graph.execute(
+            "episodes.assign_to_job", group_id=owner.group_id, message_ids=list(message_ids), job_id=job_id
+        )
+
+    async def mark_extracted(self, owner: Owner, message_ids: Sequence[str]) -> None:
+        """Record that extraction has read messages."""
+        await self._graph.execute(
+            "episodes.mark_extracted", group_id=owner.group_id, message_ids=list(message_ids), at=self._clock()
+        )
+
+    async def release_from_job(self, owner: Owner, job_id: str) -> None:
+        """Release the messages that a job has not read, for a later job."""
+        await self._graph.execute("episodes.release_from_job", group_id=owner.group_id, job_id=job_id)
+
+    # Reading
+
+    async def load_messages(self, owner: Owner, message_ids: Sequence[str]) -> list[Message]:
+        """Return messages in the order of their session; ids that are not this user's are left out."""
+        rows = await self._graph.fetch("episodes.load_messages", group_id=owner.group_id, message_ids=list(message_ids))
+        return [message_from_row(row["message"]) for row in rows]
+
+    async def load_conversation_context(
+        self, owner: Owner, message_ids: Sequence[str], preceding: int
+    ) -> ConversationContext | None:
+        """Return messages and up to `preceding` messages before them; None when none of them is this user's."""
+        rows = await self._graph.fetch(
+            "episodes.load_conversation_context",
+            group_id=owner.group_id,
+            message_ids=list(message_ids),
+            preceding=preceding,
+            known_at=AS_OF_NOW,
+        )
+        context = rows[0]
+        if not context["messages"]:
+            return None
+        return ConversationContext(
+            messages=[message_from_row(columns) for columns in context["messages"]],
+            preceding=[message_from_row(columns) for columns in context["preceding"]],
+            timezone=context["timezone"],
+            domain=context["domain"],
+            previous_at=context["previous_at"],
+        )
+
+    async def list_session_messages(
+        self, owner: Owner, session_id: str, *, after: int = 0, limit: int = 1_000
+    ) -> list[Message]:
+        """Return the messages of a session after a position, oldest first."""
+        rows = await self._graph.fetch(
+            "episodes.list_session_messages", group_id=owner.group_id, session_id=session_id, after=after, limit=limit
+        )
+        # A message that is erased at the same moment has lost its properties.
+        return [message_from_row(row["message"]) for row in rows if "content" in row["message"][0]]
+
+    async def iter_session_messages(self, owner: Owner, session_id: str, *, after: int = 0) -> AsyncIterator[Message]:
+        """Yield every message of a session after a position, oldest first."""
+        while page := await self.list_session_messages(owner, session_id, after=after):
+            for message in page:
+                yield message
+            after = page[-1].position
+
+    async def list_unextracted(self, owner: Owner, session_id: str) -> list[Message]:
+        """Return the messages of a session that no job has read or will read."""
+        rows = await self._graph.fetch("episodes.list_unextracted", group_id=owner.group_id, session_id=session_id)
+        return [message_from_row(row["message"]) for row in rows]
+
+    async def list_pending_of_job(self, owner: Owner, job_id: str) -> list[Message]:
+        """Return the messages that a job has not read yet."""
+        rows = await self._graph.fetch("episodes.list_pending_of_job", group_id=owner.group_id, job_id=job_id)
+        return [message_from_row(row["message"]) for row in rows]
+
+    async def list_pending(self) -> list[PendingMessages]:
+        """Return the messages of all users that their jobs have not read yet."""
+        rows = await self._graph.fetch("episodes.list_pending")
+        return [PendingMessages(row["group_id"], row["job_id"], row["session_id"], row["message_ids"]) for row in rows]
+
+    async def get_session(self, owner: Owner, session_id: str) -> Session:
+        """Return one session; raise NotFound for one that is not this user's."""
+        return _single_session(
+            await self._graph.fetch("episodes.get_session", group_id=owner.group_id, session_id=session_id)
+        )
+
+    async def list_run_messages(self, owner: Owner, session_id: str) -> list[Message]:
+        """Return what an extraction and its model said to one another; raise NotFound for a session that is unknown."""
+        rows = await self._graph.fetch("episodes.get_session", group_id=owner.group_id, session_id=session_id)
+        if not rows:
+            raise NotFound("There is no such session.")
+        return run_messages_from_session(rows[0]["session"])
+
+    async def list_sessions(
+        self, owner: Owner, *, active: bool | None, after: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]:
+        """Return one page of sessions, the latest first; `after` is the time and id of the last session before it."""
+        rows = await self._graph.fetch(
+            "episodes.list_sessions",
+            group_id=owner.group_id,
+            active=active,
+            after_at=after[0] if after else None,
+            after_id=after[1] if after else None,
+            limit=limit,
+        )
+        return [session_from_node(row["session"]) for row in rows]
+
+    async def find_session_owner(self, tenant: str, session_id: str) -> Owner:
+        """Return the user of a tenant that has a session; raise NotFound for none, Conflict for several."""
+        rows = await self._graph.fetch(
+            "episodes.find_session_owners", tenant_prefix=f"{tenant}:", session_id=session_id
+        )
+        if not rows:
+            raise NotFound("There is no such session.")
+        if len(rows) > 1:
+            raise Conflict("Several users have a session of that id: send user_id as well.")
+        return Owner.from_group_id(rows[0]["group_id"])
+
+    async def get_timezone(self, owner: Owner) -> str | None:
+        """Return the user's time zone, or None when it is unknown."""
+        rows = await self._graph.fetch("episodes.get_timezone", group_id=owner.group_id)
+        return rows[0]["timezone"] if rows else None
+
+
+def _single_session(rows: Sequence[Row]) -> Session:
+    if not rows:
+        raise NotFound("There is no such session.")
+    return session_from_node(rows[0]["session"])

@@ -1,0 +1,79 @@
+"""Jobs as callers see them: status, actions and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graphmem.models.receipt import Receipt
+
+
+class JobStatus(StrEnum):
+    """The status of a job; the last three are final, and only a failed job can be retried."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the status stays until somebody retries the job."""
+        return self in (JobStatus.SUCCEEDED, JobStatus.SKIPPED, JobStatus.FAILED)
+
+
+class JobAction(BaseModel):
+    """One entry of what a job did; each kind of job has its own models."""
+
+    model_config = ConfigDict(frozen=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as callers see it in `Job.actions`: without fields that are None."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class JobOutcome(BaseModel):
+    """What a handler returns: the job is done, or skipped for a reason."""
+
+    model_config = ConfigDict(frozen=True)
+
+    status: Literal[JobStatus.SUCCEEDED, JobStatus.SKIPPED] = JobStatus.SUCCEEDED
+    reason: str | None = None
+    actions: Sequence[JobAction] = ()
+    receipt: Receipt = Field(default_factory=Receipt)
+
+
+class Job(BaseModel):
+    """One job; `attempts` counts its starts and the repeated tries of its steps.
+
+    A queued job that waits for an unavailable model has `waits_until`, and says why in `reason`. `user_id` and
+    `session_id` are those of its payload. `partition` is its queue, one per user; it is used to authorize
+    callers and is not part of the JSON.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    kind: str
+    status: JobStatus
+    attempts: int = 0
+    reason: str | None = None
+    error: str | None = None
+    actions: list[dict[str, Any]] = Field(default_factory=list)
+    receipt: Receipt = Field(default_factory=Receipt)
+    user_id: str | None = None
+    session_id: str | None = None
+    created_at: datetime
+    finished_at: datetime | None = None
+    waits_until: datetime | None = None
+    partition: str = Field(exclude=True)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing will happen soon: the job is final or waits for a model."""
+        return self.status.is_final or self.waits_until is not None

@@ -1,0 +1,1 @@
+"""Memories: what they are made of, what is valid when, and how they are saved and changed."""

@@ -1,0 +1,98 @@
+"""Operations on the types that tenants declare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphmem.memories.declared_types import DeclaredTypes, DeclaredTypesIn
+from graphmem.memories.declared_types_store import DeclaredTypeStore
+from graphmem.memories.memory import MemoryIn, MemoryPatch, is_built_in_type
+from graphmem.memories.type_checks import (
+    UndeclaredType,
+    check_type_filter,
+    find_invalid_schemas,
+    needs_declared_types,
+    resolve_memory,
+    resolve_patch,
+)
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.stored_values import stored_values
+from graphmem.runtime.times import Clock
+from graphmem.runtime.validation_domain import describe_field_errors
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.owners import Owner
+
+
+class DeclaredTypeService:
+    """Reads and sets the declared types of tenants, and checks filters that name one."""
+
+    def __init__(self, store: DeclaredTypeStore, policy: SecretPolicy, clock: Clock) -> None:
+        self._store = store
+        self._policy = policy
+        self._clock = clock
+
+    async def get(self, tenant: str) -> DeclaredTypes:
+        """Return the declared types of a tenant; none where it has none."""
+        return await self._store.find(Owner(tenant, "").tenant)
+
+    async def set(self, tenant: str, request: DeclaredTypesIn, actor: str) -> DeclaredTypes:
+        """Set the declared types of a tenant, or remove them by empty lists.
+
+        Memories of a type that is no longer declared keep it. Raises InvalidInput for secrets and invalid schemas.
+        """
+        tenant = Owner(tenant, "").tenant
+        if refused := self._policy.refused_classes(stored_values(request), tenant):
+            raise InvalidInput(f"The types contain secrets ({', '.join(refused)}): leave them out.")
+        if errors := [{"loc": list(path), "msg": message} for path, message in find_invalid_schemas(request)]:
+            raise InvalidInput(f"The types cannot be declared: {describe_field_errors(errors)}.", errors=errors)
+        if request.memory_types or request.entity_types:
+            await self._store.replace(tenant, request, self._clock(), actor)
+        else:
+            await self._store.remove(tenant)
+        return await self._store.find(tenant)
+
+    async def resolve(self, owner: Owner, memories: Sequence[MemoryIn]) -> list[MemoryIn | UndeclaredType]:
+        """Return each statement with the type that its declared type is based on, or why it fits no declared type."""
+        if not any(map(needs_declared_types, memories)):
+            return list(memories)
+        declared = await self._store.find(owner.tenant)
+        resolved: list[MemoryIn | UndeclaredType] = []
+        for memory in memories:
+            try:
+                resolved.append(resolve_memory(declared, memory))
+            except UndeclaredType as error:
+                resolved.append(error)
+        return resolved
+
+    async def resolve_all(self, owner: Owner, memories: Sequence[MemoryIn]) -> list[MemoryIn]:
+        """Return every statement as `resolve` does; raise InvalidInput when one fits no declared type."""
+        resolved = await self.resolve(owner, memories)
+        errors = [
+            {"loc": ["memories", index, *memory.path], "msg": str(memory)}
+            for index, memory in enumerate(resolved)
+            if isinstance(memory, UndeclaredType)
+        ]
+        if errors:
+            raise InvalidInput(f"The input cannot be used: {describe_field_errors(errors)}.", errors=errors)
+        return [memory for memory in resolved if isinstance(memory, MemoryIn)]
+
+    async def resolve_patch(self, owner: Owner, patch: MemoryPatch) -> MemoryPatch:
+        """Return a correction as `resolve` does a statement; raise InvalidInput where it fits no declared type."""
+        if patch.declared_type is None:
+            return patch
+        try:
+            return resolve_patch(await self._store.find(owner.tenant), patch)
+        except UndeclaredType as error:
+            errors = [{"loc": list(error.path), "msg": str(error)}]
+            raise InvalidInput(f"The input cannot be used: {describe_field_errors(errors)}.", errors=errors) from None
+
+    async def check_filter(self, owner: Owner, types: Sequence[str] | None) -> None:
+        """Raise InvalidInput for a type to filter by that is neither graphmem's nor declared."""
+        if all(map(is_built_in_type, types or ())):
+            return
+        try:
+            check_type_filter(await self._store.find(owner.tenant), types or ())
+        except UndeclaredType as error:
+            raise InvalidInput(
+                f"A type to filter by {error}.", errors=[{"loc": ["types"], "msg": str(error)}]
+            ) from None

@@ -1,0 +1,149 @@
+"""The entities named in a text: by whole names and aliases, by a person's first or last name, and with typos."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from graphmem.memories.entity import PERSON_TYPE, NamedEntity
+from graphmem.text.names import edit_distance, fold_name, max_typos, name_words
+from graphmem.text.tokenising import UNSPACED_LETTER
+from graphmem.text.word_lists import LANGUAGES, load_words
+
+MAX_NAMESAKES = 3
+"""Most people who may share a first or last name for it to name them; if more do, it names none."""
+
+MAX_SEARCHED_WORDS = 400
+"""Words of a text that are searched for names."""
+
+
+class MentionKind(IntEnum):
+    """How a text names an entity; the lower, the surer."""
+
+    FULL_NAME = 0
+    INNER_NAME = 1
+    NAME_PART = 2
+    TYPO = 3
+    SELF_REFERENCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EntityMention:
+    """An entity that a text names, and how; `position` and `size` say which of the text's words name it.
+
+    `is_user` marks the user's own entity.
+    """
+
+    id: str
+    kind: MentionKind
+    position: int
+    size: int
+    is_person: bool
+    is_user: bool = False
+
+
+def question_focus(text: str, mentions: Iterable[EntityMention], languages: Sequence[str] = ("en",)) -> str:
+    """Return the words of a text without the people it names and without stop words: what is asked about them."""
+    people = {
+        position
+        for mention in mentions
+        if mention.is_person
+        for position in range(mention.position, mention.position + mention.size)
+    }
+    stop_words = load_words(*languages).stop_words
+    words = name_words(text)[:MAX_SEARCHED_WORDS]
+    return " ".join(word for position, word in enumerate(words) if position not in people and word not in stop_words)
+
+
+class NameIndex:
+    """The names and aliases of one user's entities, indexed to find them in texts."""
+
+    def __init__(self, entities: Iterable[NamedEntity]) -> None:
+        self._ids_by_full_name: dict[str, list[str]] = defaultdict(list)
+        self._ids_by_name_part: dict[str, set[str]] = defaultdict(set)
+        self._ids_by_unspaced_name: dict[str, list[str]] = defaultdict(list)
+        self._names_by_initial_and_length: dict[tuple[str, int], list[str]] = defaultdict(list)
+        self._max_words = 1
+        self._person_ids: set[str] = set()
+        self._user_entity_id: str | None = None
+        for entity in entities:
+            if entity.is_user:
+                self._user_entity_id = self._user_entity_id or entity.id
+            if entity.type == PERSON_TYPE:
+                self._person_ids.add(entity.id)
+            for name in (entity.name, *entity.aliases):
+                self._index_name(entity, fold_name(name))
+
+    def _index_name(self, entity: NamedEntity, name: str) -> None:
+        if not name or entity.id in self._ids_by_full_name.get(name, ()):
+            return
+        self._ids_by_full_name[name].append(entity.id)
+        words = name.split()
+        self._max_words = max(self._max_words, len(words))
+        if UNSPACED_LETTER.search(name) and len(name) > 1:
+            self._ids_by_unspaced_name[name].append(entity.id)
+        if entity.type == PERSON_TYPE and len(words) > 1:
+            for word in (words[0], words[-1]):
+                if len(word) > 2:
+                    self._ids_by_name_part[word].add(entity.id)
+        if max_typos(len(name)):
+            self._names_by_initial_and_length[name[0], len(name)].append(name)
+
+    def find(self, text: str) -> list[EntityMention]:
+        """Return the entities that a text names, the surest first, each once; names inside a longer one are less sure.
+
+        A first-person word names the user's own entity if the text names no other.
+        """
+        folded = fold_name(text)
+        words = folded.split()[:MAX_SEARCHED_WORDS]
+        free = [True] * len(words)
+        found: dict[str, EntityMention] = {}
+        for size in range(min(self._max_words, len(words)), 0, -1):
+            for start in range(len(words) - size + 1):
+                ids = self._ids_by_full_name.get(" ".join(words[start : start + size]))
+                if ids:
+                    is_free = all(free[start : start + size])
+                    free[start : start + size] = [False] * size
+                    kind = MentionKind.FULL_NAME if is_free else MentionKind.INNER_NAME
+                    self._add_mentions(found, ids, kind, start, size)
+        for name, ids in self._ids_by_unspaced_name.items():
+            if name in folded:
+                self._add_mentions(found, ids, MentionKind.FULL_NAME, 0, 0)
+        for position, word in enumerate(words):
+            if free[position] and 0 < len(sharing := self._ids_by_name_part.get(word, ())) <= MAX_NAMESAKES:
+                free[position] = False
+                self._add_mentions(found, sorted(sharing), MentionKind.NAME_PART, position, 1)
+        for size in range(min(self._max_words, len(words)), 0, -1):
+            for start in range(len(words) - size + 1):
+                if all(free[start : start + size]) and (
+                    closest := self._closest_name(" ".join(words[start : start + size]))
+                ):
+                    free[start : start + size] = [False] * size
+                    self._add_mentions(found, self._ids_by_full_name[closest], MentionKind.TYPO, start, size)
+        if not found and self._user_entity_id and not load_words(*LANGUAGES).first_person.isdisjoint(words):
+            return [EntityMention(self._user_entity_id, MentionKind.SELF_REFERENCE, 0, 0, True, True)]
+        return sorted(found.values(), key=lambda mention: (mention.kind, mention.position))
+
+    def _closest_name(self, phrase: str) -> str | None:
+        """Return the name that differs from `phrase` by typos alone and begins with the same letter."""
+        typos = max_typos(len(phrase))
+        if not typos:
+            return None
+        best: tuple[int, str] | None = None
+        for length in range(len(phrase) - typos, len(phrase) + typos + 1):
+            for name in self._names_by_initial_and_length.get((phrase[0], length), ()):
+                distance = edit_distance(phrase, name, min(typos, max_typos(length)))
+                if distance is not None and (best is None or (distance, name) < best):
+                    best = (distance, name)
+        return best[1] if best else None
+
+    def _add_mentions(
+        self, found: dict[str, EntityMention], ids: Iterable[str], kind: MentionKind, position: int, size: int
+    ) -> None:
+        for entity_id in ids:
+            mention = EntityMention(
+                entity_id, kind, position, size, entity_id in self._person_ids, entity_id == self._user_entity_id
+            )
+            found.setdefault(entity_id, mention)

@@ -1,0 +1,227 @@
+"""A fact: one version of a memory, stored on an edge between two entities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Any, TypedDict, cast
+
+from graphmem.memories.decay import decayed_strength
+from graphmem.memories.memory import (
+    MAX_SOURCE_MESSAGES,
+    SCOPES_WITHOUT_DOMAIN,
+    MemoryPatch,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+    tagged_domain,
+)
+from graphmem.runtime.field_types import deduplicate
+from graphmem.runtime.text import content_hash
+from graphmem.runtime.times import MAX_TIME, MIN_TIME, interval_contains
+from graphmem.tenants.owners import Owner
+
+MAX_SEARCH_TEXT = 20_000
+"""Characters up to which repetitions and merges extend the text that a fact is found by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One version of a memory; `FACT_FIELDS` lists its attributes as they are stored.
+
+    Valid time is `[valid_at, invalid_at)`, known time `[created_at, expired_at)`; None is open. A `retired` version
+    was merged or reverted: it is valid at no time and stays readable by id. `claimed_invalid_at` is the end
+    that its writer gave, with which a reverted supersession restores it.
+    """
+
+    uuid: str
+    memory_id: str
+    version: int
+    group_id: str
+    subject_id: str
+    predicate: str
+    content: str
+    content_hash: str
+    type: MemoryType
+    scope: Scope
+    created_at: datetime
+    first_created_at: datetime
+    updated_at: datetime
+    decay_rate: float
+    subtype: str | None = None
+    content_data: dict[str, Any] | None = None
+    object_id: str | None = None
+    entity_ids: tuple[str, ...] = ()
+    domain: str | None = None
+    tags: tuple[str, ...] = ()
+    confidence: float = 0.9
+    importance: float = 0.5
+    strength: float = 0.5
+    access_count: int = 0
+    last_accessed_at: datetime | None = None
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    claimed_invalid_at: datetime | None = None
+    expired_at: datetime | None = None
+    expires_at: datetime | None = None
+    status: MemoryStatus = MemoryStatus.ACTIVE
+    retired: bool = False
+    superseded_by: str | None = None
+    supersedes: tuple[str, ...] = ()
+    associations: tuple[str, ...] = ()
+    source_kind: str = "api"
+    source_quote: str | None = None
+    session_id: str | None = None
+    message_ids: tuple[str, ...] = ()
+    episodes: tuple[str, ...] = ()
+    immutable: bool = False
+    single_valued: bool = False
+    metadata: dict[str, Any] = field(default_factory=dict)
+    active_hash: str | None = None
+    search_text: str = ""
+    end_status: MemoryStatus | None = None
+    ended_reason: str | None = None
+    ended_by: str | None = None
+    ended_actor: str | None = None
+    actor: str | None = None
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the tenant owns the memory, and not a user."""
+        return not Owner.from_group_id(self.group_id).user_id
+
+    @property
+    def valid_from(self) -> datetime:
+        """The start of the valid interval, never null."""
+        return self.valid_at or MIN_TIME
+
+    @property
+    def valid_to(self) -> datetime:
+        """The end of the valid interval, never null; a memory past `expires_at` is not valid either."""
+        if self.retired:
+            return self.valid_from
+        return max(self.valid_from, min(self.invalid_at or MAX_TIME, self.expires_at or MAX_TIME))
+
+    @property
+    def shown_invalid_at(self) -> datetime | None:
+        """The end of the valid time that callers see: a retired version, valid at no time, ends where it starts."""
+        return self.valid_at or self.created_at if self.retired else self.invalid_at
+
+    @property
+    def shown_expired_at(self) -> datetime | None:
+        """The end of the known time that callers see: what a retired version states is no longer believed."""
+        return self.expired_at or self.created_at if self.retired else self.expired_at
+
+    @property
+    def known_to(self) -> datetime:
+        """The end of the known interval, never null."""
+        return self.expired_at or MAX_TIME
+
+    @property
+    def effective_start(self) -> datetime:
+        """The start by which single-valued facts are ordered.
+
+        An unknown start is the time of the first version, or that of the earliest when the fact had ended by then.
+        """
+        if self.valid_at:
+            return self.valid_at
+        return self.first_created_at if self.valid_to > self.first_created_at else MIN_TIME
+
+    @property
+    def is_never_valid(self) -> bool:
+        """Whether the valid interval is empty."""
+        return self.valid_from >= self.valid_to
+
+    @property
+    def mentioned_ids(self) -> set[str]:
+        """The ids of the entities that the fact mentions beside its subject and object."""
+        return set(self.entity_ids) - {self.subject_id, self.object_id}
+
+    @property
+    def dedup_key(self) -> str:
+        """A key that two statements share when they have the same normalised content and the same subject."""
+        return f"{self.content_hash}:{self.subject_id}"
+
+    def is_valid_at(self, instant: datetime) -> bool:
+        """Return whether the fact is valid at `instant`."""
+        return interval_contains(self.valid_from, self.valid_to, instant)
+
+    def overlaps(self, other: Fact) -> bool:
+        """Return whether both facts are valid at some time."""
+        return max(self.valid_from, other.valid_from) < min(self.valid_to, other.valid_to)
+
+    def with_active_hash(self, now: datetime) -> Fact:
+        """Return the fact with `active_hash` set if it is current at `now`, and cleared otherwise."""
+        current = self.expired_at is None and self.is_valid_at(now)
+        return replace(self, active_hash=self.dedup_key if current else None)
+
+    def strength_at(self, now: datetime) -> float:
+        """Return the strength at `now`: it has decayed since the last access, or since the first version."""
+        idle = now - (self.last_accessed_at or self.first_created_at)
+        return decayed_strength(self.strength, self.decay_rate, idle / timedelta(days=1))
+
+    def status_at(self, now: datetime) -> MemoryStatus:
+        """Return the status at `now`; a supersession applies from its valid time on."""
+        if self.end_status is not None:
+            return self.end_status
+        if self.status is MemoryStatus.SUPERSEDED and not self.retired and self.valid_to > now:
+            return MemoryStatus.ACTIVE
+        return self.status
+
+
+class FactAmendments(TypedDict, total=False):
+    """The attributes of a fact that a correction may change."""
+
+    content: str
+    content_hash: str
+    content_data: dict[str, Any] | None
+    type: MemoryType
+    subtype: str | None
+    scope: Scope
+    domain: str | None
+    tags: tuple[str, ...]
+    importance: float
+    confidence: float
+    valid_at: datetime | None
+    invalid_at: datetime | None
+    expires_at: datetime | None
+    associations: tuple[str, ...]
+    metadata: dict[str, Any]
+
+
+class FactAnnotations(TypedDict, total=False):
+    """The attributes of a fact that change without a new version, because they claim nothing about the world."""
+
+    associations: tuple[str, ...]
+    entity_ids: tuple[str, ...]
+    message_ids: tuple[str, ...]
+    episodes: tuple[str, ...]
+    search_text: str
+
+
+def join_sources(*sources: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of source messages without repetitions: at most the latest `MAX_SOURCE_MESSAGES`."""
+    return tuple(deduplicate(chain.from_iterable(sources))[-MAX_SOURCE_MESSAGES:])
+
+
+def amendments_from_patch(patch: MemoryPatch) -> FactAmendments:
+    """Return the fields that a patch sets as amendments of a fact; domain and scope move together."""
+    given = patch.model_fields_set - {"associations", "content_data", "subtype"}
+    changes = cast(FactAmendments, {name: getattr(patch, name) for name in given})
+    if patch.tags is not None:
+        changes["tags"] = tuple(patch.tags)
+    if patch.type is not None:
+        changes["subtype"] = patch.subtype
+    if patch.content is not None:
+        changes["content_hash"] = content_hash(patch.content)
+        changes["content_data"] = patch.content_data
+    tagged = None if patch.scope in SCOPES_WITHOUT_DOMAIN else tagged_domain(patch.tags or [])
+    if tagged and "domain" not in patch.model_fields_set:
+        changes["domain"] = tagged
+    if patch.scope is None and "domain" in changes:
+        changes["scope"] = Scope.DOMAIN if changes["domain"] else Scope.PROFILE
+    elif patch.scope in SCOPES_WITHOUT_DOMAIN:
+        changes["domain"] = None
+    return changes

@@ -1,0 +1,130 @@
+"""Facts as properties of edges, as rows of queries and as memories."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from graphmem.memories.entity import EntityRef
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_fields import FACT_FIELDS, TIME_FIELDS, FieldKind
+from graphmem.memories.memory import (
+    Memory,
+    MemorySource,
+    MemoryStatus,
+    MemoryType,
+    MemoryVersion,
+    Scope,
+)
+from graphmem.memories.snapshot import ElementImage
+from graphmem.neo4j.json_text import to_json
+from graphmem.runtime.times import parse_times
+from graphmem.tenants.owners import Owner, group_key
+
+_ENCODERS: dict[FieldKind, Callable[[Any], Any]] = {
+    FieldKind.TEXT_LIST: list,
+    FieldKind.JSON: to_json,
+    FieldKind.OPTIONAL_JSON: lambda value: to_json(value) if value else None,
+    FieldKind.MEMORY_TYPE: lambda kind: kind.value,
+    FieldKind.SCOPE: lambda scope: scope.value,
+    FieldKind.STATUS: lambda status: status.value if status else None,
+}
+"""How an attribute becomes a property; kinds that are not listed stay as they are."""
+
+_DECODERS: dict[FieldKind, Callable[[Any], Any]] = {
+    FieldKind.TEXT_LIST: lambda items: tuple(items or ()),
+    FieldKind.JSON: lambda text: json.loads(text or "{}"),
+    FieldKind.OPTIONAL_JSON: lambda text: json.loads(text) if text else None,
+    FieldKind.MEMORY_TYPE: MemoryType,
+    FieldKind.SCOPE: Scope,
+    FieldKind.STATUS: lambda status: MemoryStatus(status) if status else None,
+}
+"""How a property becomes an attribute; kinds that are not listed stay as they are."""
+
+_ENCODED_FIELDS = tuple((field.name, field.property_name, _ENCODERS.get(field.kind)) for field in FACT_FIELDS)
+_DECODED_FIELDS = tuple((field.name, field.property_name, _DECODERS.get(field.kind)) for field in FACT_FIELDS)
+"""Attribute, property and coding of each field, looked up once: a search maps some 350 fields."""
+
+_COPIED_TO_MEMORY = tuple(
+    field.name for field in FACT_FIELDS if field.name in Memory.model_fields and field.kind is not FieldKind.STATUS
+)
+"""Attributes that a memory has under the same name and with the same value."""
+
+
+def fact_to_properties(fact: Fact) -> dict[str, Any]:
+    """Return all properties of a fact's edge but its vector; absent ones are None, so that setting them clears."""
+    properties = {
+        property_name: encode(getattr(fact, name)) if encode else getattr(fact, name)
+        for name, property_name, encode in _ENCODED_FIELDS
+    }
+    return properties | {
+        "group_key": group_key(fact.group_id),
+        "valid_from": fact.valid_from,
+        "valid_to": fact.valid_to,
+        "known_from": fact.created_at,
+        "known_to": fact.known_to,
+    }
+
+
+def fact_from_row(row: Mapping[str, Any]) -> Fact:
+    """Return the fact of a row `{fact, times?, subject_id, object_id}`; without `times`, `fact` contains the times.
+
+    Raises KeyError, TypeError or ValueError for a row that lacks a property or has one of the wrong type.
+    """
+    stored: dict[str, Any] = row["fact"]
+    if "times" in row:
+        stored = {**stored, **parse_times(TIME_FIELDS, row["times"])}
+    attributes: dict[str, Any] = {
+        name: decode(stored.get(property_name)) if decode else stored.get(property_name)
+        for name, property_name, decode in _DECODED_FIELDS
+    }
+    attributes["search_text"] = attributes["search_text"] or ""
+    subject_id, object_id = row["subject_id"], row["object_id"]
+    return Fact(**attributes, subject_id=subject_id, object_id=object_id if object_id != subject_id else None)
+
+
+def fact_from_image(image: ElementImage) -> Fact:
+    """Return the fact of an image of its edge."""
+    return fact_from_row({"fact": image.properties, "subject_id": image.source, "object_id": image.target})
+
+
+STRENGTH_DECIMALS = 4
+"""Decimals of the strength that callers see."""
+
+
+def memory_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> Memory:
+    """Return a fact as callers see it at `now`; `refs` holds the entities it refers to, by id."""
+    return Memory(**_memory_attributes(fact, refs, now))
+
+
+def memory_version_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> MemoryVersion:
+    """Return a fact as an entry of its memory's history."""
+    return MemoryVersion(
+        **_memory_attributes(fact, refs, now),
+        ended_reason=fact.ended_reason,
+        ended_by=fact.ended_by,
+        actor=fact.actor,
+    )
+
+
+def _memory_attributes(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> dict[str, Any]:
+    return {
+        **{name: getattr(fact, name) for name in _COPIED_TO_MEMORY},
+        "invalid_at": fact.shown_invalid_at,
+        "expired_at": fact.shown_expired_at,
+        "id": fact.memory_id,
+        "user_id": Owner.from_group_id(fact.group_id).user_id or None,
+        "subject": refs[fact.subject_id],
+        "object": refs[fact.object_id] if fact.object_id else None,
+        "entities": [refs[entity_id] for entity_id in fact.entity_ids if entity_id in refs],
+        "status": fact.status_at(now),
+        "strength": round(fact.strength_at(now), STRENGTH_DECIMALS),
+        "source": MemorySource(
+            kind=fact.source_kind,
+            session_id=fact.session_id,
+            message_ids=list(fact.message_ids),
+            quote=fact.source_quote,
+        ),
+    }

@@ -1,0 +1,367 @@
+"""Memories in the graph: every write is one transaction under the user's lock, every read is as of two times."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import TypeAdapter
+
+from graphmem.memories import decay
+from graphmem.memories.decay import RetrievalCount
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact, memory_version_from_fact
+from graphmem.memories.fact_write import FactLoader, FactWrite
+from graphmem.memories.filters import FactFilters
+from graphmem.memories.listing import SortOrder
+from graphmem.memories.memory import (
+    Memory,
+    MemoryVersion,
+    SaveResult,
+    Scope,
+)
+from graphmem.memories.new_memory import NewMemory
+from graphmem.memories.saving import FactSave, entity_ids_of
+from graphmem.memories.short_ids import MAX_MATCHES
+from graphmem.memories.versioning import Ledger
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.runtime.errors import MemoryDeleted, NotFound, UserBeingForgotten
+from graphmem.runtime.field_types import Vector, deduplicate
+from graphmem.runtime.paging import take_page
+from graphmem.runtime.text import content_hash
+from graphmem.runtime.times import Clock, to_epoch_pair
+from graphmem.tenants.idempotency import IdempotentRequest
+from graphmem.tenants.idempotency_store import write_once
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.user_lock import lock_or_create_user, lock_user
+
+_MEMORY = TypeAdapter(Memory)
+_SAVE_RESULTS = TypeAdapter(list[SaveResult])
+
+PagePosition = tuple[float, str]
+"""The sort key and the memory id after which a page continues."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedFacts:
+    """How many versions of a memory were erased, and the ids of the entities that were erased with them."""
+
+    versions: int
+    entity_ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class AssociationProblems:
+    """Ids of memories of which another one is `unknown`, and of immutable ones, whose associations are `fixed`."""
+
+    unknown: list[str] = field(default_factory=list)
+    fixed: list[str] = field(default_factory=list)
+
+
+class FactStore:
+    """The memories of all users; `clock` gives the time of writes and decides what is current."""
+
+    def __init__(self, graph: Graph, entities: EntityStore, clock: Clock) -> None:
+        self._graph = graph
+        self._entities = entities
+        self._clock = clock
+
+    # Writing
+
+    async def save(
+        self,
+        owner: Owner,
+        memories: Sequence[NewMemory],
+        name_vectors: Mapping[str, Vector],
+        actor: str | None,
+        request: IdempotentRequest | None = None,
+        *,
+        creates_user: bool = True,
+    ) -> list[SaveResult]:
+        """Save all memories or none; global ones are saved for the tenant.
+
+        `name_vectors` holds the vectors of entity names by name key. With `request`, they are saved once for it. Raises
+        UserBeingForgotten, and NotFound for a user that does not exist unless `creates_user`.
+        """
+
+        async def save(transaction: Transaction) -> list[SaveResult]:
+            locked_at = None if creates_user else await self.lock_user(transaction, owner)
+            return await self.save_in_transaction(
+                transaction, owner, memories, name_vectors, actor, locked_at=locked_at
+            )
+
+        async def work(transaction: Transaction) -> list[SaveResult]:
+            return await write_once(transaction, request, _SAVE_RESULTS, lambda: save(transaction))
+
+        return await self._graph.write(work)
+
+    async def save_in_transaction(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        memories: Sequence[NewMemory],
+        name_vectors: Mapping[str, Vector],
+        actor: str | None,
+        *,
+        locked_at: datetime | None = None,
+        loader: FactLoader | None = None,
+    ) -> list[SaveResult]:
+        """Save memories within an open transaction.
+
+        `locked_at` is the time that `lock_user` returned for the owner in this transaction, `loader` the owner's
+        loader of this transaction; without them the owner is locked or created, and the facts are loaded here.
+        """
+        indexes_by_owner: dict[Owner, list[int]] = defaultdict(list)
+        for index, memory in enumerate(memories):
+            indexes_by_owner[owner.tenant_global if memory.memory.scope is Scope.GLOBAL else owner].append(index)
+        results: dict[int, SaveResult] = {}
+        for target in sorted(indexes_by_owner, key=lambda target: target.group_id):
+            indexes = indexes_by_owner[target]
+            is_own = target == owner
+            now = locked_at if locked_at and is_own else await self.lock_or_create_user(transaction, target)
+            facts = loader if loader and is_own else FactLoader(transaction, target)
+            save = FactSave(transaction, target, self._entities, facts, now, actor)
+            saved = await save.run([memories[index] for index in indexes], name_vectors)
+            results.update(zip(indexes, saved, strict=True))
+        return [results[index] for index in range(len(memories))]
+
+    async def update_memory(
+        self,
+        owner: Owner,
+        memory_id: str,
+        act: Callable[[Ledger], Fact],
+        *,
+        actor: str | None = None,
+        vector: Vector | None = None,
+        associations: Sequence[str] | None = None,
+        request: IdempotentRequest | None = None,
+    ) -> Memory:
+        """Apply `act` to the ledger of one memory in a transaction and return the memory.
+
+        The ledger also holds the memory's replacement and, for a single-valued memory, the facts of the same subject
+        and predicate. `vector` is that of a new content, `associations` are all memories that it is associated with
+        from then on (None: as before); with `request`, the change is made once for it. Raises NotFound for an id that
+        is not this user's, and MemoryDeleted for a deleted or archived one.
+        """
+
+        async def update(transaction: Transaction) -> Memory:
+            memory_owner = await self._owner_of_memory(transaction, owner, memory_id)
+            now = await self.lock_user(transaction, memory_owner)
+            latest = await self._fetch_latest(transaction, memory_owner, memory_id)
+            if latest.end_status is not None:
+                raise MemoryDeleted(f"The memory was {latest.end_status}: save the statement anew.")
+            replacement = [latest.superseded_by] if latest.superseded_by else []
+            pairs = [(latest.subject_id, latest.predicate)] if latest.single_valued else []
+            facts = await FactLoader(transaction, memory_owner).fetch(
+                hashes=[latest.content_hash],
+                memory_ids=[memory_id, *replacement, *(() if associations is None else latest.associations)],
+                pairs=pairs,
+            )
+            if associations:
+                facts |= await FactLoader(transaction, memory_owner).fetch(memory_ids=associations)
+            ledger = Ledger(facts.values(), now, actor)
+            fact = act(ledger)
+            if associations is not None:
+                fact = ledger.associate(memory_id, associations, replace_all=True)
+            if vector is not None and content_hash(fact.content) != latest.content_hash:
+                same_content = await FactLoader(transaction, memory_owner).fetch(hashes=[fact.content_hash])
+                ledger.ensure_unique(fact, same_content.values())
+            await FactWrite(memory_owner, transaction, now, ledger, {fact.uuid: vector} if vector else {}).commit()
+            refs = await self._entities.get_refs(transaction, memory_owner, entity_ids_of([fact]))
+            return memory_from_fact(fact, refs, ledger.now)
+
+        async def work(transaction: Transaction) -> Memory:
+            return await write_once(transaction, request, _MEMORY, lambda: update(transaction))
+
+        return await self._graph.write(work)
+
+    async def lock_user(self, transaction: Transaction, owner: Owner, count: int = 1) -> datetime:
+        """Lock a user until the transaction ends; return a time later than each of their earlier writes.
+
+        Raises NotFound for a user that does not exist, and UserBeingForgotten.
+        """
+        return await lock_user(transaction, owner, self._clock(), count)
+
+    async def lock_or_create_user(self, transaction: Transaction, owner: Owner) -> datetime:
+        """Lock a user as `lock_user` does, creating one that does not exist."""
+        return await lock_or_create_user(transaction, owner, self._clock())
+
+    async def associate(
+        self, owner: Owner, related: Mapping[str, Sequence[str]], new: Collection[str] = ()
+    ) -> AssociationProblems:
+        """Associate memories with others, by memory id; return those for which that is not possible.
+
+        Immutable memories are associated only if they are `new`.
+        """
+        if not related:
+            return AssociationProblems()
+
+        async def work(transaction: Transaction) -> AssociationProblems:
+            now = await self.lock_user(transaction, owner)
+            ids = deduplicate(key for memory_id, others in related.items() for key in (memory_id, *others))
+            facts = await FactLoader(transaction, owner).fetch(memory_ids=ids)
+            ledger = Ledger(facts.values(), now)
+            for memory_id, others in related.items():
+                if memory_id in facts:
+                    facts[memory_id] = ledger.associate(
+                        memory_id, [other for other in others if other in facts], new=new
+                    )
+            await FactWrite(owner, transaction, now, ledger).commit()
+            return AssociationProblems(
+                unknown=[memory_id for memory_id, others in related.items() if not {*others} <= facts.keys()],
+                fixed=[
+                    memory_id
+                    for memory_id, others in related.items()
+                    if memory_id in facts
+                    and not {*others} & facts.keys() <= {*facts[memory_id].associations, memory_id}
+                ],
+            )
+
+        return await self._graph.write(work)
+
+    async def reinforce(self, owner: Owner, retrievals: Mapping[str, RetrievalCount]) -> None:
+        """Count retrievals of an owner's memories, by memory id, and raise their strength and confidence.
+
+        Those of a user who was forgotten meanwhile are dropped.
+        """
+        hits = [
+            {"memory_id": memory_id, "times": count.times, "at": to_epoch_pair(count.at)}
+            for memory_id, count in sorted(retrievals.items())
+        ]
+
+        async def work(transaction: Transaction) -> None:
+            await self.lock_user(transaction, owner, count=0)
+            await transaction.run(
+                "facts.reinforce",
+                group_ids=[owner.group_id],
+                hits=hits,
+                strength_step=decay.STRENGTH_STEP,
+                max_strength=decay.MAX_STRENGTH,
+                confidence_step=decay.CONFIDENCE_STEP,
+                max_confidence=decay.MAX_CONFIDENCE,
+            )
+
+        with suppress(NotFound, UserBeingForgotten):
+            await self._graph.write(work)
+
+    async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> ErasedFacts:
+        """Erase every version of an owner's memory, every reference to it, and entities that only it referred to."""
+        await self.lock_user(transaction, owner)
+        (row,) = await transaction.run("facts.erase_memory", group_ids=[owner.group_id], memory_id=memory_id)
+        await transaction.run(
+            "facts.erase_references", group_id=owner.group_id, memory_id=memory_id, uuids=row["uuids"]
+        )
+        entity_ids = await self._entities.erase_unreferenced(transaction, owner, row["entity_ids"])
+        return ErasedFacts(row["erased"], entity_ids)
+
+    # Reading
+
+    async def get(self, owner: Owner, memory_id: str) -> Memory:
+        """Return the latest version of a memory, deleted or not; raise NotFound for an unknown id."""
+
+        async def work(transaction: Transaction) -> Memory:
+            latest = await self._fetch_latest(transaction, owner, memory_id)
+            return (await self.to_memories(transaction, owner, [latest]))[0]
+
+        return await self._graph.read(work)
+
+    async def find_latest(self, owner: Owner, memory_ids: Sequence[str]) -> dict[str, Fact]:
+        """Return the latest versions of an owner's memories, believed or not, by memory id, without unknown ids."""
+        rows = await self._graph.fetch("facts.fetch_latest", group_ids=[owner.group_id], memory_ids=list(memory_ids))
+        return {fact.memory_id: fact for fact in map(fact_from_row, rows)}
+
+    async def find_memory_ids(self, owner: Owner, prefix: str) -> list[str]:
+        """Return some ids of memories that begin with a text."""
+        groups = owner.readable_group_ids
+        rows = await self._graph.fetch("facts.find_memory_ids", group_ids=groups, prefix=prefix, limit=MAX_MATCHES)
+        return [row["id"] for row in rows]
+
+    async def get_history(self, owner: Owner, memory_id: str) -> list[MemoryVersion]:
+        """Return every version of a memory, oldest first; raise NotFound for an unknown id."""
+
+        async def work(transaction: Transaction) -> list[MemoryVersion]:
+            rows = await transaction.run("facts.list_versions", group_ids=owner.readable_group_ids, memory_id=memory_id)
+            facts = [fact_from_row(row) for row in rows]
+            if not facts:
+                raise NotFound("There is no such memory.")
+            refs = await self._entities.get_refs(transaction, owner, entity_ids_of(facts))
+            return [memory_version_from_fact(fact, refs, self._clock()) for fact in facts]
+
+        return await self._graph.read(work)
+
+    async def list_page(
+        self,
+        owner: Owner,
+        filters: FactFilters,
+        *,
+        keyword: str | None = None,
+        session_id: str | None = None,
+        sort: SortOrder = SortOrder.NEWEST,
+        after: PagePosition | None = None,
+        limit: int,
+    ) -> tuple[list[Memory], PagePosition | None]:
+        """Return one page of memories and the position to continue from (None at the end).
+
+        `keyword` is part of a statement, in lower case.
+        """
+
+        async def work(transaction: Transaction) -> tuple[list[Memory], PagePosition | None]:
+            rows = await transaction.run(
+                "facts.list_page",
+                group_ids=owner.readable_group_ids,
+                **filters.as_of_params,
+                **filters.attribute_params,
+                keyword=keyword,
+                session_id=session_id,
+                sort=sort.property_name,
+                direction=sort.direction,
+                after_key=after[0] if after else None,
+                after_id=after[1] if after else None,
+                limit=limit + 1,
+            )
+            kept, last = take_page(rows, limit)
+            memories = await self.to_memories(transaction, owner, [fact_from_row(row) for row in kept])
+            return memories, None if last is None else (last["key"], last["fact"]["memory_id"])
+
+        return await self._graph.read(work)
+
+    async def list_entity_facts(self, owner: Owner, entity_id: str, filters: FactFilters, limit: int) -> list[Memory]:
+        """Return the facts about an entity or mentioning it as of two times, the most important first."""
+
+        async def work(transaction: Transaction) -> list[Memory]:
+            rows = await transaction.run(
+                "entities.list_facts",
+                group_ids=owner.readable_group_ids,
+                entity_id=entity_id,
+                **filters.as_of_params,
+                limit=limit,
+            )
+            return await self.to_memories(transaction, owner, [fact_from_row(row) for row in rows])
+
+        return await self._graph.read(work)
+
+    async def to_memories(self, transaction: Transaction, owner: Owner, facts: Sequence[Fact]) -> list[Memory]:
+        """Return facts as callers see them now."""
+        refs = await self._entities.get_refs(transaction, owner, entity_ids_of(facts))
+        now = self._clock()
+        return [memory_from_fact(fact, refs, now) for fact in facts]
+
+    async def get_write_version(self, owner: Owner) -> str:
+        """Return a text that every write which the user can see changes, and that no later life of the user shares."""
+        return str(await self._graph.fetch_value("users.get_write_version", group_ids=owner.readable_group_ids))
+
+    # Parts
+
+    async def _fetch_latest(self, transaction: Transaction, owner: Owner, memory_id: str) -> Fact:
+        rows = await transaction.run("facts.fetch_latest", group_ids=owner.readable_group_ids, memory_ids=[memory_id])
+        if not rows:
+            raise NotFound("There is no such memory.")
+        return fact_from_row(rows[0])
+
+    async def _owner_of_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> Owner:
+        fact = await self._fetch_latest(transaction, owner, memory_id)
+        return Owner.from_group_id(fact.group_id)

@@ -1,0 +1,224 @@
+"""Filters on memories: the one model that search and list share, and its form as query parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from math import isfinite
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+from graphmem.memories.memory import MemoryTypeWord, Scope, SubtypeWord
+from graphmem.memories.tags import Tags
+from graphmem.runtime.field_types import (
+    Domain,
+    EntityName,
+    UnitInterval,
+    deduplicate,
+)
+from graphmem.runtime.text import StorableText
+from graphmem.runtime.times import (
+    AS_OF_NOW,
+    MAX_TIME,
+    MICROSECOND,
+    MIN_TIME,
+    Instant,
+    to_epoch_pair,
+)
+
+MetadataFilter = Annotated[
+    dict[Annotated[StorableText, Field(min_length=1, max_length=200)], bool | int | FiniteFloat | StorableText | None],
+    Field(max_length=20),
+]
+"""Keys and values that the metadata of a memory must contain, at any depth.
+
+A number matches the numbers that it is equal to: 3 matches 3.0. A text also matches the number or the truth value that
+it spells, because a query string contains only text.
+"""
+
+
+class TagFilter(BaseModel):
+    """Tags a memory must have: one of `any`, each of `all`, not one of `none`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    any: Tags = Field(default_factory=list)
+    all: Tags = Field(default_factory=list)
+    none: Tags = Field(default_factory=list)
+
+
+class SharedFilters(BaseModel):
+    """The filters that have the same name and form in a query string as in a JSON body.
+
+    `entity` is a name, an alias or an id. With `include_superseded` the valid time is not filtered.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    subtype: SubtypeWord | None = Field(
+        None,
+        description="The type that the writer gave, such as persona; `types` would find every other preference too.",
+    )
+    domain: Domain | None = None
+    scope: Scope | None = None
+    entity: EntityName | None = None
+    min_confidence: UnitInterval | None = None
+    min_importance: UnitInterval | None = None
+    created_after: Instant | None = None
+    created_before: Instant | None = None
+    valid_as_of: Instant | None = None
+    known_as_of: Instant | None = None
+    include_superseded: bool = False
+
+
+class MemoryFilters(SharedFilters):
+    """Every filter on memories; a field that is left out filters nothing."""
+
+    types: list[MemoryTypeWord] | None = None
+    tags: TagFilter | None = None
+    metadata: MetadataFilter = Field(default_factory=dict)
+
+    def resolve(self, entity_ids: Sequence[str] | None, now: datetime) -> FactFilters:
+        """Return the filters as the store applies them at `now`; `entity_ids` are those that `entity` means."""
+        tags = self.tags or TagFilter()
+        return FactFilters(
+            valid_at=self.valid_as_of or now,
+            known_at=known_at_or_now(self.known_as_of),
+            any_validity=self.include_superseded,
+            said_until=self.valid_as_of or MAX_TIME,
+            types=tuple(map(str, self.types)) if self.types else None,
+            subtype=self.subtype,
+            tags_any=tuple(tags.any),
+            tags_all=tuple(tags.all),
+            tags_none=tuple(tags.none),
+            domain=self.domain,
+            scope=self.scope.value if self.scope else None,
+            entity_ids=tuple(entity_ids) if entity_ids is not None else None,
+            min_confidence=self.min_confidence,
+            min_importance=self.min_importance,
+            created_after=self.created_after,
+            created_before=self.created_before,
+            metadata=tuple(_metadata_texts(key, value) for key, value in self.metadata.items()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FactFilters:
+    """Filters as the store applies them: both times are set and `entity` is resolved to ids.
+
+    With `valid_since` everything passes that was valid at any time from there to `valid_at`; with `any_validity` the
+    valid time is not filtered. Messages were said until `said_until`. None and an empty tuple filter nothing. Each
+    entry of `metadata` holds texts of which the stored JSON must contain one.
+    """
+
+    valid_at: datetime
+    known_at: datetime = AS_OF_NOW
+    valid_since: datetime | None = None
+    any_validity: bool = False
+    said_until: datetime = MAX_TIME
+    types: tuple[str, ...] | None = None
+    subtype: str | None = None
+    tags_any: tuple[str, ...] = ()
+    tags_all: tuple[str, ...] = ()
+    tags_none: tuple[str, ...] = ()
+    domain: str | None = None
+    scope: str | None = None
+    entity_ids: tuple[str, ...] | None = None
+    min_confidence: float | None = None
+    min_importance: float | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    metadata: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def as_of_params(self) -> Mapping[str, list[int]]:
+        """The parameters of the fragments `as_of_params` and `as_of_filter`.
+
+        `valid_after` is the earliest end of an interval that contains the time, because ends are exclusive.
+        """
+        valid_at = MAX_TIME if self.any_validity else self.valid_at
+        valid_after = MIN_TIME if self.any_validity else (self.valid_since or self.valid_at) + MICROSECOND
+        return {
+            "valid_at": to_epoch_pair(valid_at),
+            "valid_after": to_epoch_pair(valid_after),
+            "known_at": to_epoch_pair(self.known_at),
+        }
+
+    @property
+    def attribute_params(self) -> Mapping[str, Any]:
+        """The parameters of the fragment `matches_filters`."""
+        return {
+            "types": list(self.types) if self.types is not None else None,
+            "subtype": self.subtype,
+            "tags_any": list(self.tags_any),
+            "tags_all": list(self.tags_all),
+            "tags_none": list(self.tags_none),
+            "domain": self.domain,
+            "scope": self.scope,
+            "entity_ids": list(self.entity_ids) if self.entity_ids is not None else None,
+            "min_confidence": self.min_confidence,
+            "min_importance": self.min_importance,
+            "created_after": self.created_after,
+            "created_before": self.created_before,
+            "metadata": list(map(list, self.metadata)),
+        }
+
+    @property
+    def message_params(self) -> Mapping[str, Any]:
+        """The parameters of queries on messages: said by `said_until` and stored by `known_at`."""
+        return {"said_until": self.said_until, "known_at": self.known_at}
+
+    @property
+    def reads_all_messages(self) -> bool:
+        """Whether the times leave out no message, so that the vector index can be used."""
+        return self.said_until == MAX_TIME and self.known_at == AS_OF_NOW
+
+    @property
+    def is_fully_indexable(self) -> bool:
+        """Whether the vector index can apply every filter: it filters times and the domain only.
+
+        Entities that nobody has are a filter, which nothing passes; other empty lists filter nothing.
+        """
+        params = {name: value for name, value in self.attribute_params.items() if name != "domain"}
+        return self.entity_ids is None and all(value is None or value == [] for value in params.values())
+
+
+def _metadata_texts(key: str, value: object) -> tuple[str, ...]:
+    """Return the texts that stored metadata contains if it has the value at the key: a pair ends with `,` or `}`.
+
+    Quotes inside a stored text are escaped, so that no text looks like a pair.
+    """
+    values = [value]
+    if isinstance(value, str) and (meant := _parse_number_or_truth_value(value)) is not None:
+        values.append(meant)
+    texts = [text for one in values for text in _stored_texts(one)]
+    return tuple(f"{json.dumps(key, ensure_ascii=False)}:{text}{end}" for text in texts for end in ",}")
+
+
+def _stored_texts(value: object) -> list[str]:
+    """Return the texts as which a value may be stored: 3 and 3.0 are equal, and stored as they were given."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return [json.dumps(value, ensure_ascii=False)]
+    equal: list[int | float] = [value]
+    with suppress(OverflowError):  # no float is as large as the largest integers
+        equal += [number for number in (int(value), float(value)) if number == value]
+    if value == 0:
+        equal += [0.0, -0.0]
+    return deduplicate(json.dumps(number) for number in equal)
+
+
+def _parse_number_or_truth_value(text: str) -> bool | int | float | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)) else None
+
+
+def known_at_or_now(known_as_of: datetime | None) -> datetime:
+    """Return the known time to filter by; without one, the time that only current beliefs include."""
+    return known_as_of or AS_OF_NOW

@@ -1,0 +1,373 @@
+"""Memories: what callers send and what they get back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from graphmem.memories.entity import EntityIn, EntityRef
+from graphmem.memories.tags import Tags
+from graphmem.runtime.field_types import (
+    Domain,
+    Id,
+    Metadata,
+    UnitInterval,
+    describe_object,
+)
+from graphmem.runtime.stored_values import check_request_size
+from graphmem.runtime.text import NonBlankText
+from graphmem.runtime.times import Instant
+
+SCHEMA_VERSION: Final = "1.0"
+"""Version of the memory format that callers receive."""
+
+MIN_CONFIDENCE = 0.5
+"""Confidence below which a statement is not stored."""
+
+CORE_IMPORTANCE = 0.8
+"""Importance from which a memory is a core memory: a profile one does not fade, a global one is in every context."""
+
+FEELING_EXPIRY_DAYS = 14
+"""Days after which a feeling expires, unless the caller gives an expiry."""
+
+MAX_CONTENT_LENGTH = 8000
+"""Longest statement, in characters."""
+
+
+class MemoryType(StrEnum):
+    """What kind of statement a memory is."""
+
+    PREFERENCE = "preference"
+    FACT = "fact"
+    PLAN = "plan"
+    FEELING = "feeling"
+    INFERRED_INTEREST = "inferred_interest"
+    CONVERSATION_TOPIC = "conversation_topic"
+    RECOMMENDATION = "recommendation"
+    BEHAVIORAL_PATTERN = "behavioral_pattern"
+    CONVERSATION_SUMMARY = "conversation_summary"
+    OPEN_LOOP = "open_loop"
+
+
+TYPE_ALIASES = {
+    "user_preference": MemoryType.PREFERENCE,
+    "factual_info": MemoryType.FACT,
+    "persona": MemoryType.FACT,
+    "personal_info": MemoryType.FACT,
+    "summary": MemoryType.CONVERSATION_SUMMARY,
+}
+"""Other names of memory types that callers may send."""
+
+DEFAULT_PREDICATES = {
+    MemoryType.PREFERENCE: "PREFERS",
+    MemoryType.FACT: "STATES",
+    MemoryType.PLAN: "PLANS",
+    MemoryType.FEELING: "FEELS",
+    MemoryType.INFERRED_INTEREST: "INTERESTED_IN",
+    MemoryType.CONVERSATION_TOPIC: "DISCUSSED",
+    MemoryType.RECOMMENDATION: "WAS_RECOMMENDED",
+    MemoryType.BEHAVIORAL_PATTERN: "TENDS_TO",
+    MemoryType.CONVERSATION_SUMMARY: "SUMMARIZES",
+    MemoryType.OPEN_LOOP: "INTENDS",
+}
+"""Predicate of a statement without one, by memory type."""
+
+
+class Scope(StrEnum):
+    """Where a memory is recalled."""
+
+    PROFILE = "profile"
+    DOMAIN = "domain"
+    EPISODIC = "episodic"
+    GLOBAL = "global"
+
+
+SCOPES_WITHOUT_DOMAIN = frozenset({Scope.PROFILE, Scope.GLOBAL})
+"""The scopes of memories that are recalled whatever the domain of a question is."""
+
+
+def tagged_domain(tags: Sequence[str]) -> str | None:
+    """Return the domain that the first tag `domain:X` names."""
+    return next((tag.removeprefix("domain:") for tag in tags if tag.startswith("domain:")), None)
+
+
+class MemoryStatus(StrEnum):
+    """Whether a memory is in force, and if not, why; `archived` if maintenance ended it because its time was over."""
+
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    DELETED = "deleted"
+    ARCHIVED = "archived"
+
+
+def normalise_type_name(name: str) -> str:
+    """Return the name of a type in lower case, with `_` for spaces and dashes."""
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def parse_memory_type(value: object) -> object:
+    """Return the name of a memory type in its stored form; a value of another type is returned as it is."""
+    if not isinstance(value, str) or isinstance(value, MemoryType):
+        return value
+    word = normalise_type_name(value)
+    return TYPE_ALIASES.get(word, word)
+
+
+def is_built_in_type(name: str) -> bool:
+    """Return whether a name is that of a memory type of graphmem, or an alias of one."""
+    return parse_memory_type(name) in set(MemoryType)
+
+
+MemoryTypeInput = Annotated[MemoryType, BeforeValidator(parse_memory_type)]
+"""A memory type, read in any case and by its aliases."""
+
+MemoryTypeWord = Annotated[
+    Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")],
+    BeforeValidator(parse_memory_type),
+    Field(description=f"One of {', '.join(MemoryType)}, an alias or a declared type."),
+]
+"""A memory type to filter by, read as `MemoryTypeInput` is; it may be one that the tenant declared."""
+
+Subtype = Annotated[NonBlankText, Field(max_length=64)]
+"""The type of a memory as its writer named it."""
+
+SubtypeWord = Annotated[Subtype, AfterValidator(normalise_type_name)]
+"""A type to filter by as writers name it, in any case: an alias means itself, not the type that it stands for."""
+
+Content = Annotated[
+    NonBlankText,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1, "maxLength": MAX_CONTENT_LENGTH},
+                {"type": "object", "minProperties": 1},
+            ]
+        },
+        mode="validation",
+    ),
+]
+"""A statement; an object of keys and values is described as text, and kept beside it."""
+
+MAX_ASSOCIATIONS = 100
+"""Most memories that one memory may be associated with by its writer."""
+
+Predicate = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
+"""The name of a relation in UPPER_SNAKE_CASE."""
+
+
+MAX_SOURCE_MESSAGES = 200
+"""Most messages that a memory lists as its source, the latest ones."""
+
+MAX_QUOTE_LENGTH = 1000
+"""Longest quote of a source, in characters."""
+
+
+class MemorySourceIn(BaseModel):
+    """The session and the messages that a caller gives as the source of a memory; `quote` is what was said there."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    session_id: Id | None = None
+    message_ids: list[Id] = Field(default_factory=list, max_length=MAX_SOURCE_MESSAGES)
+    quote: NonBlankText | None = Field(None, max_length=MAX_QUOTE_LENGTH)
+
+
+class MemorySource(BaseModel):
+    """The source of a memory: the kind of writer, the session and the messages that state it.
+
+    `quote` is what the first of them said, without secrets; it stays when the messages are archived.
+    """
+
+    kind: str = "api"
+    session_id: str | None = None
+    message_ids: list[str] = Field(default_factory=list)
+    quote: str | None = None
+
+
+def keep_given_form(data: object) -> object:
+    """Return the fields of a memory with the type as it was given under `subtype`, and an object content as text too.
+
+    A type that is not graphmem's may be one that the tenant declared; whoever saves the memory looks it up.
+    """
+    if not isinstance(data, Mapping):
+        return data
+    fields = dict(data)
+    given, content = fields.get("type"), fields.get("content")
+    if isinstance(given, str) and not isinstance(given, MemoryType):
+        if fields.get("subtype") is None:
+            fields["subtype"] = given
+        if given.strip() and not is_built_in_type(given):
+            fields["type"] = MemoryType.FACT
+    if isinstance(content, dict) and content:
+        fields |= {"content": describe_object(content), "content_data": content}
+    return fields
+
+
+class _GivenMemory(BaseModel):
+    """The fields of a memory that a save and a correction take in the same form."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    subtype: Subtype | None = Field(None, description="The type as it was given; absent: as in `type`.")
+    content_data: Metadata | None = Field(None, description="The object that was given as `content`.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_given_form(cls, data: object) -> object:
+        return keep_given_form(data)
+
+    @property
+    def declared_type(self) -> str | None:
+        """The type as it was given, when it is none of graphmem's: the tenant must have declared it."""
+        return None if self.subtype is None or is_built_in_type(self.subtype) else normalise_type_name(self.subtype)
+
+
+class MemoryIn(_GivenMemory):
+    """One statement to save."""
+
+    content: Content = Field(max_length=MAX_CONTENT_LENGTH)
+    type: MemoryTypeInput = Field(MemoryType.FACT, description="One of these, an alias or a declared type.")
+    subject: EntityIn | None = None
+    predicate: Predicate | None = None
+    object: EntityIn | None = None
+    entities: list[EntityIn] = Field(default_factory=list, max_length=50)
+    valid_at: Instant | None = None
+    invalid_at: Instant | None = None
+    confidence: UnitInterval = 0.9
+    importance: UnitInterval = 0.5
+    tags: Tags = Field(default_factory=list)
+    scope: Scope | None = None
+    domain: Domain | None = None
+    single_valued: bool = False
+    supersedes: list[Id] = Field(default_factory=list, max_length=100)
+    associations: list[Id] = Field(default_factory=list, max_length=MAX_ASSOCIATIONS)
+    source: MemorySourceIn | None = None
+    immutable: bool = False
+    expires_at: Instant | None = None
+    metadata: Metadata = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _apply_defaults(self) -> Self:
+        if self.valid_at and self.invalid_at and self.invalid_at < self.valid_at:
+            raise ValueError("invalid_at is before valid_at")
+        if self.single_valued and self.predicate is None:
+            raise ValueError("single_valued needs a predicate: it says which relation has one value at a time")
+        if self.domain is None:
+            self.domain = tagged_domain(self.tags)
+        if self.scope is None:
+            self.scope = Scope.DOMAIN if self.domain else Scope.PROFILE
+        if self.predicate is None:
+            self.predicate = DEFAULT_PREDICATES[self.type]
+        return self
+
+
+class MemoryPatch(_GivenMemory):
+    """The changes of a correction; fields that are left out stay as they are."""
+
+    content: Content | None = Field(None, max_length=MAX_CONTENT_LENGTH)
+    type: MemoryTypeInput | None = Field(None, description="One of these, an alias or a declared type.")
+    tags: Tags | None = None
+    importance: UnitInterval | None = None
+    confidence: UnitInterval | None = None
+    valid_at: Instant | None = None
+    invalid_at: Instant | None = None
+    expires_at: Instant | None = None
+    metadata: Metadata | None = None
+    associations: list[Id] | None = Field(None, max_length=MAX_ASSOCIATIONS)
+    domain: Domain | None = Field(None, description="Moves the memory to this domain; null: to the profile.")
+    scope: Scope | None = Field(None, description="A global memory stays global, and no other one becomes global.")
+
+    @model_validator(mode="after")
+    def _require_change(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("names no field to change")
+        for field in ("content", "type", "tags", "importance", "confidence", "metadata", "associations", "scope"):
+            if field in self.model_fields_set and getattr(self, field) is None:
+                raise ValueError(f"{field} must not be null")
+        if self.scope is Scope.DOMAIN and self.domain is None and not tagged_domain(self.tags or []):
+            raise ValueError("scope domain needs the domain: send both")
+        if self.scope in SCOPES_WITHOUT_DOMAIN and self.domain is not None:
+            raise ValueError(f"scope {self.scope.value} has no domain: leave one of the two out")
+        return check_request_size(self)
+
+
+class Memory(BaseModel):
+    """One version of a memory as callers see it."""
+
+    id: str
+    version: int
+    user_id: str | None
+    content: str
+    content_data: dict[str, Any] | None = Field(None, description="The object that was given as `content`.")
+    type: MemoryType
+    subtype: str | None = Field(None, description="The type as its writer gave it.")
+    scope: Scope
+    domain: str | None
+    subject: EntityRef
+    predicate: str
+    object: EntityRef | None
+    entities: list[EntityRef]
+    tags: list[str]
+    confidence: float
+    importance: float
+    strength: float
+    decay_rate: float
+    access_count: int
+    last_accessed_at: datetime | None
+    valid_at: datetime | None
+    invalid_at: datetime | None
+    created_at: datetime
+    expired_at: datetime | None
+    updated_at: datetime
+    status: MemoryStatus
+    superseded_by: str | None
+    supersedes: list[str]
+    associations: list[str]
+    source: MemorySource
+    immutable: bool
+    single_valued: bool
+    expires_at: datetime | None
+    metadata: dict[str, Any]
+    content_hash: str
+    schema_version: Literal["1.0"] = SCHEMA_VERSION
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the tenant owns it: all users of the tenant read it, and only admins change it."""
+        return self.user_id is None
+
+
+class MemoryVersion(Memory):
+    """An entry of a memory's history: a version, why it ended, what ended it and who wrote it."""
+
+    ended_reason: str | None
+    ended_by: str | None
+    actor: str | None
+
+
+class SaveAction(StrEnum):
+    """What a save did with a statement."""
+
+    INSERT = "insert"
+    REINFORCE = "reinforce"
+    SUPERSEDE = "supersede"
+    SKIP = "skip"
+
+
+class SaveResult(BaseModel):
+    """The result of saving a statement: its memory, and the ids of the memories it superseded.
+
+    `related` are current memories of the same subject that it may contradict or repeat, the most similar first.
+    """
+
+    action: SaveAction
+    memory: Memory | None
+    superseded: list[str] = Field(default_factory=list)
+    related: list[str] = Field(
+        default_factory=list, description="Current memories that it may contradict or repeat, the most similar first."
+    )
+    reason: str | None = None

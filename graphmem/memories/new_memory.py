@@ -1,0 +1,159 @@
+"""New memories: statements that are ready to be saved, and their first versions. Pure."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from graphmem.memories.decay import DECAY_RATES, INITIAL_STRENGTH
+from graphmem.memories.entity import EntityIn, EntityRef
+from graphmem.memories.fact import Fact
+from graphmem.memories.memory import (
+    FEELING_EXPIRY_DAYS,
+    MAX_QUOTE_LENGTH,
+    MemoryIn,
+    MemoryType,
+    Scope,
+)
+from graphmem.memories.provenance import ImportProvenance
+from graphmem.memories.tags import TEMPORARY_TAG
+from graphmem.runtime.field_types import Vector, deduplicate, scalar_texts
+from graphmem.runtime.text import content_hash, name_key
+from graphmem.tenants.owners import Owner
+
+_IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
+"""Namespace of the ids of imported memories."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """A statement with its vector and its source.
+
+    `reason` is stored with the memories that the statement supersedes; `ends` are the times at which they end, by
+    memory id, where that is not the statement's start. An imported statement has a `provenance`. With `links_names` the
+    statement is linked to the known entities that its text names, beside those that it gives.
+    """
+
+    memory: MemoryIn
+    vector: Vector
+    source_kind: str = "api"
+    reason: str = "superseded"
+    provenance: ImportProvenance | None = None
+    ends: Mapping[str, datetime] = field(default_factory=dict)
+    links_names: bool = False
+
+    def memory_id(self, owner: Owner) -> str:
+        """Return an id for the memory: random, or the same each time for the same imported statement."""
+        if self.provenance is None:
+            return str(uuid.uuid4())
+        if self.provenance.memory_id is not None:
+            return self.provenance.memory_id
+        return str(uuid.uuid5(_IMPORT_NAMESPACE, f"{owner.group_id} {self.provenance.key}"))
+
+    @property
+    def entities(self) -> list[EntityIn]:
+        """The entities that the statement names: subject, object and others."""
+        named = (self.memory.subject, self.memory.object, *self.memory.entities)
+        return [entity for entity in named if entity]
+
+    @property
+    def message_ids(self) -> list[str]:
+        """The ids of the messages that the statement was taken from."""
+        return self.memory.source.message_ids if self.memory.source else []
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMessage:
+    """A stored message that a statement was taken from; `content` is its text without secrets."""
+
+    message_id: str
+    uuid: str
+    session_id: str
+    content: str
+
+
+def first_version(
+    owner: Owner, new: NewMemory, refs: Mapping[str, EntityRef], sources: Mapping[str, SourceMessage], now: datetime
+) -> Fact:
+    """Return the first version of a new memory.
+
+    `refs` holds the entities it names by name key, with the owner's own entity under the empty key. `sources` holds
+    stored messages by id; unknown messages are ignored.
+    """
+    memory = new.memory
+    subject = refs[name_key(memory.subject.name)] if memory.subject else refs[""]
+    target = refs[name_key(memory.object.name)] if memory.object else None
+    others = [refs[name_key(entity.name)] for entity in memory.entities]
+    entities = {ref.id: ref for ref in [subject, *([target] if target else []), *others]}
+    messages = [sources[message_id] for message_id in new.message_ids if message_id in sources]
+    return Fact(
+        uuid=str(uuid.uuid4()),
+        memory_id=new.memory_id(owner),
+        version=1,
+        group_id=owner.group_id,
+        subject_id=subject.id,
+        object_id=target.id if target else None,
+        entity_ids=tuple(entities),
+        predicate=memory.predicate or "",
+        content=memory.content,
+        content_hash=content_hash(memory.content),
+        content_data=memory.content_data,
+        type=memory.type,
+        subtype=memory.subtype,
+        scope=memory.scope or Scope.PROFILE,
+        domain=memory.domain,
+        tags=_tags_of(memory),
+        confidence=memory.confidence,
+        importance=memory.importance,
+        strength=INITIAL_STRENGTH,
+        decay_rate=DECAY_RATES[memory.type],
+        valid_at=memory.valid_at,
+        invalid_at=memory.invalid_at,
+        claimed_invalid_at=memory.invalid_at,
+        created_at=now,
+        first_created_at=now,
+        updated_at=now,
+        expires_at=_expiry(memory, now),
+        source_kind=new.source_kind,
+        source_quote=_source_quote(memory, messages),
+        session_id=(memory.source.session_id if memory.source else None)
+        or (messages[0].session_id if messages else None),
+        message_ids=tuple(new.message_ids),
+        episodes=tuple(message.uuid for message in messages),
+        immutable=memory.immutable,
+        single_valued=memory.single_valued,
+        metadata=memory.metadata,
+        search_text=_build_search_text(memory, entities.values(), messages),
+    )
+
+
+def _tags_of(memory: MemoryIn) -> tuple[str, ...]:
+    """Return the tags of a memory; one that expires because of its type is tagged as temporary."""
+    is_temporary = memory.expires_at is None and memory.type is MemoryType.FEELING
+    return tuple(deduplicate([*memory.tags, TEMPORARY_TAG])) if is_temporary else tuple(memory.tags)
+
+
+def _expiry(memory: MemoryIn, now: datetime) -> datetime | None:
+    if memory.expires_at is None and memory.type is MemoryType.FEELING:
+        return max(now, memory.valid_at or now) + timedelta(days=FEELING_EXPIRY_DAYS)
+    return memory.expires_at
+
+
+def _source_quote(memory: MemoryIn, messages: Sequence[SourceMessage]) -> str | None:
+    if memory.source and memory.source.quote:
+        return memory.source.quote
+    return messages[0].content[:MAX_QUOTE_LENGTH] if messages else None
+
+
+def _build_search_text(memory: MemoryIn, entities: Iterable[EntityRef], messages: Iterable[SourceMessage]) -> str:
+    """Return the text by which full-text search finds a fact, beside its statement.
+
+    It contains the predicate, the entities, the tags, the values of the metadata and the source messages, because a
+    question may use any of their words, even in another language than the statement's.
+    """
+    words = [(memory.predicate or "").replace("_", " ").lower(), *(ref.name for ref in entities)]
+    words += [tag.replace("_", " ").replace("-", " ") for tag in memory.tags]
+    words += scalar_texts(memory.metadata)
+    return "\n".join([" ".join(words), *(message.content for message in messages)])

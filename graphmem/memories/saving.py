@@ -1,0 +1,289 @@
+"""One save: new memories of one owner become versions in an open transaction."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from graphmem.memories.entity import (
+    DEFAULT_ENTITY_TYPE,
+    EntityIn,
+    EntityRef,
+    NamedEntity,
+)
+from graphmem.memories.entity_mapping import named_entity_from_node
+from graphmem.memories.entity_store import EntityStore, ResolvedEntities
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact
+from graphmem.memories.fact_write import FactLoader, FactWrite
+from graphmem.memories.interests import MENTIONED_ONCE, record_interest
+from graphmem.memories.memory import (
+    MAX_SOURCE_MESSAGES,
+    MemorySourceIn,
+    MemoryType,
+    SaveAction,
+    SaveResult,
+)
+from graphmem.memories.name_linking import find_named_entities, name_keys_in
+from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version
+from graphmem.memories.versioning import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
+from graphmem.neo4j.driver import Transaction
+from graphmem.runtime.field_types import Vector
+from graphmem.runtime.text import content_hash, name_key
+from graphmem.tenants.owners import Owner
+
+MIN_RELATED_COSINE = 0.58
+"""Cosine from which on two statements about one subject may contradict each other, measured with the default model."""
+
+MIN_SLOT_COSINE = 0.40
+"""The same for two statements of one relation with different objects."""
+
+NEIGHBOURS = 12
+"""Facts near a statement among which those of its subject are looked for."""
+
+MAX_RELATED = 5
+"""Most memories that a save names as related to one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactSave:
+    """Saves new memories of one owner, who was locked at `now`."""
+
+    transaction: Transaction
+    owner: Owner
+    entities: EntityStore
+    loader: FactLoader
+    now: datetime
+    actor: str | None
+
+    async def run(self, memories: Sequence[NewMemory], name_vectors: Mapping[str, Vector]) -> list[SaveResult]:
+        """Save memories in order; `name_vectors` holds the vectors of entity names by name key.
+
+        An inferred interest that was mentioned once is skipped, as a candidate.
+        """
+        checked = await self._check_interests(memories)
+        ready = await self._link_names([memory for memory in checked if memory])
+        saved = iter(await self._save(ready, name_vectors) if ready else [])
+        return [
+            next(saved) if memory else SaveResult(action=SaveAction.SKIP, memory=None, reason=MENTIONED_ONCE)
+            for memory in checked
+        ]
+
+    async def _check_interests(self, memories: Sequence[NewMemory]) -> list[NewMemory | None]:
+        """Return the memories, with None for each inferred interest that has not been mentioned often enough."""
+        inferred = [memory for memory in memories if _is_counted_interest(memory)]
+        if not inferred:
+            return list(memories)
+        hashes = [content_hash(memory.memory.content) for memory in inferred]
+        known = {fact.content_hash for fact in (await self.loader.fetch(hashes=hashes)).values()}
+        this_save = f"save:{uuid.uuid4()}"
+        checked: list[NewMemory | None] = []
+        for memory in memories:
+            if not _is_counted_interest(memory) or content_hash(memory.memory.content) in known:
+                checked.append(memory)
+                continue
+            mentions = await record_interest(
+                self.transaction, self.owner, memory.memory, memory.message_ids or [this_save], self.now
+            )
+            checked.append(_with_message_ids(memory, mentions) if mentions else None)
+        return checked
+
+    async def _link_names(self, memories: Sequence[NewMemory]) -> list[NewMemory]:
+        """Return the memories with the entities that their texts name, known ones and those of this save."""
+        texts = [memory.memory.content for memory in memories if memory.links_names]
+        if not texts:
+            return list(memories)
+        keys = sorted(set().union(*map(name_keys_in, texts)))
+        rows = await self.transaction.run("entities.find_by_keys", group_ids=[self.owner.group_id], keys=keys)
+        entities = [named_entity_from_node(row["entity"]) for row in rows]
+        known = {key for entity in entities for key in map(name_key, (entity.name, *entity.aliases))}
+        new = {name_key(entity.name): entity for memory in memories for entity in memory.entities}
+        entities += [
+            NamedEntity(key, entity.name, entity.type or DEFAULT_ENTITY_TYPE, entity.aliases, is_user=False)
+            for key, entity in new.items()
+            if key not in known and key != name_key(self.owner.entity_name)
+        ]
+        return [_link(memory, entities) if memory.links_names else memory for memory in memories]
+
+    async def _save(self, memories: Sequence[NewMemory], name_vectors: Mapping[str, Vector]) -> list[SaveResult]:
+        named = [entity for memory in memories for entity in memory.entities]
+        entities = await self.entities.resolve_entities(self.transaction, self.owner, named, name_vectors, self.now)
+        sources = await self._fetch_sources(memories)
+        drafts = [first_version(self.owner, memory, entities.refs, sources, self.now) for memory in memories]
+        facts = await self._load_facts(memories, drafts, entities)
+        related = await self._find_related(memories, drafts, entities)
+        ledger = Ledger(facts.values(), self.now, self.actor)
+        imported = await self._find_imported_before(memories, drafts)
+        outcomes = [
+            imported.get(draft.memory_id) or _apply_to_ledger(ledger, draft, memory)
+            for draft, memory in zip(drafts, memories, strict=True)
+        ]
+        outcomes = [
+            _associate(ledger, outcome, memory.memory.associations)
+            for outcome, memory in zip(outcomes, memories, strict=True)
+        ]
+        vectors = {draft.uuid: memory.vector for draft, memory in zip(drafts, memories, strict=True)}
+        write = FactWrite(self.owner, self.transaction, self.now, ledger, vectors, entities.new_entities)
+        await write.commit([outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP])
+        await self._add_aliases(named, entities)
+        refs = await self._load_refs(outcomes, entities)
+        ended = {memory_id for outcome in outcomes for memory_id in outcome.superseded}
+        return [
+            _save_result(outcome, refs, ledger.now, [key for key in found if key not in ended])
+            for outcome, found in zip(outcomes, related, strict=True)
+        ]
+
+    async def _find_related(
+        self, memories: Sequence[NewMemory], drafts: Sequence[Fact], entities: ResolvedEntities
+    ) -> list[list[str]]:
+        """Return, for each statement, the ids of current memories that it may contradict or repeat.
+
+        Imported statements are not compared: they are history. There is nothing about an entity that is new.
+        """
+        new_entity_ids = {properties["uuid"] for properties in entities.new_entities}
+        statements = [
+            {
+                "at": at,
+                "vector": memory.vector,
+                "entity_ids": [key for key in draft.entity_ids if key not in new_entity_ids],
+                "predicate": draft.predicate if draft.object_id else None,
+                "object_id": draft.object_id,
+                "content_hash": draft.content_hash,
+            }
+            for at, (memory, draft) in enumerate(zip(memories, drafts, strict=True))
+            if memory.provenance is None
+        ]
+        related: list[list[str]] = [[] for _ in drafts]
+        statements = [statement for statement in statements if statement["entity_ids"]]
+        if not statements:
+            return related
+        rows = await self.transaction.run(
+            "facts.find_related",
+            group_id=self.owner.group_id,
+            statements=statements,
+            now=self.now,
+            min_cosine=MIN_RELATED_COSINE,
+            min_slot_cosine=MIN_SLOT_COSINE,
+            neighbours=NEIGHBOURS,
+            limit=MAX_RELATED,
+        )
+        for row in rows:
+            related[row["at"]] = row["memory_ids"]
+        return related
+
+    async def _add_aliases(self, named: Iterable[EntityIn], entities: ResolvedEntities) -> None:
+        """Add the aliases that the statements give; several entities may share one."""
+        aliases: dict[str, list[str]] = {}
+        for entity in named:
+            if entity.aliases:
+                aliases.setdefault(entities.refs[name_key(entity.name)].id, []).extend(entity.aliases)
+        for entity_id, names in aliases.items():
+            await self.entities.add_aliases(self.transaction, self.owner, entity_id, names, self.now, shared=True)
+
+    async def _fetch_sources(self, memories: Sequence[NewMemory]) -> dict[str, SourceMessage]:
+        """Return the stored messages that memories were taken from, by message id."""
+        message_ids = sorted({message_id for memory in memories for message_id in memory.message_ids})
+        if not message_ids:
+            return {}
+        rows = await self.transaction.run("episodes.fetch_texts", group_id=self.owner.group_id, message_ids=message_ids)
+        return {row["message_id"]: SourceMessage(**row) for row in rows}
+
+    async def _load_facts(
+        self, memories: Sequence[NewMemory], drafts: Sequence[Fact], entities: ResolvedEntities
+    ) -> dict[str, Fact]:
+        """Return the facts that the drafts may change, by memory id."""
+        new_entity_ids = {properties["uuid"] for properties in entities.new_entities}
+        return await self.loader.fetch(
+            hashes=[draft.content_hash for draft in drafts],
+            memory_ids=[
+                memory_id
+                for memory in memories
+                for memory_id in (*memory.memory.supersedes, *memory.memory.associations)
+            ],
+            # There are no facts about a new entity.
+            pairs=[
+                (draft.subject_id, draft.predicate)
+                for draft in drafts
+                if draft.single_valued and draft.subject_id not in new_entity_ids
+            ],
+        )
+
+    async def _find_imported_before(
+        self, memories: Sequence[NewMemory], drafts: Sequence[Fact]
+    ) -> dict[str, SaveOutcome]:
+        """Return, by memory id, the outcomes of imported statements that an earlier import has saved."""
+        imported = [draft.memory_id for draft, memory in zip(drafts, memories, strict=True) if memory.provenance]
+        if not imported:
+            return {}
+        rows = await self.transaction.run("facts.fetch_latest", group_ids=[self.owner.group_id], memory_ids=imported)
+        facts = map(fact_from_row, rows)
+        return {fact.memory_id: SaveOutcome(SaveAction.SKIP, fact, (), "it was imported before") for fact in facts}
+
+    async def _load_refs(self, outcomes: Sequence[SaveOutcome], entities: ResolvedEntities) -> dict[str, EntityRef]:
+        """Return the entities that the outcomes refer to, by id."""
+        refs = {ref.id: ref for ref in entities.refs.values()}
+        others = [key for key in entity_ids_of(outcome.fact for outcome in outcomes) if key not in refs]
+        return refs | await self.entities.get_refs(self.transaction, self.owner, others)
+
+
+def entity_ids_of(facts: Iterable[Fact]) -> list[str]:
+    """Return the ids of the entities that facts refer to, sorted."""
+    return sorted({key for fact in facts for key in (fact.subject_id, fact.object_id, *fact.entity_ids) if key})
+
+
+def _apply_to_ledger(ledger: Ledger, draft: Fact, memory: NewMemory) -> SaveOutcome:
+    if memory.provenance:
+        return ledger.import_version(draft, memory.provenance)
+    return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends)
+
+
+def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str]) -> SaveOutcome:
+    """Return an outcome whose memory is associated with others, unless the save changed nothing."""
+    if not associations or outcome.action is SaveAction.SKIP:
+        return outcome
+    fact = ledger.associate(outcome.fact.memory_id, associations)
+    if {*associations} <= {*fact.associations, fact.memory_id}:
+        return replace(outcome, fact=fact)
+    return replace(outcome, fact=fact, reason=f"{outcome.reason}; {FIXED_ASSOCIATIONS_REASON}")
+
+
+def _is_counted_interest(memory: NewMemory) -> bool:
+    is_inferred = memory.memory.type is MemoryType.INFERRED_INTEREST
+    return is_inferred and memory.provenance is None and not memory.memory.supersedes
+
+
+def _with_message_ids(memory: NewMemory, mentions: Sequence[str]) -> NewMemory:
+    """Return a memory with the messages among its mentions as its source."""
+    message_ids = [mention for mention in mentions if not mention.startswith("save:")]
+    if not message_ids:
+        return memory
+    source = memory.memory.source or MemorySourceIn()
+    source = source.model_copy(update={"message_ids": message_ids[-MAX_SOURCE_MESSAGES:]})
+    return replace(memory, memory=memory.memory.model_copy(update={"source": source}))
+
+
+def _link(memory: NewMemory, entities: Sequence[NamedEntity]) -> NewMemory:
+    """Return a memory that names the entities which its text names."""
+    given = {name_key(entity.name) for entity in memory.entities}
+    found = [
+        EntityIn(name=entity.name)
+        for entity in find_named_entities(memory.memory.content, entities)
+        if given.isdisjoint(map(name_key, (entity.name, *entity.aliases)))
+    ]
+    if not found:
+        return memory
+    return replace(memory, memory=memory.memory.model_copy(update={"entities": [*memory.memory.entities, *found]}))
+
+
+def _save_result(
+    outcome: SaveOutcome, refs: Mapping[str, EntityRef], now: datetime, related: Sequence[str]
+) -> SaveResult:
+    return SaveResult(
+        action=outcome.action,
+        memory=memory_from_fact(outcome.fact, refs, now),
+        superseded=list(outcome.superseded),
+        related=[key for key in related if key != outcome.fact.memory_id],
+        reason=outcome.reason,
+    )

@@ -1,0 +1,161 @@
+"""Operations on memories that need no language model: save, list, correct, end, revert, history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import FiniteFloat
+
+from graphmem.ingestion.inferred_save import InferredSave
+from graphmem.memories.declarations import DeclaredTypeService
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore, PagePosition
+from graphmem.memories.implied_types import with_implied_types
+from graphmem.memories.listing import ListFilters, SortOrder
+from graphmem.memories.memory import (
+    Memory,
+    MemoryIn,
+    MemoryPatch,
+    MemoryVersion,
+    SaveResult,
+)
+from graphmem.memories.short_ids import complete_id
+from graphmem.memories.writer import MemoryWriter
+from graphmem.runtime.errors import InvalidInput, MemoryDeleted
+from graphmem.runtime.paging import Cursor, Page, StoredInteger
+from graphmem.runtime.text import StorableText
+from graphmem.runtime.times import Clock
+from graphmem.tenants.idempotency import IdempotentRequest
+from graphmem.tenants.owners import Owner
+
+_CURSOR: Cursor[tuple[SortOrder, int | float, str]] = Cursor(
+    tuple[SortOrder, StoredInteger | FiniteFloat, StorableText]
+)
+
+
+class MemoryService:
+    """Operations on the memories of one user.
+
+    A write with an idempotent `request` happens once: a repetition changes nothing and returns the same.
+    """
+
+    def __init__(
+        self,
+        memory_writer: MemoryWriter,
+        inferred_save: InferredSave,
+        declared_types: DeclaredTypeService,
+        facts: FactStore,
+        entities: EntityStore,
+        clock: Clock,
+        max_batch_size: int,
+    ) -> None:
+        self._memory_writer = memory_writer
+        self._inferred_save = inferred_save
+        self._declared_types = declared_types
+        self._facts = facts
+        self._entities = entities
+        self._clock = clock
+        self._max_batch_size = max_batch_size
+
+    async def save(
+        self,
+        owner: Owner,
+        memories: Sequence[MemoryIn],
+        *,
+        actor: str | None = None,
+        kind: str = "api",
+        request: IdempotentRequest | None = None,
+        infer: bool = False,
+    ) -> list[SaveResult]:
+        """Save statements: all of them or none; with `infer` a model compares them with what is known.
+
+        Raises InvalidInput for an empty list, for one that is too long, and for a type that is not declared, NotFound
+        for an unknown association, NotConfigured for `infer` without a model.
+        """
+        if not memories:
+            raise InvalidInput("The list of memories is empty.")
+        if len(memories) > self._max_batch_size:
+            raise InvalidInput(f"A save takes up to {self._max_batch_size} memories: send them in several saves.")
+        resolved = await self._declared_types.resolve_all(owner, memories)
+        typed = with_implied_types(resolved)
+        save = self._inferred_save.save if infer else self._memory_writer.save
+        return await save(owner, typed, actor=actor, kind=kind, request=request)
+
+    async def complete_id(self, owner: Owner, given: str) -> str:
+        """Return the id of the memory whose id begins with a text; raise InvalidInput when several do."""
+        return complete_id(given, await self._facts.find_memory_ids(owner, given))
+
+    async def get(self, owner: Owner, memory_id: str) -> Memory:
+        """Return the latest version of a memory, deleted or not; raise NotFound for an unknown or erased one."""
+        return await self._facts.get(owner, memory_id)
+
+    async def page(self, owner: Owner, filters: ListFilters) -> Page[Memory]:
+        """Return one page of memories; raise InvalidInput for a cursor of another list or sort order.
+
+        The types to filter by must be graphmem's or declared.
+        """
+        await self._declared_types.check_filter(owner, filters.type)
+        entity_ids = await self._entities.resolve_entity_ids(owner, filters.entity) if filters.entity else None
+        memories, position = await self._facts.list_page(
+            owner,
+            filters.to_memory_filters().resolve(entity_ids, self._clock()),
+            keyword=filters.keyword.lower() if filters.keyword else None,
+            session_id=filters.session_id,
+            sort=filters.sort,
+            after=_parse_cursor(filters),
+            limit=filters.limit,
+        )
+        return Page(items=memories, next_cursor=_CURSOR.encode((filters.sort, *position)) if position else None)
+
+    async def patch(
+        self,
+        owner: Owner,
+        memory_id: str,
+        patch: MemoryPatch,
+        *,
+        if_version: int | None = None,
+        actor: str | None = None,
+        request: IdempotentRequest | None = None,
+    ) -> Memory:
+        """Create a version with the fields given; raise VersionConflict when `if_version` is not the latest."""
+        resolved = await self._declared_types.resolve_patch(owner, patch)
+        changes, vector = await self._memory_writer.prepare_patch(owner, resolved)
+        return await self._facts.update_memory(
+            owner,
+            memory_id,
+            lambda ledger: ledger.amend(memory_id, changes, if_version=if_version),
+            actor=actor,
+            vector=vector,
+            associations=patch.associations,
+            request=request,
+        )
+
+    async def delete(self, owner: Owner, memory_id: str, *, actor: str | None = None) -> Memory:
+        """End a memory, which stays readable by id and in its history; a deleted one is returned unchanged."""
+        try:
+            return await self._facts.update_memory(
+                owner, memory_id, lambda ledger: ledger.delete(memory_id), actor=actor
+            )
+        except MemoryDeleted:
+            return await self._facts.get(owner, memory_id)
+
+    async def history(self, owner: Owner, memory_id: str) -> list[MemoryVersion]:
+        """Return every version of a memory, oldest first; raise NotFound for an unknown one."""
+        return await self._facts.get_history(owner, memory_id)
+
+    async def revert(
+        self, owner: Owner, memory_id: str, *, actor: str | None = None, request: IdempotentRequest | None = None
+    ) -> Memory:
+        """Undo one supersession: restore the memory and retire its replacement; raise Conflict where it cannot."""
+        return await self._facts.update_memory(
+            owner, memory_id, lambda ledger: ledger.revert(memory_id), actor=actor, request=request
+        )
+
+
+def _parse_cursor(filters: ListFilters) -> PagePosition | None:
+    if not filters.cursor:
+        return None
+    sort, key, memory_id = _CURSOR.decode(filters.cursor)
+    if sort is not filters.sort:
+        raise InvalidInput("The cursor belongs to another sort order.")
+    return key, memory_id

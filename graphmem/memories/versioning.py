@@ -1,0 +1,406 @@
+"""The rules by which memories change: pure, over the facts that one write may change.
+
+Nothing is overwritten: a change ends the believed version at the time of the write and creates the next version of the
+same memory. `graphmem/README.md` has the rules as a table.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Unpack
+
+from graphmem.memories.decay import MAX_CONFIDENCE, apply_reinforcement
+from graphmem.memories.fact import (
+    MAX_SEARCH_TEXT,
+    Fact,
+    FactAmendments,
+    FactAnnotations,
+    join_sources,
+)
+from graphmem.memories.memory import MemoryStatus, SaveAction, Scope
+from graphmem.memories.provenance import ImportProvenance
+from graphmem.memories.rivals import refuse_rivals
+from graphmem.memories.version_log import VersionLog, ensure_mutable
+from graphmem.runtime.errors import Conflict, InvalidInput, VersionConflict
+from graphmem.runtime.field_types import deduplicate
+from graphmem.runtime.times import MICROSECOND, MIN_TIME
+
+MERGED_REASON = "merged"
+"""The end reason of a memory that a consolidation run merged into another one."""
+
+FIXED_ASSOCIATIONS_REASON = "it is immutable, so that its relations stay as they are"
+"""Why an immutable memory is not associated with further ones."""
+
+REVERTED_REASON = "reverted"
+"""The end reason of a memory that a revert reopened or retired."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveOutcome:
+    """The result of a save: the fact that was inserted or reinforced, and the ids of the memories it superseded."""
+
+    action: SaveAction
+    fact: Fact
+    superseded: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+class Ledger(VersionLog):
+    """Applies saves, corrections, ends and reverts to the latest believed versions of some memories, in order.
+
+    `now` must be later than every earlier write of the user.
+    """
+
+    # Saving
+
+    def save(
+        self,
+        draft: Fact,
+        supersedes: Iterable[str] = (),
+        reason: str = "superseded",
+        ends: Mapping[str, datetime] | None = None,
+    ) -> SaveOutcome:
+        """Insert a statement, or reinforce the memory that states it already; end the memories it supersedes.
+
+        They end when the statement starts, or at their own time in `ends`, by memory id. `reason` is stored with what
+        it ends. Raises NotFound, Conflict or ImmutableMemory when a memory in `supersedes` cannot be ended.
+        """
+        now = self._next_time()
+        draft = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._actor)
+        targets = [self._get_closable(memory_id) for memory_id in deduplicate(supersedes)]
+        if known := self._find_same_statement(draft, now):
+            known = self._reinforce(known, draft, now)
+            others = [fact for fact in targets if fact.memory_id != known.memory_id]
+            closed = self._supersede_all(others, known, now, reason, ends)
+            return SaveOutcome(SaveAction.REINFORCE, known, closed, "the same statement is already known")
+        return self._insert(draft, targets, now, reason, ends)
+
+    def _insert(
+        self, draft: Fact, targets: list[Fact], now: datetime, reason: str, ends: Mapping[str, datetime] | None
+    ) -> SaveOutcome:
+        # The targets are ended in any case, so they neither follow the draft nor precede it.
+        competing = [fact for fact in self._find_competing_facts(draft, now) if fact not in targets]
+        if draft.valid_at is None and (targets or (competing and draft.valid_to > now)):
+            draft = replace(draft, valid_at=now)
+        draft, successor = self._close_before_successor(draft, competing)
+        predecessors = [fact for fact in competing if _is_ended_by_start(fact, draft.valid_from)]
+        for fact in predecessors:
+            ensure_mutable(fact)
+        draft = self._add_version(draft)
+        ending = {fact.memory_id: fact for fact in [*targets, *predecessors]}.values()
+        closed = self._supersede_all(ending, draft, draft.valid_from, reason, ends)
+        if closed:
+            draft = self._replace_in_place(replace(draft, supersedes=closed))
+            return SaveOutcome(SaveAction.SUPERSEDE, draft, closed, f"replaced {len(closed)} earlier")
+        if successor:
+            return SaveOutcome(SaveAction.INSERT, draft, (), f"arrived late: {successor.memory_id} follows it")
+        return SaveOutcome(SaveAction.INSERT, draft)
+
+    def import_version(self, draft: Fact, provenance: ImportProvenance) -> SaveOutcome:
+        """Insert a statement of another memory with its known time there; it ends no memory.
+
+        A belief that ended there becomes a second version with the end of the statement when the statement has one,
+        and a deleted memory otherwise.
+        """
+        now = self._next_time()
+        began = provenance.created_at or now
+        updated = max(began, provenance.updated_at or began)
+        draft = replace(draft, created_at=began, first_created_at=began, updated_at=updated, actor=self._actor)
+        if provenance.superseded_by:
+            draft = replace(draft, status=MemoryStatus.SUPERSEDED, superseded_by=provenance.superseded_by)
+        ended = provenance.expired_at
+        can_be_current = (ended is None or draft.invalid_at) and draft.is_valid_at(now)
+        if can_be_current and (known := self._find_same_statement(draft, now)):
+            known = self._reinforce(known, draft, now)
+            return SaveOutcome(SaveAction.REINFORCE, known, (), "the same statement is already known")
+        if ended is None or (draft.invalid_at and ended <= began):
+            return SaveOutcome(SaveAction.INSERT, self._add_version(draft))
+        if draft.invalid_at is None:
+            ended = max(ended, began + MICROSECOND)
+            deleted = replace(
+                draft, expired_at=ended, end_status=MemoryStatus.DELETED, ended_reason="no longer believed"
+            )
+            self.created[deleted.uuid] = deleted
+            return SaveOutcome(SaveAction.INSERT, deleted)
+        open_ended = replace(
+            draft, invalid_at=None, claimed_invalid_at=None, expired_at=ended, ended_reason="its end became known"
+        )
+        self._add_version(open_ended)
+        next_version = replace(draft, uuid=str(uuid.uuid4()), version=2, created_at=ended, updated_at=ended)
+        return SaveOutcome(SaveAction.INSERT, self._add_version(next_version, open_ended.uuid))
+
+    def _find_same_statement(self, draft: Fact, now: datetime) -> Fact | None:
+        """Return the memory that states the same and is current, or else starts when the draft does."""
+        same = [fact for fact in self._latest.values() if fact.dedup_key == draft.dedup_key and not fact.is_never_valid]
+        current = next((fact for fact in same if fact.is_valid_at(now)), None)
+        if current or draft.valid_at is None:
+            return current
+        return next((fact for fact in same if fact.valid_at == draft.valid_at), None)
+
+    def _find_competing_facts(self, draft: Fact, now: datetime) -> list[Fact]:
+        """Return the facts that must not be valid together with `draft`.
+
+        These state the same or, when it is single-valued, have the same subject and predicate. Two facts that have
+        ended and whose starts are unknown do not compete: which one came first is unknown as well.
+        """
+        is_past = draft.valid_at is None and draft.valid_to <= now
+        return [
+            fact
+            for fact in self._latest.values()
+            if fact.memory_id != draft.memory_id
+            and not fact.is_never_valid
+            and not (is_past and fact.effective_start == MIN_TIME)
+            and (
+                fact.dedup_key == draft.dedup_key
+                or (draft.single_valued and _has_same_subject_and_predicate(fact, draft))
+            )
+        ]
+
+    def _close_before_successor(self, draft: Fact, competing: list[Fact]) -> tuple[Fact, Fact | None]:
+        """Return a late arrival closed at the start of the fact that follows it, and that fact.
+
+        A follower without a known start gets one, unless it is immutable.
+        """
+        # A fact without a known start that ends before the draft starts precedes it, whenever it was written.
+        later = [fact for fact in competing if fact.effective_start > draft.valid_from < fact.valid_to]
+        if not later:
+            return draft, None
+        successor = min(later, key=lambda fact: fact.effective_start)
+        start = successor.effective_start
+        if successor.valid_at is None and not successor.immutable:
+            dated = replace(_without_end(successor), valid_at=start)
+            self._add_next_version(successor, dated, "dated by an earlier value", draft.memory_id)
+        if draft.valid_to <= start:
+            return draft, None
+        return replace(
+            draft,
+            invalid_at=start,
+            status=MemoryStatus.SUPERSEDED,
+            superseded_by=successor.memory_id,
+            ended_reason="followed by a later value when it arrived",
+            ended_by=successor.memory_id,
+        ), successor
+
+    def _supersede_all(
+        self,
+        facts: Iterable[Fact],
+        by: Fact,
+        at: datetime,
+        reason: str,
+        ends: Mapping[str, datetime] | None = None,
+    ) -> tuple[str, ...]:
+        """End the validity of facts at their time in `ends`, else at `at`, and return their memory ids."""
+        closed = []
+        for fact in facts:
+            end = (ends or {}).get(fact.memory_id, at)
+            self._end_at(fact, max(end, fact.valid_from), reason, by.memory_id, by.memory_id)
+            closed.append(fact.memory_id)
+        return tuple(closed)
+
+    def _end_at(self, fact: Fact, at: datetime, reason: str, by: str | None, superseded_by: str) -> Fact:
+        """End the validity of a fact at `at`, from which on another memory holds."""
+        superseded = replace(
+            fact,
+            invalid_at=at,
+            status=MemoryStatus.SUPERSEDED,
+            superseded_by=superseded_by,
+            ended_reason=reason,
+            ended_by=by,
+        )
+        return self._add_next_version(fact, superseded, reason, by)
+
+    def _reinforce(self, known: Fact, draft: Fact, now: datetime) -> Fact:
+        stated = max(known.confidence, min(draft.confidence, MAX_CONFIDENCE))
+        strength, confidence = apply_reinforcement(known.strength_at(now), stated)
+        return self._replace_in_place(
+            replace(
+                known,
+                strength=strength,
+                last_accessed_at=now,
+                confidence=confidence,
+                importance=max(known.importance, draft.importance),
+                message_ids=join_sources(known.message_ids, draft.message_ids),
+                episodes=join_sources(known.episodes, draft.episodes),
+                search_text=_append_text(known.search_text, draft.search_text),
+                updated_at=now,
+            )
+        )
+
+    # Changing, ending, undoing
+
+    def amend(self, memory_id: str, changes: FactAmendments, *, if_version: int | None = None) -> Fact:
+        """Create a version with `changes`; a superseded memory that gets another end is no longer superseded.
+
+        Raises VersionConflict when `if_version` is not the latest version, InvalidInput when the memory would end
+        before it starts or would need another owner, and Conflict when it would be valid together with another value
+        of a single-valued predicate.
+        """
+        fact = self._get_mutable(memory_id)
+        if if_version is not None and fact.version != if_version:
+            raise VersionConflict(
+                f"Version {if_version} was given, but the latest is {fact.version}: read the memory again."
+            )
+        if "scope" in changes:
+            _refuse_other_owner(fact, changes["scope"])
+        amended = replace(_without_end(fact), **changes)
+        if "invalid_at" in changes:
+            amended = replace(amended, claimed_invalid_at=amended.invalid_at)
+        if amended.valid_at and amended.invalid_at and amended.invalid_at < amended.valid_at:
+            raise InvalidInput("invalid_at is before valid_at.")
+        now = self._next_time()
+        if "invalid_at" in changes and not fact.retired and amended.valid_to > now:
+            amended = replace(amended, status=MemoryStatus.ACTIVE, superseded_by=None)
+        refuse_rivals(amended, self._latest.values(), fact)
+        return self._add_next_version(fact, amended, "amended", None, needs_new_vector=amended.content != fact.content)
+
+    def annotate(self, memory_id: str, **annotations: Unpack[FactAnnotations]) -> Fact:
+        """Change a memory without a new version."""
+        return self._replace_in_place(replace(self._get_mutable(memory_id), **annotations))
+
+    def associate(
+        self, memory_id: str, others: Iterable[str], *, replace_all: bool = False, new: Collection[str] = ()
+    ) -> Fact:
+        """Associate a memory with others, in both directions; with `replace_all` with no others than these.
+
+        An immutable memory stays as it is, unless it is new: created by this ledger, or among the memory ids in `new`.
+        Raises NotFound for an unknown memory.
+        """
+        wanted = [self._get_latest(other).memory_id for other in deduplicate(others) if other != memory_id]
+        before = self._get_latest(memory_id).associations
+        dropped = [other for other in before if other not in wanted] if replace_all else []
+        for other in dropped:
+            if other in self._latest:
+                kept = [key for key in self._latest[other].associations if key != memory_id]
+                self._set_associations(other, kept, new)
+        for other in wanted:
+            self._set_associations(other, [*self._latest[other].associations, memory_id], new)
+        return self._set_associations(memory_id, [*(key for key in before if key not in dropped), *wanted], new)
+
+    def _set_associations(self, memory_id: str, associations: Iterable[str], new: Collection[str]) -> Fact:
+        fact, ids = self._latest[memory_id], tuple(deduplicate(associations))
+        is_fixed = fact.immutable and fact.uuid not in self.created and memory_id not in new
+        if fact.associations == ids or is_fixed:
+            return fact
+        return self._replace_in_place(replace(fact, associations=ids))
+
+    def delete(self, memory_id: str, reason: str = "deleted", by: str | None = None) -> Fact:
+        """End the belief in a memory; its versions stay in history."""
+        return self._end_memory(memory_id, MemoryStatus.DELETED, reason, by)
+
+    def archive(self, memory_id: str, reason: str, by: str | None = None) -> Fact:
+        """End a memory whose time is over, which nobody deleted; its versions stay in history."""
+        return self._end_memory(memory_id, MemoryStatus.ARCHIVED, reason, by)
+
+    def retire(self, memory_id: str, reason: str, by: str | None, status: MemoryStatus) -> Fact:
+        """Make a memory valid at no time; it stays readable and names `by` as its replacement."""
+        fact = self._get_mutable(memory_id)
+        self._next_time()
+        return self._retire_version(fact, reason, by, status, superseded_by=by)
+
+    def merge(self, draft: Fact, memory_ids: Iterable[str], by: str | None) -> Fact:
+        """Insert one statement that takes the place of several memories; they name `by` as what ended them.
+
+        A memory that holds before the statement does keeps its validity up to there; the others are retired. Raises
+        ImmutableMemory when one cannot be ended, and Conflict when another current memory states the same.
+        """
+        sources = [self._get_closable(memory_id) for memory_id in memory_ids]
+        self._next_time()
+        for fact in sources:
+            if fact.valid_from < draft.valid_from:
+                self._end_at(fact, draft.valid_from, MERGED_REASON, by, draft.memory_id)
+            else:
+                self._retire_version(fact, MERGED_REASON, by, MemoryStatus.SUPERSEDED, superseded_by=draft.memory_id)
+        now = self._next_time()
+        supersedes = tuple(fact.memory_id for fact in sources)
+        merged = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._actor)
+        return self._add_version(replace(merged, supersedes=supersedes))
+
+    def revert(self, memory_id: str) -> Fact:
+        """Undo one supersession: restore the memory and retire its replacement.
+
+        Raises Conflict when the memory is not superseded, when a consolidation run merged it, when its replacement was
+        replaced itself, when another memory states the same by now, and when another value of a single-valued predicate
+        that started earlier has not ended.
+        """
+        fact = self._get_latest(memory_id)
+        if fact.status is not MemoryStatus.SUPERSEDED:
+            raise Conflict("The memory is not superseded, so there is nothing to revert.")
+        ensure_mutable(fact)
+        if fact.ended_reason == MERGED_REASON:
+            raise Conflict(f"It was merged with others by the consolidation run {fact.ended_by}: roll that run back.")
+        replacement = self._latest.get(fact.superseded_by or "")
+        if replacement and not replacement.retired:
+            if replacement.status is MemoryStatus.SUPERSEDED:
+                raise Conflict(f"What replaced it was replaced itself: revert {replacement.memory_id} first.")
+            self.retire(replacement.memory_id, REVERTED_REASON, memory_id, MemoryStatus.SUPERSEDED)
+        self._next_time()
+        reopened = replace(
+            _without_end(fact),
+            invalid_at=fact.claimed_invalid_at,
+            status=MemoryStatus.ACTIVE,
+            retired=False,
+            superseded_by=None,
+        )
+        self.ensure_unique(reopened.with_active_hash(self._now), self._latest.values())
+        reopened, _ = self._close_before_successor(reopened, self._find_competing_facts(reopened, self._now))
+        refuse_rivals(reopened, self._latest.values(), fact)
+        return self._add_next_version(fact, reopened, REVERTED_REASON, fact.superseded_by)
+
+    # Parts
+
+    def _end_memory(self, memory_id: str, status: MemoryStatus, reason: str, by: str | None) -> Fact:
+        fact = self._get_mutable(memory_id)
+        now = self._next_time()
+        del self._latest[memory_id]
+        ended = replace(fact, end_status=status, ended_actor=self._actor)
+        return self._end_version(ended, now, reason, by)
+
+    def _get_closable(self, memory_id: str) -> Fact:
+        fact = self._get_mutable(memory_id)
+        if fact.status is MemoryStatus.SUPERSEDED:
+            raise Conflict(f"{memory_id} is already superseded by {fact.superseded_by}.")
+        return fact
+
+    def _retire_version(
+        self, fact: Fact, reason: str, by: str | None, status: MemoryStatus, *, superseded_by: str | None
+    ) -> Fact:
+        retired = replace(
+            fact, retired=True, status=status, superseded_by=superseded_by, ended_reason=reason, ended_by=by
+        )
+        return self._add_next_version(fact, retired, reason, by)
+
+
+def _without_end(fact: Fact) -> Fact:
+    return replace(fact, ended_reason=None, ended_by=None)
+
+
+def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
+    """Raise InvalidInput for a scope that only a memory of another owner can have: a save decides who owns a memory."""
+    if (scope is Scope.GLOBAL) == fact.is_global:
+        return
+    if fact.is_global:
+        raise InvalidInput(
+            "A global memory keeps its scope: save the statement anew for the user it concerns, and delete this one."
+        )
+    raise InvalidInput(
+        "A user's memory cannot become global: have an admin save the statement anew with scope global, then delete "
+        "this one."
+    )
+
+
+def _is_ended_by_start(fact: Fact, start: datetime) -> bool:
+    """Return whether a competing fact ends when another one starts at `start`."""
+    return fact.effective_start == start or fact.effective_start <= start < fact.valid_to
+
+
+def _append_text(known: str, further: str) -> str:
+    if further in known or len(known) + len(further) >= MAX_SEARCH_TEXT:
+        return known
+    return f"{known} {further}"
+
+
+def _has_same_subject_and_predicate(fact: Fact, other: Fact) -> bool:
+    return fact.subject_id == other.subject_id and fact.predicate == other.predicate

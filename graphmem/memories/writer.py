@@ -1,0 +1,137 @@
+"""Saving of statements: the policy first, then vectors, then one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from graphmem.memories.fact import FactAmendments, amendments_from_patch
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import (
+    MIN_CONFIDENCE,
+    MemoryIn,
+    MemoryPatch,
+    SaveAction,
+    SaveResult,
+)
+from graphmem.memories.new_memory import NewMemory
+from graphmem.memories.provenance import ImportProvenance
+from graphmem.memories.temporary_states import is_temporary_state
+from graphmem.models.embedder import Embedder
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.field_types import Vector
+from graphmem.runtime.json_values import JSON
+from graphmem.runtime.stored_values import stored_values, text_length
+from graphmem.runtime.text import name_key
+from graphmem.runtime.text_thread import read_text
+from graphmem.secrets.policy import SecretPolicy
+from graphmem.tenants.idempotency import IdempotentRequest
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
+
+SUMMARY_KIND = "summary"
+"""The kind of source of a summary, which graphmem writes itself."""
+
+
+class MemoryWriter:
+    """Saves statements that the policy allows; the reason of a rejection names classes of secrets, never values."""
+
+    def __init__(self, facts: FactStore, embedder: Embedder, policy: SecretPolicy, profiles: TenantProfiles) -> None:
+        self._facts = facts
+        self._embedder = embedder
+        self._policy = policy
+        self._profiles = profiles
+
+    async def save(
+        self,
+        owner: Owner,
+        memories: Sequence[MemoryIn],
+        *,
+        actor: str | None,
+        kind: str,
+        provenance: Sequence[ImportProvenance] | None = None,
+        request: IdempotentRequest | None = None,
+        creates_user: bool = True,
+    ) -> list[SaveResult]:
+        """Save the statements that the policy allows, all or none; the results are in the order of `memories`.
+
+        `kind` is the kind of their source, `provenance` their history in the memory they were imported from. With
+        `request`, they are saved once for it. Raises UserBeingForgotten, and NotFound for a user that does not exist
+        unless `creates_user`.
+        """
+        reasons = await read_text(
+            sum(map(text_length, memories)),
+            lambda: [self.rejection_reason(owner, memory, is_source_known=kind == SUMMARY_KIND) for memory in memories],
+        )
+        allowed = [index for index, reason in enumerate(reasons) if reason is None]
+        statements, names = await self._prepare(owner, [memories[index] for index in allowed], kind)
+        if provenance is not None:
+            statements = [
+                replace(statement, provenance=provenance[index])
+                for statement, index in zip(statements, allowed, strict=True)
+            ]
+        saved = iter(
+            await self._facts.save(owner, statements, names, actor, request, creates_user=creates_user)
+            if statements
+            else []
+        )
+        return [
+            next(saved) if reason is None else SaveResult(action=SaveAction.SKIP, memory=None, reason=reason)
+            for reason in reasons
+        ]
+
+    def rejection_reason(self, owner: Owner, memory: MemoryIn, *, is_source_known: bool = False) -> str | None:
+        """Return why the policy rejects a statement, or None.
+
+        The ids of a source are not read if `is_source_known`: they are those of a stored session and its messages.
+        """
+        if memory.confidence < MIN_CONFIDENCE:
+            return f"confidence below {MIN_CONFIDENCE}"
+        checked = memory.model_copy(update={"source": None}) if is_source_known else memory
+        if classes := self._policy.refused_classes(stored_values(checked), owner.tenant):
+            return f"holds a secret: {', '.join(classes)}"
+        if self._is_temporary_state(owner, memory.content):
+            return "a temporary state"
+        return None
+
+    def refused_classes(self, owner: Owner, value: JSON) -> list[str]:
+        """Return the classes of secrets in a value that the owner's tenant may not store."""
+        return self._policy.refused_classes(value, owner.tenant)
+
+    async def _prepare(
+        self, owner: Owner, memories: Sequence[MemoryIn], kind: str
+    ) -> tuple[list[NewMemory], dict[str, Vector]]:
+        """Return statements with their vectors, and the vectors of the names they contain by name key."""
+        if not memories:
+            return [], {}
+        named = {name_key(name): name for memory in memories for name in _entity_names(memory)}
+        named.setdefault(name_key(owner.entity_name), owner.entity_name)
+        vectors = await self._embedder.embed([memory.content for memory in memories] + list(named.values()))
+        statements = [
+            NewMemory(memory, vector, kind, links_names=True) for memory, vector in zip(memories, vectors, strict=False)
+        ]
+        return statements, dict(zip(named, vectors[len(memories) :], strict=True))
+
+    async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> tuple[FactAmendments, Vector | None]:
+        """Return a patch as changes of a fact, and the vector of a new content.
+
+        Raises InvalidInput for a secret or a temporary state.
+        """
+        classes = await read_text(
+            text_length(patch), lambda: self._policy.refused_classes(stored_values(patch), owner.tenant)
+        )
+        if classes:
+            raise InvalidInput(f"The change holds a secret ({', '.join(classes)}), which is not stored.")
+        changes = amendments_from_patch(patch)
+        if patch.content is None:
+            return changes, None
+        if self._is_temporary_state(owner, patch.content):
+            raise InvalidInput("The change is a temporary state, which is not stored.")
+        return changes, (await self._embedder.embed([patch.content]))[0]
+
+    def _is_temporary_state(self, owner: Owner, text: str) -> bool:
+        return is_temporary_state(text, self._profiles.for_tenant(owner.tenant).temporary_states)
+
+
+def _entity_names(memory: MemoryIn) -> Iterable[str]:
+    return (entity.name for entity in (memory.subject, memory.object, *memory.entities) if entity)

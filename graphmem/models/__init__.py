@@ -1,0 +1,1 @@
+"""Language models and embedding models: their interfaces, providers, prompts and recorded completions."""

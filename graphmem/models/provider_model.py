@@ -1,0 +1,187 @@
+"""Language models of any provider that pydantic-ai knows, and of any OpenAI-compatible server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel
+from pydantic_ai.messages import ModelRequest, ToolReturnPart
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.tools import ToolDefinition
+
+from graphmem.models.completion import (
+    TOOL_DONE,
+    Completion,
+    ToolCall,
+    ToolCallCompletion,
+    ToolExchange,
+)
+from graphmem.models.language_model import (
+    DEFAULT_MODEL,
+    MAX_TOOL_ANSWERS,
+    CheckToolCall,
+    ModelUse,
+)
+from graphmem.models.model_call import ModelCall, OpenModel
+from graphmem.models.openai_client import DEFAULT_BASE_URL, NO_KEY, api_key_of
+from graphmem.models.output_modes import OutputMode, ServerRefusals, preferred_mode
+from graphmem.models.prompts import ChatMessage, Prompt
+from graphmem.models.providers import open_compatible_model, open_model_of
+from graphmem.models.responses import (
+    parse_tool_call,
+    text_of,
+    to_model_messages,
+    tool_call_parts,
+)
+from graphmem.runtime.model_names import OPENAI_COMPATIBLE, split_model_name
+from graphmem.runtime.retries import RetryPolicy
+from graphmem.runtime.settings import Settings
+
+_SETTING_BY_USE: dict[ModelUse, str] = {
+    "gate": "GRAPHMEM_LLM_GATE_MODEL or GRAPHMEM_LLM_MODEL",
+    "main": "GRAPHMEM_LLM_MODEL",
+}
+T = TypeVar("T", bound=BaseModel)
+
+
+class ProviderModel:
+    """A `LanguageModel` by the name of its provider. Belongs to the event loop of its first call.
+
+    It learns from refusals which optional parameters a server takes. Nothing logged contains text of a message.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str = NO_KEY,
+        base_url: str = DEFAULT_BASE_URL,
+        main_model: str = DEFAULT_MODEL,
+        gate_model: str | None = None,
+        main_effort: str | None = None,
+        gate_effort: str | None = None,
+        output_mode: OutputMode | None = None,
+        retries: RetryPolicy | None = None,
+    ) -> None:
+        """Open the models; raise ConfigurationError when a provider's package or credentials are missing.
+
+        `api_key` and `base_url` are those of models without a provider. `output_mode` is how they are asked for JSON;
+        absent, each as its profile says.
+        """
+        self.main_model = main_model
+        self.gate_model = gate_model or main_model
+        self._efforts: dict[ModelUse, str | None] = {"main": main_effort, "gate": gate_effort}
+        self._retries = retries or RetryPolicy()
+        self._models = {
+            name: self._open(name, base_url, api_key, output_mode) for name in {self.main_model, self.gate_model}
+        }
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self | None:
+        """Return the model of the settings; None when they name no key, no address and no provider."""
+        if not settings.has_model:
+            return None
+        return cls(
+            api_key=api_key_of(settings),
+            base_url=settings.openai_base_url or DEFAULT_BASE_URL,
+            main_model=settings.llm_model or DEFAULT_MODEL,
+            gate_model=settings.llm_gate_model,
+            main_effort=settings.llm_effort,
+            gate_effort=settings.llm_gate_effort,
+            output_mode=settings.llm_output,
+            retries=RetryPolicy(timeout=settings.llm_timeout, attempts=settings.llm_attempts),
+        )
+
+    def _open(self, name: str, base_url: str, api_key: str, mode: OutputMode | None) -> OpenModel:
+        provider, short_name = split_model_name(name)
+        timeout = self._retries.timeout
+        model: Model
+        if provider is OPENAI_COMPATIBLE:
+            model = open_compatible_model(short_name, base_url, api_key, timeout)
+        else:
+            model = open_model_of(provider, short_name, timeout)
+        return OpenModel(short_name, provider, model, ServerRefusals(mode or preferred_mode(model)))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections to OpenAI-compatible servers; the library shares those to others."""
+        for opened in self._models.values():
+            if isinstance(opened.model, OpenAIChatModel):
+                await opened.model.client.close()
+
+    async def complete_structured(
+        self, prompt: Prompt | Sequence[ChatMessage], schema: type[T], *, use: ModelUse = "main"
+    ) -> Completion[T]:
+        """Return one answer in the shape of `schema`.
+
+        An answer without JSON is asked for once more with the schema in the prompt. Raises ModelUnavailable when the
+        server fails after bounded retries, and ModelAnswerUnusable when the answer does not fit the schema.
+        """
+        call = self._start_call(use)
+        with call.span():
+            value = await call.ask_structured(_messages(prompt), schema)
+        return Completion(value, call.receipt)
+
+    async def call_tools(
+        self,
+        prompt: Prompt | Sequence[ChatMessage],
+        tools: Sequence[Mapping[str, Any]],
+        *,
+        use: ModelUse = "main",
+        check: CheckToolCall = lambda call: None,
+    ) -> ToolCallCompletion:
+        """Return the calls of tools that the model makes, if any; `tools` as in the chat completions API.
+
+        `check` returns why a call cannot be used. The model gets the result of each call, and may call again until it
+        calls no tool, only repeats itself, or has answered six times; all calls are returned, those that cannot be used
+        included. Raises ModelUnavailable when the server fails after bounded retries, and ModelAnswerUnusable when
+        arguments are no JSON object.
+        """
+        call, messages = self._start_call(use), _messages(prompt)
+        history, parameters = to_model_messages(messages), _tool_parameters(tools)
+        calls: list[ToolCall] = []
+        exchange: list[ToolExchange] = []
+        with call.span():
+            while len(exchange) < MAX_TOOL_ANSWERS:
+                response = await call.ask(history, parameters, messages)
+                parts = tool_call_parts(response)
+                made = [parse_tool_call(part, call.name) for part in parts]
+                results = [check(tool_call) or TOOL_DONE for tool_call in made]
+                exchange.append(ToolExchange(text_of(response), made, results))
+                is_repetition = all(tool_call in calls for tool_call in made)
+                calls += [tool_call for tool_call in made if tool_call not in calls]
+                if is_repetition:
+                    break
+                returned = [
+                    ToolReturnPart(part.tool_name, result, part.tool_call_id)
+                    for part, result in zip(parts, results, strict=True)
+                ]
+                history = [*history, response, ModelRequest(parts=returned)]
+        return ToolCallCompletion(calls, exchange[0].text, call.receipt, messages, exchange)
+
+    def _start_call(self, use: ModelUse) -> ModelCall:
+        opened = self._models[self.gate_model if use == "gate" else self.main_model]
+        return ModelCall(opened, self._efforts[use], _SETTING_BY_USE[use], self._retries)
+
+
+def _messages(prompt: Prompt | Sequence[ChatMessage]) -> list[ChatMessage]:
+    return prompt.messages() if isinstance(prompt, Prompt) else [dict(message) for message in prompt]
+
+
+def _tool_parameters(tools: Sequence[Mapping[str, Any]]) -> ModelRequestParameters:
+    return ModelRequestParameters(function_tools=[_to_tool_definition(tool["function"]) for tool in tools])
+
+
+def _to_tool_definition(function: Mapping[str, Any]) -> ToolDefinition:
+    return ToolDefinition(
+        name=function["name"],
+        description=function.get("description"),
+        parameters_json_schema=dict(function["parameters"]),
+        strict=False,
+    )

@@ -1,0 +1,87 @@
+"""Opening the models of providers; whatever a provider needs is imported when a model of it is opened."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import warnings
+from typing import Any
+
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models.ollama import OllamaModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.ollama import OllamaProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from graphmem.models.openai_client import NO_KEY, create_client
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.model_names import ModelProvider, is_installed
+
+DEFAULT_OLLAMA_URL = "http://localhost:11434/v1"
+"""Address of Ollama where `OLLAMA_BASE_URL` names none."""
+
+# A model that reasons takes no temperature; the library leaves it out and says so at every call.
+warnings.filterwarnings("ignore", message="Sampling parameters .*", category=UserWarning)
+
+
+class CompatibleModel(OpenAIChatModel):
+    """A model of an OpenAI-compatible server."""
+
+    def _validate_completion(self, response: Any) -> Any:
+        # Some servers send the arguments of a tool call themselves instead of their JSON.
+        for choice in response.choices or ():
+            for call in getattr(choice.message, "tool_calls", None) or ():
+                call.function.arguments = _to_json_text(call.function.arguments)
+        return super()._validate_completion(response)
+
+
+def open_compatible_model(name: str, base_url: str, api_key: str, timeout: float) -> Model:
+    """Return a model of an OpenAI-compatible server."""
+    client = create_client(base_url, api_key, timeout)
+    return CompatibleModel(name, provider=OpenAIProvider(openai_client=client))
+
+
+def open_model_of(provider: ModelProvider, name: str, timeout: float) -> Model:
+    """Return a model of a provider, with the credentials of the environment.
+
+    Raises ConfigurationError when a package or a credential is missing.
+    """
+    if not is_installed(provider):
+        raise missing_extra(provider)
+    _keep_requests_out_of_logs()
+    if provider.name == "ollama":
+        address = os.environ.get("OLLAMA_BASE_URL") or DEFAULT_OLLAMA_URL
+        client = create_client(address, os.environ.get("OLLAMA_API_KEY") or NO_KEY, timeout)
+        return OllamaModel(name, provider=OllamaProvider(openai_client=client))
+    if provider.name == "bedrock":
+        # Its client knows no limit for a single request; graphmem retries itself.
+        os.environ.setdefault("AWS_MAX_ATTEMPTS", "1")
+    try:
+        return infer_model(f"{provider.name}:{name}")
+    except ImportError as error:
+        raise missing_extra(provider) from error
+    except UserError:
+        needed = " or ".join(provider.credentials) or "the credentials of the provider"
+        raise ConfigurationError(
+            f"The model {provider.name}:{name} cannot be opened: set {needed}.", retry_after=None
+        ) from None
+
+
+def missing_extra(provider: ModelProvider) -> ConfigurationError:
+    """Return the error for a provider whose package is not installed."""
+    return ConfigurationError(
+        f"Models of {provider.name} need a package that is not installed: pip install 'graphmem[{provider.extra}]'.",
+        retry_after=None,
+    )
+
+
+def _keep_requests_out_of_logs() -> None:
+    for name in ("anthropic", "groq", "mistralai", "google_genai", "boto3", "botocore"):
+        library = logging.getLogger(name)
+        library.setLevel(max(library.level, logging.INFO))
+
+
+def _to_json_text(arguments: object) -> object:
+    return arguments if isinstance(arguments, str | None) else json.dumps(arguments)

@@ -1,0 +1,227 @@
+"""Replay of recorded completions: a server on this machine that answers recorded prompts only.
+
+A recording is `{key, request, answer}`. `key` is a hash of what the model gets: the messages, the response format, the
+tools and the tool choice of the request, without the model's name and sampling. `answer` is `{"content": text}` or
+`{"tool_calls": [{"name", "arguments"}]}`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+
+from graphmem.models.completion import CHARACTERS_PER_TOKEN
+from graphmem.runtime.errors import ConfigurationError
+
+Json = dict[str, Any]
+
+_KEY_FIELDS = ("messages", "response_format", "tools", "tool_choice")
+_SCHEMA_FIELDS = {"schema", "parameters"}
+_DEFAULTS: Mapping[str, Any] = {"tool_choice": "auto", "description": "", "strict": False}
+
+
+def recording_key(request: Mapping[str, Any]) -> str:
+    """24 hex digits over what decides the answer to a chat completion request.
+
+    The order of keys does not matter, nor whether a field with its default value is sent or left out.
+    """
+    hashed = {
+        name: _without_defaults(request[name]) for name in _KEY_FIELDS if not _is_default(name, request.get(name))
+    }
+    return hashlib.sha256(json.dumps(hashed, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:24]
+
+
+def _without_defaults(value: Any) -> Any:
+    """Return a value of a request without the fields that say what the API assumes anyway; schemas stay whole."""
+    if isinstance(value, list):
+        return [_without_defaults(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: child if name in _SCHEMA_FIELDS else _without_defaults(child)
+        for name, child in value.items()
+        if not _is_default(name, child)
+    }
+
+
+def _is_default(name: str, value: Any) -> bool:
+    return value is None or (name in _DEFAULTS and value == _DEFAULTS[name])
+
+
+def load_recordings(source: Path) -> dict[str, Json]:
+    """Return recordings by key, from a `.jsonl` file or from every `.json` and `.jsonl` file of a folder.
+
+    Raises ConfigurationError for a missing source, an invalid entry, a key that does not match its request, or two
+    answers to one key.
+    """
+    if not source.exists():
+        raise ConfigurationError(f"There are no recorded completions at {source}: give a folder or a .jsonl file.")
+    files = (
+        sorted(path for path in source.iterdir() if path.suffix in (".json", ".jsonl")) if source.is_dir() else [source]
+    )
+    recordings: dict[str, Json] = {}
+    for path in files:
+        for number, entry in _read_entries(path):
+            recording = _validate_entry(entry, f"{path.name}, entry {number}")
+            known = recordings.setdefault(recording["key"], recording)
+            if known["answer"] != recording["answer"]:
+                raise ConfigurationError(
+                    f"The recording {recording['key']} has two different answers; the second is in {path.name}."
+                )
+    return recordings
+
+
+def pack_recordings(source: Path, target: Path) -> int:
+    """Write the recordings of `source` into one JSONL file, one a line, sorted by key; return how many there are."""
+    recordings = load_recordings(source)
+    lines = (json.dumps(recordings[key], ensure_ascii=False, separators=(",", ":")) for key in sorted(recordings))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text("".join(line + "\n" for line in lines), "utf-8")
+    return len(recordings)
+
+
+class ReplayServer:
+    """An OpenAI-compatible server on 127.0.0.1 that answers from recordings during the `with` block.
+
+    A prompt without a recording is answered with status 501 and the code `no_recording`. `calls` counts the answered
+    requests by key; `missing` lists the keys without a recording.
+    """
+
+    def __init__(self, source: Path) -> None:
+        self.recordings = load_recordings(source)
+        self.calls: Counter[str] = Counter()
+        self.missing: list[str] = []
+        self._lock = threading.Lock()
+
+    @property
+    def base_url(self) -> str:
+        """The address for `OPENAI_BASE_URL`."""
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self) -> Self:
+        self._server = _ReplayHTTPServer(self)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="replay", daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, request: Json) -> tuple[int, Json]:
+        """Return the HTTP status and body for one chat completion request."""
+        if request.get("stream"):
+            return 400, _build_error("recorded completions are not streamed", "unsupported_parameter")
+        key = recording_key(request)
+        recording = self.recordings.get(key)
+        with self._lock:
+            if recording is None:
+                self.missing.append(key)
+                return 501, _build_error(f"no completion is recorded for the prompt {key}", "no_recording")
+            self.calls[key] += 1
+        return 200, _build_completion(key, request, recording["answer"])
+
+
+class _ReplayHTTPServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, replay: ReplayServer) -> None:
+        super().__init__(("127.0.0.1", 0), _ReplayHandler)
+        self.replay = replay
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Ignore callers that disconnect."""
+
+
+class _ReplayHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _ReplayHTTPServer
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing, because requests contain user text."""
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        if self.path.rstrip("/") != "/v1/chat/completions":
+            return self._reply(404, _build_error(f"no {self.path} here, only /v1/chat/completions", "not_found"))
+        try:
+            request = json.loads(raw)
+        except ValueError:
+            request = None
+        if not isinstance(request, dict):
+            return self._reply(400, _build_error("the body is no JSON object", "invalid_json"))
+        return self._reply(*self.server.replay.answer(request))
+
+    def _reply(self, status: int, body: Json) -> None:
+        raw = json.dumps(body, ensure_ascii=False).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+
+def _read_entries(path: Path) -> Iterable[tuple[int, Any]]:
+    text = path.read_text("utf-8")
+    pieces = [line for line in text.split("\n") if line.strip()] if path.suffix == ".jsonl" else [text]
+    for number, piece in enumerate(pieces, 1):
+        try:
+            yield number, json.loads(piece)
+        except ValueError:
+            raise ConfigurationError(f"The recorded completion in {path.name}, entry {number}, is not JSON.") from None
+
+
+def _validate_entry(entry: Any, where: str) -> Json:
+    answer = entry.get("answer") if isinstance(entry, dict) else None
+    if not isinstance(answer, dict) or not (isinstance(answer.get("content"), str) or answer.get("tool_calls")):
+        raise ConfigurationError(f"The recorded completion in {where} has no answer with content or tool_calls.")
+    if entry.get("key") != recording_key(entry.get("request") or {}):
+        raise ConfigurationError(f"The recorded completion in {where} does not carry the key of its request.")
+    return {name: entry[name] for name in ("key", "request", "answer")}
+
+
+def _build_completion(key: str, request: Json, answer: Json) -> Json:
+    message: Json = {"role": "assistant", "content": answer.get("content")}
+    if answer.get("tool_calls"):
+        message["tool_calls"] = [
+            {
+                "id": f"call_{i}",
+                "type": "function",
+                "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
+            }
+            for i, call in enumerate(answer["tool_calls"])
+        ]
+    prompt, answered = (json.dumps(part, ensure_ascii=False) for part in (request.get("messages", []), message))
+    prompt_tokens, completion_tokens = len(prompt) // CHARACTERS_PER_TOKEN, len(answered) // CHARACTERS_PER_TOKEN
+    return {
+        "id": f"chatcmpl-{key}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": request.get("model", "replay"),
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "logprobs": None,
+                "finish_reason": "tool_calls" if answer.get("tool_calls") else "stop",
+            }
+        ],
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
+        },
+    }
+
+
+def _build_error(message: str, code: str) -> Json:
+    return {"error": {"message": message, "type": "replay_error", "code": code}}

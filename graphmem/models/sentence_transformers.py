@@ -1,0 +1,128 @@
+"""Embeddings on this machine by any model of sentence-transformers (an extra), in one worker thread."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import gc
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from graphmem.models.cache import VectorCache
+from graphmem.models.queue import EmbeddingQueue
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.tracing import span
+
+_HUB_ORGANIZATION = "sentence-transformers/"
+"""The organization of models on the Hugging Face hub; left out of the recorded name, as users may leave it out."""
+
+DEFAULT_MODEL = _HUB_ORGANIZATION + "all-MiniLM-L6-v2"
+
+_MISSING_EXTRA_MESSAGE = (
+    "sentence-transformers is not installed: run pip install 'graphmem[sentence-transformers]', or set "
+    "GRAPHMEM_EMBEDDER=local."
+)
+
+_BATCH_SIZE = 32
+"""Texts that the model reads at the same time."""
+
+_BATCH_WINDOW = 0.002
+"""Seconds to wait for texts of other callers before a batch."""
+
+_MAX_TEXTS_PER_CALLER = 8
+"""Texts of one caller in a batch."""
+
+_MAX_DEFAULT_THREADS = 4
+"""Threads of torch without GRAPHMEM_EMBEDDING_THREADS; the other cores are left to Neo4j and the event loop."""
+
+
+class SentenceTransformersEmbedder:
+    """A sentence-transformers model; callers within a few milliseconds share a batch.
+
+    Belongs to the event loop of its first call.
+    """
+
+    def __init__(self, model: str | None = None, *, threads: int | None = None) -> None:
+        """Create an embedder without loading its model.
+
+        `model`: a folder or a model of the Hugging Face hub; `threads`: threads of torch, by default half of the cores.
+        """
+        self._source = model or DEFAULT_MODEL
+        self.model = self._source.removeprefix(_HUB_ORGANIZATION)
+        self._threads = threads or max(1, min(_MAX_DEFAULT_THREADS, (os.cpu_count() or 1) // 2))
+        self._encoder: Any = None
+        self._dimension = 0
+        self._open_lock = asyncio.Lock()
+        self._queue = EmbeddingQueue(
+            self._encode_in_thread,
+            batch_window=_BATCH_WINDOW,
+            batch_size=_BATCH_SIZE,
+            max_texts_per_caller=_MAX_TEXTS_PER_CALLER,
+        )
+        self._cache = VectorCache()
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="graphmem-embedding")
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector; 0 until opened."""
+        return self._dimension
+
+    async def open(self) -> None:
+        """Load the model, which takes seconds; raise ConfigurationError if it is not installed or cannot be loaded."""
+        async with self._open_lock:
+            if self._encoder is None:
+                encoder = await asyncio.get_running_loop().run_in_executor(self._executor, self._load)
+                self._dimension = encoder.get_embedding_dimension()
+                self._encoder = encoder
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
+        """Return one vector of unit length per text; questions are prefixed with the prompt `query` of the model."""
+        await self.open()
+        prefix = self._encoder.prompts.get("query", "") if query else ""
+        with span("embed", graphmem__texts=len(texts)):
+            return await self._cache.get_or_embed([prefix + text for text in texts], self._queue.embed)
+
+    async def aclose(self) -> None:
+        """End the worker thread; pending calls raise ModelUnavailable."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._queue.close()
+
+    async def _encode_in_thread(self, texts: list[str]) -> list[list[float]]:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._encode, texts)
+
+    def _encode(self, texts: list[str]) -> list[list[float]]:
+        vectors = self._encoder.encode(
+            texts,
+            batch_size=_BATCH_SIZE,
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
+        rows: list[list[float]] = vectors.tolist()
+        return rows
+
+    def _load(self) -> Any:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+        try:
+            import torch
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise ConfigurationError(_MISSING_EXTRA_MESSAGE, retry_after=None) from error
+        torch.set_num_threads(self._threads)
+        try:
+            encoder = SentenceTransformer(self._source, device="cpu")
+        except Exception as error:
+            raise ConfigurationError(
+                f"The embedding model {self._source!r} cannot be loaded ({type(error).__name__}): set "
+                "GRAPHMEM_EMBEDDING_MODEL to a folder or to a model of the Hugging Face hub.",
+                retry_after=None,
+            ) from error
+        # The objects of the libraries live as long as the process; without freezing them, each full collection would
+        # pause the process for a third of a second.
+        gc.collect()
+        gc.freeze()
+        atexit.register(gc.unfreeze)
+        return encoder

@@ -1,0 +1,1 @@
+"""The graph database: named queries in transactions, migrations, and an embedded server."""

@@ -1,0 +1,192 @@
+"""Whether the database answers, and how long its work for one request may take.
+
+An operation that waits may be slow, or its database may be gone. Therefore the database is probed, on a connection of
+its own, once an operation has waited for it. When the probe fails, every waiting operation fails, and so does every
+new one at once, until the database answers again. A database that is overloaded may fail to answer the probe in time
+while it answers others: an operation that has just succeeded shows that it is there.
+
+While a process opens its database, it waits longer: a Neo4j that has just been started needs many seconds for its first
+answers on a busy machine. One that is gone refuses the connection, which is an error at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from graphmem.runtime.errors import DatabaseUnavailable, GraphmemError
+
+PATIENCE_SECONDS = 1.5
+"""Seconds that an operation waits before the database is asked whether it answers, and between two such questions."""
+
+PROBE_SECONDS = 3.0
+"""Seconds in which the database must answer the question."""
+
+RECHECK_SECONDS = 0.5
+"""Seconds between two questions to a database that has not answered."""
+
+PROGRESS_SECONDS = 1.5
+"""Seconds for which the success of an operation shows that the database answers."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _TimeBudget:
+    """The seconds of database work that a request has left."""
+
+    limit: float
+    left: float
+
+
+_budget: ContextVar[_TimeBudget | None] = ContextVar("database_time_budget", default=None)
+
+
+@contextmanager
+def limit_database_time(seconds: float) -> Iterator[None]:
+    """Let the database work of the block, and of the tasks it starts, take up to `seconds` seconds in all.
+
+    What the block does besides, such as calls of a model, does not count. Beyond the limit operations raise
+    DatabaseUnavailable.
+    """
+    token = _budget.set(_TimeBudget(seconds, seconds))
+    try:
+        yield
+    finally:
+        _budget.reset(token)
+
+
+def remaining_database_time() -> float | None:
+    """Return the seconds of database work that the current request has left; None without a limit."""
+    budget = _budget.get()
+    return max(budget.left, 0.001) if budget else None
+
+
+class Availability:
+    """Watches the operations on one database; `probe` returns when the database answers, and raises otherwise."""
+
+    def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
+        self._probe = probe
+        self._is_silent = False
+        self._impatient: set[asyncio.Timeout] = set()
+        self._checks: asyncio.Task[None] | None = None
+        self._succeeded_at = -PROGRESS_SECONDS
+        self._patient_until = 0.0
+
+    @asynccontextmanager
+    async def patience(self, seconds: float) -> AsyncIterator[None]:
+        """Give the database up to `seconds` seconds to answer while the block lasts."""
+        self._patient_until = asyncio.get_running_loop().time() + seconds
+        try:
+            yield
+        finally:
+            self._patient_until = 0.0
+
+    async def check(self, seconds: float) -> None:
+        """Raise DatabaseUnavailable unless the database answers within `seconds` seconds."""
+        if self._is_silent or not await self._answers(seconds):
+            raise _silent_error()
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[None]:
+        """Run one operation; raise DatabaseUnavailable when the database is silent or the time of the request is up."""
+        if self._is_silent:
+            raise _silent_error()
+        budget = _budget.get()
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            async with asyncio.timeout(budget.left if budget else None) as timeout:
+                with self._checks_while_waiting(timeout):
+                    yield
+                    self._succeeded_at = loop.time()
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            raise (_silent_error() if self._is_silent else _slow_error(budget)) from error
+        finally:
+            if budget:
+                budget.left -= loop.time() - started
+
+    @asynccontextmanager
+    async def watch_others(self) -> AsyncIterator[None]:
+        """Wait for work that others do on the database; raise DatabaseUnavailable when the database is silent.
+
+        The wait may be long: it takes nothing of the time of the request.
+        """
+        if self._is_silent:
+            raise _silent_error()
+        try:
+            async with asyncio.timeout(None) as timeout:
+                with self._checks_while_waiting(timeout):
+                    yield
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            raise _silent_error() from error
+
+    def close(self) -> None:
+        """Stop asking."""
+        if self._checks is not None:
+            self._checks.cancel()
+
+    @contextmanager
+    def _checks_while_waiting(self, operation: asyncio.Timeout) -> Iterator[None]:
+        timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._start_checks, operation)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._impatient.discard(operation)
+
+    def _start_checks(self, operation: asyncio.Timeout) -> None:
+        self._impatient.add(operation)
+        if self._is_silent:
+            self._fail_operations()
+        if self._checks is None or self._checks.done():
+            self._checks = asyncio.create_task(self._check_repeatedly())
+
+    async def _check_repeatedly(self) -> None:
+        """Ask while operations wait, and while the database is silent."""
+        while self._impatient or self._is_silent:
+            probe_succeeds = await self._answers(PROBE_SECONDS)
+            answers = probe_succeeds or self._has_just_answered() or self._is_patient()
+            if answers is self._is_silent:
+                self._is_silent = not answers
+                log.warning("Neo4j answers again" if answers else "Neo4j does not answer")
+            if not answers:
+                self._fail_operations()
+            await asyncio.sleep(PATIENCE_SECONDS if probe_succeeds else RECHECK_SECONDS)
+
+    def _has_just_answered(self) -> bool:
+        return asyncio.get_running_loop().time() - self._succeeded_at < PROGRESS_SECONDS
+
+    def _is_patient(self) -> bool:
+        return asyncio.get_running_loop().time() < self._patient_until
+
+    async def _answers(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._probe()
+        except (GraphmemError, TimeoutError):
+            return False
+        return True
+
+    def _fail_operations(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for operation in self._impatient:
+            operation.reschedule(now)
+        self._impatient.clear()
+
+
+def _silent_error() -> DatabaseUnavailable:
+    return DatabaseUnavailable("Neo4j does not answer: check that it runs, then try again.")
+
+
+def _slow_error(budget: _TimeBudget | None) -> DatabaseUnavailable:
+    limit = f"{budget.limit:.0f} seconds" if budget else "its time"
+    return DatabaseUnavailable(f"The database work of this call takes longer than {limit}: ask for less, or try again.")

@@ -1,0 +1,388 @@
+"""Named queries in managed transactions, with errors of graphmem; no other module calls the Neo4j driver."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeVar
+
+import neo4j
+from neo4j import (
+    READ_ACCESS,
+    AsyncDriver,
+    AsyncGraphDatabase,
+    AsyncManagedTransaction,
+    AsyncResult,
+    AsyncSession,
+    AsyncTransaction,
+)
+from neo4j.exceptions import ClientError, DatabaseError, ServiceUnavailable, SessionExpired, TransientError
+from neo4j.exceptions import ConfigurationError as DriverConfigurationError
+from neo4j.time import DateTime
+from opentelemetry.trace import Span, SpanKind
+
+from graphmem.models.embedding_models import VectorState
+from graphmem.neo4j.availability import Availability, remaining_database_time
+from graphmem.neo4j.driver_errors import is_not_ready, translate_driver_errors
+from graphmem.neo4j.queries import load_queries
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.tracing import span
+
+_ALREADY_EXISTS_CODES = {
+    f"Neo.ClientError.Schema.{rule}AlreadyExists" for rule in ("EquivalentSchemaRule", "Index", "Constraint")
+}
+"""Error codes of a schema statement whose index or constraint exists."""
+
+_COMMITS_BATCHES = "IN TRANSACTIONS"
+"""What a statement contains that commits the batches of a subquery one by one."""
+
+MAX_CONNECTIONS = 64
+"""Connections of one process to Neo4j."""
+
+ACQUISITION_TIMEOUT = 20
+"""Seconds to wait for a free connection while the database answers."""
+
+CONNECTION_TIMEOUT = 5
+"""Seconds to wait until a connection is established."""
+
+CLOSE_TIMEOUT = 1
+"""Seconds to wait until the connections are closed; then they are dropped."""
+
+RETRY_TIMEOUT = 15
+"""Seconds for which a transaction is retried after transient errors."""
+
+NONE_HIDDEN_SECONDS = 1.0
+"""Seconds for which a process relies on it that no user is being forgotten, and on the state of the vectors."""
+
+SOME_HIDDEN_SECONDS = 0.1
+"""Seconds for which a process relies on the list of users who are being forgotten."""
+
+STREAM_ROWS = 500
+"""Rows of a streamed result that are read at once."""
+
+Row = dict[str, Any]
+"""One row of a query result, or of a list that a query receives."""
+T = TypeVar("T")
+
+
+def _from_neo4j(value: Any) -> Any:
+    """Return a value from the driver with Neo4j's times as Python's."""
+    if isinstance(value, DateTime):
+        return value.to_native().astimezone(UTC)
+    if isinstance(value, dict):
+        return {key: _from_neo4j(item) for key, item in value.items()}
+    if isinstance(value, list):
+        if value and isinstance(value[0], float):
+            return value
+        return [_from_neo4j(item) for item in value]
+    return value
+
+
+def _to_neo4j(value: Any) -> Any:
+    """Return a parameter with its times in UTC; neo4j-rust-ext cannot send times of a named zone."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    if isinstance(value, dict):
+        return {key: _to_neo4j(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return value if value and isinstance(value[0], float | str) else [_to_neo4j(item) for item in value]
+    return value
+
+
+def _without_hidden(parameters: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
+    """Return parameters that select nothing of the hidden users."""
+    selection: dict[str, Any] = {}
+    if parameters.get("group_id") in hidden:
+        selection["group_id"] = ""
+    if "group_ids" in parameters:
+        selection["group_ids"] = [group_id for group_id in parameters["group_ids"] if group_id not in hidden]
+    return parameters | selection
+
+
+def _reads_next(vectors: VectorState | None, parameters: dict[str, Any]) -> bool:
+    """Return whether a query must read the vectors of the next model.
+
+    A vector that was computed just before the models were switched tells by its length which index it is for.
+    """
+    if vectors is None or vectors.next is None:
+        return False
+    if "vector" in parameters and vectors.next.dimension != vectors.model.dimension:
+        given = parameters["vector"]
+        return given is not None and len(given) == vectors.next.dimension
+    return vectors.reads_next
+
+
+def _query_span(name: str) -> AbstractContextManager[Span]:
+    return span(f"neo4j {name}", kind=SpanKind.CLIENT, db__system__name="neo4j", db__operation__name=name)
+
+
+class Transaction:
+    """An open transaction that runs queries of the catalogue by name; it finds nothing of the users in `hidden`."""
+
+    def __init__(
+        self,
+        inner: AsyncManagedTransaction | AsyncTransaction | AsyncSession,
+        hidden: frozenset[str] = frozenset(),
+        vectors: VectorState | None = None,
+    ) -> None:
+        self._inner = inner
+        self._hidden = hidden
+        self._vectors = vectors
+
+    async def run(self, name: str, **parameters: Any) -> list[Row]:
+        """Run the query `name` and return its rows; raise TypeError when the parameters are not those it declares."""
+        with _query_span(name):
+            return [_from_neo4j(record.data()) async for record in await self.start(name, parameters)]
+
+    async def fetch_value(self, name: str, **parameters: Any) -> Any:
+        """Run a query with one row and one column and return the value as the driver decodes it.
+
+        Reading many rows collected into one value is several times faster than reading rows. Times in it are not
+        converted, so such a query returns times as numbers.
+        """
+        with _query_span(name):
+            record = await (await self.start(name, parameters)).single(strict=True)
+        return record[0]
+
+    async def start(self, name: str, parameters: dict[str, Any]) -> AsyncResult:
+        """Run the query `name` and return its result before its rows are read."""
+        query = load_queries()[name]
+        if parameters.keys() != query.parameters:
+            raise TypeError(f"{name} takes {sorted(query.parameters)}, got {sorted(parameters)}")
+        if self._hidden:
+            parameters = _without_hidden(parameters, self._hidden)
+        text = query.text_on_next if _reads_next(self._vectors, parameters) else query.text
+        if isinstance(self._inner, AsyncSession):
+            limited = neo4j.Query(text, timeout=remaining_database_time())
+            return await self._inner.run(limited, _to_neo4j(parameters))
+        return await self._inner.run(text, _to_neo4j(parameters))
+
+    async def run_text(self, text: str, parameters: dict[str, Any] | None = None) -> list[Row]:
+        """Run Cypher that is not in the catalogue, such as a check."""
+        result = await self._inner.run(text, parameters or {})
+        return [_from_neo4j(record.data()) async for record in result]
+
+
+class StreamTransaction:
+    """An open read transaction whose rows are read in parts, each of which is watched as an operation of its own."""
+
+    def __init__(self, inner: AsyncTransaction, availability: Availability, hidden: frozenset[str]) -> None:
+        self._inner = Transaction(inner, hidden)
+        self._availability = availability
+
+    async def run(self, name: str, **parameters: Any) -> list[Row]:
+        """Run the query `name` and return its rows."""
+        async with self._availability.watch():
+            return await self._inner.run(name, **parameters)
+
+    async def fetch_value(self, name: str, **parameters: Any) -> Any:
+        """Run a query with one row and one column and return the value as the driver decodes it."""
+        async with self._availability.watch():
+            return await self._inner.fetch_value(name, **parameters)
+
+    async def stream(self, name: str, **parameters: Any) -> AsyncIterator[Row]:
+        """Run the query `name` and yield its rows as they arrive."""
+        async with self._availability.watch():
+            result = await self._inner.start(name, parameters)
+        while True:
+            async with self._availability.watch():
+                records = await result.fetch(STREAM_ROWS)
+            for record in records:
+                yield _from_neo4j(record.data())
+            if len(records) < STREAM_ROWS:
+                return
+
+
+class Graph:
+    """A Neo4j database, with its connections.
+
+    Reads find nothing of users whose erasure has begun, because an interrupted one leaves some of their data behind.
+    Every method raises DatabaseUnavailable when the server is unavailable or does not answer, and ConfigurationError
+    when it refuses the user name or the password.
+    """
+
+    def __init__(self, uri: str, user: str, password: str, database: str = "neo4j") -> None:
+        self._open_driver = partial(_open_driver, uri, user, password)
+        self._driver = self._open_driver()
+        self._availability = Availability(self._probe)
+        self._database = database
+        self._hidden: frozenset[str] = frozenset()
+        self._hidden_until = 0.0
+        self._refreshes = 0
+        self._vectors: VectorState | None = None
+
+    async def verify_connectivity(self) -> None:
+        """Connect to the server."""
+        async with self._operation():
+            await self._connect()
+
+    async def check_answering(self, seconds: float) -> None:
+        """Raise DatabaseUnavailable unless the server answers within `seconds` seconds."""
+        await self._availability.check(seconds)
+
+    def patience(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        """Return a block in which the server may take up to `seconds` seconds to answer."""
+        return self._availability.patience(seconds)
+
+    def watch_others(self) -> AbstractAsyncContextManager[None]:
+        """Return a block in which others work on the database; it ends as soon as the server is silent."""
+        return self._availability.watch_others()
+
+    async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` in one read transaction; after a transient error it runs again."""
+        hidden = await self._find_hidden()
+        async with self._operation(), self._driver.session(database=self._database) as session:
+            return await session.execute_read(_as_unit_of_work(work, hidden, self._vectors))
+
+    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` in one write transaction; after a transient error it is rolled back and runs again."""
+        async with self._operation(), self._driver.session(database=self._database) as session:
+            return await session.execute_write(_as_unit_of_work(work, vectors=self._vectors))
+
+    @asynccontextmanager
+    async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's
+        """Open a write transaction that is rolled back at its end, to read while a lock is held; it is not retried.
+
+        The server ends it after `timeout` seconds, so that its locks do not outlive a process that hangs.
+        """
+        hidden = await self._find_hidden()
+        async with translate_driver_errors(), self._driver.session(database=self._database) as session:
+            async with self._availability.watch():
+                inner = await session.begin_transaction(timeout=timeout)
+            async with inner:
+                yield StreamTransaction(inner, self._availability, hidden)
+                await inner.rollback()
+
+    async def fetch(self, name: str, **parameters: Any) -> list[Row]:
+        """Run one read query and return its rows."""
+        return await self._run_auto_commit(lambda transaction: transaction.run(name, **parameters))
+
+    async def fetch_value(self, name: str, **parameters: Any) -> Any:
+        """Run one read query with one row and one column and return the value as the driver decodes it."""
+        return await self._run_auto_commit(lambda transaction: transaction.fetch_value(name, **parameters))
+
+    async def _run_auto_commit(self, run: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run one read query without an explicit transaction, which saves two messages.
+
+        After a transient error it runs again in a transaction.
+        """
+        hidden = await self._find_hidden()
+        async with translate_driver_errors():
+            try:
+                async with (
+                    self._availability.watch(),
+                    self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
+                ):
+                    return await run(Transaction(session, hidden, self._vectors))
+            except (ServiceUnavailable, SessionExpired, TransientError):
+                return await self.read(run)
+
+    async def _find_hidden(self) -> frozenset[str]:
+        """Return the group ids of the users who are being forgotten; that there are none holds for a second."""
+        while time.monotonic() >= self._hidden_until:
+            refreshes = self._refreshes
+            async with self._operation(), self._driver.session(database=self._database) as session:
+                rows, states = await session.execute_read(_as_unit_of_work(_read_database_state))
+            if refreshes != self._refreshes:
+                continue  # what was read may be of before the change
+            self._vectors = VectorState.from_properties(states[0]["state"]) if states else None
+            self._hidden = frozenset(row["group_id"] for row in rows)
+            self._hidden_until = time.monotonic() + (SOME_HIDDEN_SECONDS if rows else NONE_HIDDEN_SECONDS)
+        return self._hidden
+
+    async def vector_state(self, *, refresh: bool = False) -> VectorState | None:
+        """Return which model the vectors are of, at most a second old, or None for a database without a schema."""
+        if refresh:
+            self._hidden_until = 0.0
+        await self._find_hidden()
+        return self._vectors
+
+    def refresh_hidden(self) -> None:
+        """Have the next read find out which users are being forgotten: one more is, or one no longer."""
+        self._hidden_until = 0.0
+        self._refreshes += 1
+
+    async def execute(self, name: str, **parameters: Any) -> list[Row]:
+        """Run one write query in its own transaction and return its rows."""
+        return await self.write(lambda transaction: transaction.run(name, **parameters))
+
+    async def apply_schema(self, statement: str) -> None:
+        """Run one statement of a migration: a schema statement, or a change of data that commits its own batches.
+
+        Neo4j requires a transaction without other writes for the former, and no open transaction for the latter. When
+        two processes run the same statement at once, one fails despite `IF NOT EXISTS`; that error is ignored.
+        """
+
+        async def work(inner: AsyncManagedTransaction | AsyncSession) -> None:
+            await (await inner.run(statement)).consume()
+
+        async with self._operation(), self._driver.session(database=self._database) as session:
+            try:
+                await (work(session) if _COMMITS_BATCHES in statement else session.execute_write(work))
+            except ClientError as error:
+                if error.code not in _ALREADY_EXISTS_CODES:
+                    raise
+
+    async def close(self) -> None:
+        """Close every connection."""
+        self._availability.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                await self._driver.close()
+
+    @asynccontextmanager
+    async def _operation(self) -> AsyncIterator[None]:
+        async with self._availability.watch(), translate_driver_errors():
+            yield
+
+    async def _probe(self) -> None:
+        async with translate_driver_errors():
+            try:
+                await self._connect()
+            except (ClientError, DatabaseError) as error:  # it is there, unless it has yet to open the database
+                if is_not_ready(error):
+                    raise
+
+    async def _connect(self) -> None:
+        # On a connection of its own: it needs no free one among those in use, and the pool never gets a connection back
+        # whose check was cancelled. A server that starts accepts connections before it opens its database.
+        async with self._open_driver() as driver, driver.session(database=self._database) as session:
+            await (await session.run(load_queries()["schema.ping"].text)).consume()
+
+
+async def _read_database_state(transaction: Transaction) -> tuple[list[Row], list[Row]]:
+    """Return the users who are being forgotten, and the state of the vectors."""
+    return await transaction.run("forget.list_begun"), await transaction.run("vectors.get_state")
+
+
+def _open_driver(uri: str, user: str, password: str) -> AsyncDriver:
+    try:
+        return AsyncGraphDatabase.driver(
+            uri,
+            auth=(user, password),
+            max_connection_pool_size=MAX_CONNECTIONS,
+            connection_acquisition_timeout=ACQUISITION_TIMEOUT,
+            connection_timeout=CONNECTION_TIMEOUT,
+            max_transaction_retry_time=RETRY_TIMEOUT,
+            notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
+        )
+    except (DriverConfigurationError, ValueError) as error:
+        raise ConfigurationError(f"The address of Neo4j cannot be used: {error}. Check GRAPHMEM_NEO4J_URI.") from error
+
+
+def _as_unit_of_work(
+    work: Callable[[Transaction], Awaitable[T]],
+    hidden: frozenset[str] = frozenset(),
+    vectors: VectorState | None = None,
+) -> Callable[[AsyncManagedTransaction], Awaitable[T]]:
+    """Return a transaction function that the server ends when the time of the request is up."""
+
+    @neo4j.unit_of_work(timeout=remaining_database_time())
+    async def run(inner: AsyncManagedTransaction) -> T:
+        return await work(Transaction(inner, hidden, vectors))
+
+    return run

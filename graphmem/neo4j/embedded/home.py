@@ -1,0 +1,209 @@
+"""The data folder of one embedded Neo4j: its configuration, ports, password and logs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graphmem.neo4j.embedded.neo4j_browser import setup_commands
+from graphmem.neo4j.embedded.run_files import LISTEN_ADDRESS, RunFiles
+from graphmem.runtime.disk_space import MIN_FREE_FOR_SERVER, free_bytes, to_megabytes
+from graphmem.runtime.errors import ConfigurationError
+
+NEO4J_USER = "neo4j"
+"""The user name at the server: Neo4j's initial user."""
+
+_CONFIG_TEMPLATE = """\
+# graphmem overwrites this file at every start.
+server.default_listen_address={host}
+server.bolt.enabled=true
+server.bolt.listen_address={host}:{bolt}
+server.bolt.advertised_address={host}:{bolt}
+server.http.enabled=true
+server.http.listen_address={host}:{http}
+server.http.advertised_address={host}:{http}
+server.http.x_forward.enabled=false
+server.https.enabled=false
+server.fleet_discovery.enabled=false
+internal.dbms.bolt.netty_server_shutdown_quiet_period_duration=0s
+internal.server.bolt.connection_shutdown_wait_time=1s
+dbms.usage_report.enabled=false
+client.allow_telemetry=false
+browser.post_connect_cmd={browser_setup}
+server.memory.pagecache.size=256m
+db.tx_log.rotation.size=4m
+db.tx_log.rotation.retention_policy=1 files
+db.checkpoint.interval.time=5m
+"""
+"""The server's configuration: no address but `LISTEN_ADDRESS`, no telemetry, a fast shutdown, small transaction logs.
+
+Neo4j Browser runs `browser.post_connect_cmd` after each login.
+
+The logs hold what was erased until they are rotated and a checkpoint removes them. The Community edition cannot be
+asked for a checkpoint.
+"""
+
+
+@dataclass(frozen=True)
+class ServerInfo:
+    """A running server: how to connect to it, its process, and where its data and its password are stored."""
+
+    uri: str
+    user: str
+    password: str = field(repr=False)
+    browser_url: str
+    pid: int
+    started: float = field(compare=False)
+    """When the process started, in seconds since 1970."""
+    home: Path
+    log: Path
+    password_file: Path
+    detached: bool
+    """Whether the server runs until it is stopped; otherwise it stops after the last process that uses it."""
+
+
+@dataclass(frozen=True)
+class Neo4jHome:
+    """The home folder of one server: `neo4j` in a data folder."""
+
+    path: Path
+
+    @classmethod
+    def in_data_dir(cls, data_dir: Path) -> Neo4jHome:
+        """Return the home in a data folder."""
+        return cls(data_dir.expanduser().resolve() / "neo4j")
+
+    @property
+    def run_files(self) -> RunFiles:
+        """The files by which the server's supervisor and users communicate."""
+        return RunFiles(self.path / "run")
+
+    @property
+    def password_file(self) -> Path:
+        """The file of the password, readable by its owner only."""
+        return self.path / "password"
+
+    @property
+    def console_log(self) -> Path:
+        """The output of the supervisor and of Java."""
+        return self.path / "logs" / "console.log"
+
+    @property
+    def server_log(self) -> Path:
+        """The log of Neo4j."""
+        return self.path / "logs" / "neo4j.log"
+
+    def create_folders(self) -> None:
+        """Create the folders, readable by their owner only; raise ConfigurationError when this is impossible."""
+        try:
+            for folder in (self.path, self.run_files.folder, self.path / "conf", self.path / "logs"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{self.path} cannot be used as Neo4j's data folder ({error}): "
+                "set GRAPHMEM_DATA_DIR to one you can write to."
+            ) from error
+
+    def has_space(self) -> bool:
+        """Return whether the disk has enough space for a server to start."""
+        return free_bytes(self.path) >= MIN_FREE_FOR_SERVER
+
+    def check_space(self) -> None:
+        """Raise ConfigurationError when the disk is too full for a server to start."""
+        if not self.has_space():
+            free = free_bytes(self.path)
+            raise ConfigurationError(
+                f"The disk of {self.path} has {to_megabytes(free)} MB free, but Neo4j needs "
+                f"{to_megabytes(MIN_FREE_FOR_SERVER)} MB: free disk space, or set GRAPHMEM_DATA_DIR to another folder."
+            )
+
+    def ensure_password(self) -> None:
+        """Write a random password for new data; raise ConfigurationError when that of existing data is missing."""
+        if (self.path / "data" / "databases").exists():
+            self.password()
+        elif not self.password_file.exists():
+            descriptor = os.open(self.password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(secrets.token_urlsafe(24))
+
+    def password(self) -> str:
+        """Return the stored password; raise ConfigurationError when it is missing."""
+        try:
+            return self.password_file.read_text(encoding="utf-8").strip()
+        except FileNotFoundError as error:
+            raise ConfigurationError(
+                f"The password of the Neo4j data in {self.path} is missing: write it to {self.password_file}, "
+                "or move the folder away to start with an empty database."
+            ) from error
+
+    def write_config(self, bolt_port: int, http_port: int) -> None:
+        """Write the server's configuration."""
+        setup = "; ".join(setup_commands())
+        text = _CONFIG_TEMPLATE.format(host=LISTEN_ADDRESS, bolt=bolt_port, http=http_port, browser_setup=setup)
+        (self.path / "conf" / "neo4j.conf").write_text(text, encoding="utf-8")
+
+    def rotate_logs(self) -> None:
+        """Rename the logs of the last run, so that new logs contain one run only."""
+        for log in (self.server_log, self.console_log):
+            if log.exists():
+                log.replace(log.with_name(f"{log.stem}.previous.log"))
+
+    def info(self) -> ServerInfo | None:
+        """Return the running server; None when none runs."""
+        state, process = self.run_files.read_state(), self.run_files.server_process()
+        if state is None or process is None:
+            return None
+        return ServerInfo(
+            uri=f"bolt://{LISTEN_ADDRESS}:{state.bolt_port}",
+            user=NEO4J_USER,
+            password=self.password(),
+            browser_url=f"http://{LISTEN_ADDRESS}:{state.http_port}/browser/",
+            pid=process.pid,
+            started=process.create_time(),
+            home=self.path,
+            log=self.server_log,
+            password_file=self.password_file,
+            detached=self.run_files.detached.exists(),
+        )
+
+    def last_words(self) -> str:
+        """Return the last error in the logs of a server that has died, or else the last line, and which log to see."""
+        logs = [(log, _read_lines(log)) for log in (self.server_log, self.console_log)]
+        for log, lines in logs:
+            errors = [line for line in lines if "Caused by" in line or "ERROR" in line or "Error" in line]
+            if errors:
+                return f" with “{errors[-1]}”: see {log}"
+        for log, lines in logs:
+            if lines:
+                return f"; its log ends with “{lines[-1]}”: see {log}"
+        return f": see {self.console_log}"
+
+
+def _read_lines(log: Path) -> list[str]:
+    """Return the lines of a log that are not empty."""
+    if not log.exists():
+        return []
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [line.strip() for line in lines if line.strip()]
+
+
+def choose_ports(bolt_port: int, http_port: int) -> tuple[int, int]:
+    """Return the ports to listen on, a free one for each 0; raise ConfigurationError for a port that is in use."""
+    with _bind(bolt_port, "GRAPHMEM_BOLT_PORT") as bolt, _bind(http_port, "GRAPHMEM_HTTP_PORT") as http:
+        return bolt.getsockname()[1], http.getsockname()[1]
+
+
+def _bind(port: int, setting: str) -> socket.socket:
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((LISTEN_ADDRESS, port))
+    except OSError as error:
+        listener.close()
+        raise ConfigurationError(
+            f"Port {port} is in use: free it, or set {setting} to another port (0: any free one)."
+        ) from error
+    return listener

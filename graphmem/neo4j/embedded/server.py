@@ -1,0 +1,335 @@
+"""Starting, joining and stopping the embedded Neo4j.
+
+One server runs per data folder. Every process that uses it holds a shared lock, which the kernel releases when the
+process ends. A supervisor process restarts a server that has died, and stops it when no process holds the lock (see
+`supervisor.py`). Every process that uses the server starts another supervisor when the supervisor has died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from asyncio.subprocess import DEVNULL
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from graphmem.neo4j.embedded import supervisor
+from graphmem.neo4j.embedded.distribution import neo4j_jars
+from graphmem.neo4j.embedded.home import Neo4jHome, ServerInfo, choose_ports
+from graphmem.neo4j.embedded.java import argument_file, find_java, server_arguments
+from graphmem.neo4j.embedded.server_state import accepts_password, has_failed_database, is_reachable
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.files import FileLock, wait_until
+from graphmem.runtime.progress import StartProgress
+
+READY_TIMEOUT_SECONDS = 180
+"""Seconds in which a launched server must answer, as long as its process lives."""
+
+_STOP_TIMEOUT_SECONDS = 90
+"""Seconds in which the supervisor must have stopped the server; longer than its own timeout."""
+
+_LEAVE_TIMEOUT_SECONDS = 3
+"""Seconds that the last process waits for the end of the server, which its supervisor stops in any case."""
+
+_SUPERVISOR_CHECK_SECONDS = 2.0
+"""Seconds between two checks that the supervisor runs."""
+
+_HEALTH_CHECK_SECONDS = 10.0
+"""Seconds between two checks that the database has not failed."""
+
+_POLL_SECONDS = 0.2
+"""Seconds between two requests to a server that is starting."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How a server is launched: its ports (0: any free one), and where its jars are or come from."""
+
+    cache_dir: Path
+    bolt_port: int = 0
+    http_port: int = 0
+    mirror: str | None = None
+    progress: StartProgress = field(default_factory=StartProgress)
+
+
+class EmbeddedNeo4j:
+    """The use of one data folder's server by this process; `info` says how to connect to it."""
+
+    def __init__(self, home: Neo4jHome, users_lock: FileLock, info: ServerInfo, options: ServerOptions) -> None:
+        self._home = home
+        self._users_lock = users_lock
+        self._options = options
+        self._watches = [asyncio.create_task(watch) for watch in (self._keep_supervised(), self._keep_usable())]
+        self.info = info
+
+    @classmethod
+    async def start_or_join(
+        cls,
+        data_dir: Path,
+        cache_dir: Path,
+        *,
+        bolt_port: int = 0,
+        http_port: int = 0,
+        mirror: str | None = None,
+        progress: StartProgress | None = None,
+        detached: bool = False,
+    ) -> Self:
+        """Use the server of `data_dir`; start it if it does not run.
+
+        A port of 0 means any free port; a running server keeps its ports. With `detached` the server runs until
+        `stop_server`. `progress` reports what is waited for. Raises ConfigurationError when the server cannot be
+        started or used.
+        """
+        progress = progress or StartProgress()
+        options = ServerOptions(cache_dir, bolt_port, http_port, mirror, progress)
+        home = Neo4jHome.in_data_dir(data_dir)
+        home.create_folders()
+        files = home.run_files
+        async with _passed_gate(home, progress):
+            users_lock = FileLock(files.users_lock, shared=True)
+            await users_lock.acquire()
+            try:
+                home.ensure_password()
+                if files.stop_request.exists():  # the last user has left, and the server is still ending
+                    async with progress.waiting_for("waiting until the former Neo4j has stopped"):
+                        await _wait_for_supervisor_end(home)
+                if files.supervisor_process() is None:
+                    if files.server_process() is None:
+                        files.detached.unlink(missing_ok=True)
+                    await _launch_supervisor(home, options)
+                async with progress.waiting_for(f"waiting for Neo4j, which starts in {home.path}"):
+                    info = await _wait_until_ready(home)
+                if detached:
+                    files.detached.touch()
+            except BaseException:
+                await _leave_server(home, users_lock)
+                raise
+        return cls(home, users_lock, home.info() or info, options)
+
+    async def stop(self) -> None:
+        """Stop using the server; when no other process uses it and it is not detached, wait until it has stopped.
+
+        A server that does not end within `_LEAVE_TIMEOUT_SECONDS` is left to its supervisor.
+        """
+        for watch in self._watches:
+            watch.cancel()
+        if not self._users_lock.is_held:
+            return
+        try:
+            async with asyncio.timeout(_LEAVE_TIMEOUT_SECONDS), FileLock(self._home.run_files.gate_lock):
+                await _leave_server(self._home, self._users_lock)
+        except TimeoutError:
+            self._users_lock.release()
+            log.info("Neo4j has not ended yet: its supervisor stops it")
+
+    async def _keep_supervised(self) -> None:
+        """Start a supervisor whenever the last one was killed, until cancelled.
+
+        An orderly stop removes the state, and is no reason to start another one.
+        """
+        files = self._home.run_files
+        while True:
+            await asyncio.sleep(_SUPERVISOR_CHECK_SECONDS)
+            state = files.read_state()
+            if state is None or files.supervisor_process() is not None:
+                continue
+            options = replace(self._options, bolt_port=state.bolt_port, http_port=state.http_port)
+            try:
+                async with FileLock(files.gate_lock):
+                    if files.read_state() == state:
+                        await _launch_supervisor(self._home, options)
+                        log.warning("Neo4j's supervisor was killed and has been replaced")
+            except (ConfigurationError, OSError) as error:
+                log.warning("Neo4j has no supervisor: %s", error)
+
+    async def _keep_usable(self) -> None:
+        """Restart the server when its database has failed, as on a full disk, and there is space again.
+
+        Such a database refuses every transaction until then.
+        """
+        while True:
+            await asyncio.sleep(_HEALTH_CHECK_SECONDS)
+            try:
+                if not self._home.has_space() or not await has_failed_database(self.info):
+                    continue
+                async with FileLock(self._home.run_files.gate_lock):
+                    process = self._home.run_files.server_process()
+                    if process is not None and await has_failed_database(self.info):
+                        log.warning("Neo4j's database has failed; it is restarted")
+                        process.kill()  # it has nothing left to write, and may not end by itself
+                        await asyncio.to_thread(process.wait, _STOP_TIMEOUT_SECONDS)
+                        await _wait_until_ready(self._home)
+            except (ConfigurationError, OSError, psutil.Error) as error:
+                log.warning("Neo4j's database could not be restarted: %s", error)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+
+@asynccontextmanager
+async def _passed_gate(home: Neo4jHome, progress: StartProgress) -> AsyncIterator[None]:
+    """Hold the gate lock; meanwhile no other process starts, joins or stops the server."""
+    gate = FileLock(home.run_files.gate_lock)
+    async with progress.waiting_for(f"waiting for another process, which starts or stops the Neo4j in {home.path}"):
+        await gate.acquire()
+    try:
+        yield
+    finally:
+        gate.release()
+
+
+async def find_server(data_dir: Path) -> ServerInfo | None:
+    """Return the server of `data_dir`; None when it does not run or does not answer."""
+    info = find_server_process(data_dir)
+    return info if info and await is_reachable(info) else None
+
+
+def find_server_process(data_dir: Path) -> ServerInfo | None:
+    """Return the server of `data_dir` whose process runs, whether it answers or not."""
+    return Neo4jHome.in_data_dir(data_dir).info()
+
+
+async def stop_server(data_dir: Path) -> bool:
+    """Stop the server of `data_dir`, even while it is used, and wait for its end; return whether it was running."""
+    home = Neo4jHome.in_data_dir(data_dir)
+    if home.run_files.server_process() is None and home.run_files.supervisor_process() is None:
+        return False
+    async with FileLock(home.run_files.gate_lock):
+        await _stop_server(home)
+    return True
+
+
+@asynccontextmanager
+async def paused_server(data_dir: Path, cache_dir: Path, mirror: str | None = None) -> AsyncIterator[Neo4jHome]:
+    """Keep the server of `data_dir` stopped, so that its files are complete.
+
+    One that ran is started again on the same ports. No process can start or join it meanwhile. Those that use it start
+    it again if this process is killed.
+    """
+    home = Neo4jHome.in_data_dir(data_dir)
+    home.create_folders()
+    files = home.run_files
+    async with FileLock(files.gate_lock):
+        is_running = files.server_process() is not None or files.supervisor_process() is not None
+        state, is_detached = files.read_state(), files.detached.exists()
+        if state and is_running:
+            await _stop_server(home)
+            files.write_state(state)
+            if is_detached:
+                files.detached.touch()
+        try:
+            yield home
+        finally:
+            if state and is_running:
+                await _launch_supervisor(home, ServerOptions(cache_dir, state.bolt_port, state.http_port, mirror))
+                await _wait_until_ready(home)
+
+
+async def _launch_supervisor(home: Neo4jHome, options: ServerOptions) -> None:
+    """Start a supervisor that launches a server, or that adopts the one that a killed supervisor left behind.
+
+    The caller holds the gate lock.
+    """
+    java = find_java()
+    bolt_port, http_port = options.bolt_port, options.http_port
+    home.run_files.stop_request.unlink(missing_ok=True)
+    if home.run_files.server_process() is None:
+        bolt_port, http_port = _choose_server_ports(home, options)
+        home.check_space()
+        jars = await neo4j_jars().fetch(options.cache_dir, options.mirror, options.progress.download)
+        home.write_config(bolt_port, http_port)
+        home.rotate_logs()
+        arguments = argument_file(server_arguments(java, home.path, jars))
+        home.run_files.arguments.write_text(arguments, encoding="utf-8")
+    command = [sys.executable, "-P", "-m", supervisor.__name__, str(home.path), str(java.executable)]
+    command += [str(bolt_port), str(http_port)]
+    with home.console_log.open("ab") as log_file:
+        launcher = await asyncio.create_subprocess_exec(
+            *command, stdin=DEVNULL, stdout=log_file, stderr=log_file, env=_with_this_package(os.environ)
+        )
+        await launcher.wait()
+
+
+def _choose_server_ports(home: Neo4jHome, options: ServerOptions) -> tuple[int, int]:
+    """Return the ports to listen on: those of a server that was killed, which its users still know, where possible."""
+    killed = home.run_files.read_state()
+    if killed and options.bolt_port in (0, killed.bolt_port) and options.http_port in (0, killed.http_port):
+        with suppress(ConfigurationError):
+            return choose_ports(killed.bolt_port, killed.http_port)
+    return choose_ports(options.bolt_port, options.http_port)
+
+
+def _with_this_package(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which Python finds the package `graphmem` of this process."""
+    root = str(Path(__file__).parents[3])
+    paths = [root, *filter(None, [environment.get("PYTHONPATH")])]
+    return {**environment, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+async def _wait_until_ready(home: Neo4jHome) -> ServerInfo:
+    """Return the server once it answers and its password works.
+
+    Raises ConfigurationError when its process ends, when the password is not that of its data, and when it takes more
+    than `READY_TIMEOUT_SECONDS`.
+    """
+    try:
+        async with asyncio.timeout(READY_TIMEOUT_SECONDS):
+            while (info := home.info()) or home.run_files.supervisor_process():
+                if info and await is_reachable(info) and await accepts_password(info):
+                    return info
+                await asyncio.sleep(_POLL_SECONDS)
+    except TimeoutError as error:
+        raise ConfigurationError(
+            f"Neo4j runs, but has not answered within {READY_TIMEOUT_SECONDS} seconds: try again when the machine is "
+            f"less busy; its log is {home.server_log}."
+        ) from error
+    raise ConfigurationError(f"Neo4j ended while it started{home.last_words()}, remove the cause and start it again.")
+
+
+async def _leave_server(home: Neo4jHome, users_lock: FileLock) -> None:
+    """Stop using the server; stop it if no other process uses it. The caller holds the gate lock."""
+    users_lock.release()
+    exclusive_lock = FileLock(home.run_files.users_lock)
+    if exclusive_lock.try_acquire():
+        try:
+            if not home.run_files.detached.exists():
+                await _stop_server(home)
+        finally:
+            exclusive_lock.release()
+
+
+async def _stop_server(home: Neo4jHome) -> None:
+    """Stop the server through its supervisor, or directly if that was killed. The caller holds the gate lock."""
+    files = home.run_files
+    if files.supervisor_process() is None:
+        if process := files.server_process():
+            await asyncio.to_thread(supervisor.terminate, process)
+        files.clear()
+        return
+    files.stop_request.touch()
+    await _wait_for_supervisor_end(home)
+
+
+async def _wait_for_supervisor_end(home: Neo4jHome) -> None:
+    try:
+        async with asyncio.timeout(_STOP_TIMEOUT_SECONDS):
+            await wait_until(lambda: home.run_files.supervisor_process() is None)
+    except TimeoutError as error:
+        raise ConfigurationError(
+            f"Neo4j did not stop within {_STOP_TIMEOUT_SECONDS} seconds: see {home.server_log}."
+        ) from error

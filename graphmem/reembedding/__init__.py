@@ -1,1 +1,0 @@
-"""The replacement of all vectors by those of another embedding model, while searches go on."""

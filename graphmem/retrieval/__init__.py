@@ -1,1 +1,0 @@
-"""Retrieval: search in memories and messages, and lookup of entities by name."""

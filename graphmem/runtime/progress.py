@@ -1,0 +1,70 @@
+"""What a start waits for, reported while it waits: a download, a Neo4j that has not answered yet."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from graphmem.runtime.artifacts import DownloadProgress
+
+QUIET_SECONDS = 2.0
+"""Seconds that a start may wait before it says for what."""
+
+REPEAT_SECONDS = 10.0
+"""Seconds between two reports of the same wait or download."""
+
+
+class StartProgress:
+    """Reports what a start waits for: sentences to `write`, bytes downloaded and in total to `on_download`.
+
+    Without `on_download` a download is reported in sentences; without either nothing is reported.
+    """
+
+    def __init__(self, write: Callable[[str], None] | None = None, on_download: DownloadProgress | None = None) -> None:
+        self._write = write
+        self._on_download = on_download
+        self._next_report = 0.0
+
+    @classmethod
+    def on_standard_error(cls) -> Self:
+        """Return one that writes lines to standard error."""
+        return cls(lambda sentence: print(f"graphmem: {sentence}", file=sys.stderr, flush=True))
+
+    def download(self, downloaded: int, total: int) -> None:
+        """Report the bytes downloaded so far and in total; a sentence at the start, the end, and now and then."""
+        if self._on_download is not None:
+            self._on_download(downloaded, total)
+        elif self._write is not None:
+            is_complete = downloaded >= total
+            if is_complete or time.monotonic() >= self._next_report:
+                self._next_report = time.monotonic() + REPEAT_SECONDS
+                done = f"{100 * downloaded // total} %" if total else "100 %"
+                self._write(f"downloading {total / 1e6:.0f} MB, once: {done}")
+            if is_complete:
+                self._next_report = 0.0
+
+    @asynccontextmanager
+    async def waiting_for(self, what: str, *, quiet_seconds: float = QUIET_SECONDS) -> AsyncIterator[None]:
+        """Report, while the block lasts, what it waits for: first after `quiet_seconds`, then now and then."""
+        if self._write is None:
+            yield
+            return
+        reports = asyncio.create_task(self._report_wait(self._write, what, quiet_seconds))
+        try:
+            yield
+        finally:
+            reports.cancel()
+
+    @staticmethod
+    async def _report_wait(write: Callable[[str], None], what: str, quiet_seconds: float) -> None:
+        started = time.monotonic()
+        await asyncio.sleep(quiet_seconds)
+        write(f"{what} …")
+        while True:
+            await asyncio.sleep(REPEAT_SECONDS)
+            write(f"{what} … ({time.monotonic() - started:.0f} s)")

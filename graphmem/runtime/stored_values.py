@@ -1,0 +1,77 @@
+"""The texts and values that a request wants to store, taken from its model, so that a new field is never left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from enum import Enum
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from graphmem.runtime.json_values import JSON
+
+MAX_REQUEST_TEXT = 1_000_000
+"""Most characters of text in one request, with keys and the digits of integers."""
+
+MAX_REQUEST_VALUES = 50_000
+"""Most keys and values in one request."""
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def stored_values(value: object) -> JSON:
+    """Return the fields of a model as JSON, without times and without words from a fixed list."""
+    match value:
+        case Enum() | date():
+            return None
+        case BaseModel():
+            return {name: stored_values(part) for name, part in value}
+        case list() | tuple():
+            return [stored_values(part) for part in value]
+        case dict():
+            return dict(value)
+        case str() | int() | float():
+            return value
+    return None
+
+
+def text_length(value: object) -> int:
+    """Return the number of characters in a value or a model, with about as many as its digits for an integer."""
+    return _measure(value)[0]
+
+
+def check_request_size(request: Model) -> Model:
+    """Return a request; raise ValueError when it holds more than can be checked for secrets at once."""
+    characters, values = _measure(request)
+    if characters > MAX_REQUEST_TEXT:
+        raise ValueError(
+            f"holds {characters:,} characters of text, and a request may hold {MAX_REQUEST_TEXT:,}: "
+            "send it in several requests"
+        )
+    if values > MAX_REQUEST_VALUES:
+        raise ValueError(
+            f"holds {values:,} values, and a request may hold {MAX_REQUEST_VALUES:,}: send it in several requests"
+        )
+    return request
+
+
+def _measure(value: object) -> tuple[int, int]:
+    """Return the number of characters of text, and the number of keys and values."""
+    characters = values = 0
+    pending: list[Any] = [value]
+    while pending:
+        item = pending.pop()
+        values += 1
+        if isinstance(item, str):
+            characters += len(item)
+        elif isinstance(item, int):
+            characters += 1 + item.bit_length() // 3
+        elif isinstance(item, BaseModel):
+            pending += (part for _, part in item)
+        elif isinstance(item, Mapping):
+            pending += item.keys()
+            pending += item.values()
+        elif isinstance(item, list | tuple):
+            pending += item
+    return characters, values

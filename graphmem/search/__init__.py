@@ -1,0 +1,1 @@
+"""Search in memories and messages, and lookup of entities by name."""

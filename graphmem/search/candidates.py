@@ -1,0 +1,275 @@
+"""What search and lookup read from the graph: light candidates by channel, then the winners in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import neo4j.vector
+import numpy as np
+
+from graphmem.memories.entity import EntityRef, NamedEntity
+from graphmem.memories.entity_mapping import entity_from_columns
+from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact
+from graphmem.memories.filters import FactFilters
+from graphmem.memories.memory import Memory
+from graphmem.memories.retrieval_states import load_retrieval_states
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.field_types import Vector
+from graphmem.runtime.times import MICROSECOND, to_epoch_pair
+from graphmem.search.models import EntityGraph, EntityMemories
+from graphmem.search.search_candidates import (
+    FactCandidate,
+    MessageCandidate,
+    MessageContent,
+    NearbyFacts,
+)
+from graphmem.tenants.owners import Owner
+
+ANN_CANDIDATES = 300
+"""Candidates that a vector index is asked for at least.
+
+Measured on 10,000 facts of a user: 300 candidates contain 99.85 % of the exact 20 nearest facts, 100 contain 98.4 % and
+take one millisecond less.
+"""
+
+MAX_ENTITY_DEGREE = 200
+"""Most facts of a named entity around which facts are searched: more do not lead to any of them in particular."""
+
+MAX_START_FACTS = 40
+"""Most facts of the named entities from which further steps are made."""
+
+MAX_COMPUTED_FACTS = 100
+"""Most facts of one step whose similarity to the question is computed, at 0.07 ms each."""
+
+MAX_OUTGOING_FACTS = 50
+"""Most facts of which an entity on the way is the subject for these to be followed."""
+
+MAX_INCOMING_FACTS = 15
+"""Most facts of which an entity on the way is the object for these to be followed."""
+
+MAX_FOLLOWED_ENTITIES = 30
+"""Most entities that are followed at one step; those whose way is most similar to the question are chosen."""
+
+
+class SearchStore:
+    """Reads for search and lookup; every call names its user."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    # Channels
+
+    async def find_facts_by_vector(
+        self, owner: Owner, vector: Vector, filters: FactFilters, limit: int
+    ) -> list[FactCandidate]:
+        """Return the facts nearest to a vector, best first; from the index when it can apply all the filters."""
+        params = {
+            "group_ids": owner.readable_group_ids,
+            "vector": _to_neo4j_vector(vector),
+            "limit": limit,
+            **filters.as_of_params,
+        }
+        if not filters.is_fully_indexable:
+            found = await self._graph.fetch_value("search.scan_facts_by_vector", **params, **filters.attribute_params)
+            return list(map(FactCandidate._make, found))
+        params["ann_limit"] = max(ANN_CANDIDATES, limit)
+        if filters.domain is None:
+            found = await self._graph.fetch_value("search.find_facts_by_vector", **params)
+        else:
+            found = await self._graph.fetch_value("search.find_domain_facts_by_vector", **params, domain=filters.domain)
+        return list(map(FactCandidate._make, found))
+
+    async def find_facts_by_text(
+        self, owner: Owner, words: str, filters: FactFilters, limit: int
+    ) -> list[FactCandidate]:
+        """Return the facts that a full-text query finds, best first, without their similarity."""
+        found = await self._graph.fetch_value(
+            "search.find_facts_by_text",
+            words=words,
+            limit=limit,
+            group_ids=owner.readable_group_ids,
+            **filters.as_of_params,
+            **filters.attribute_params,
+        )
+        return list(map(FactCandidate._make, found))
+
+    async def find_facts_around_entities(
+        self,
+        owner: Owner,
+        named_entity_ids: Sequence[str],
+        vector: Vector | None,
+        filters: FactFilters,
+        limit: int,
+    ) -> NearbyFacts:
+        """Return the facts up to three steps around entities, best first by their similarity and that of the way."""
+        write_version, found = await self._graph.fetch_value(
+            "search.find_facts_around_entities",
+            named_entity_ids=list(named_entity_ids),
+            vector=_to_neo4j_vector(vector) if vector else None,
+            max_degree=MAX_ENTITY_DEGREE,
+            max_start=MAX_START_FACTS,
+            max_outgoing=MAX_OUTGOING_FACTS,
+            max_incoming=MAX_INCOMING_FACTS,
+            max_followed=MAX_FOLLOWED_ENTITIES,
+            max_computed=MAX_COMPUTED_FACTS,
+            limit=limit,
+            group_ids=owner.readable_group_ids,
+            **filters.as_of_params,
+            **filters.attribute_params,
+        )
+        return NearbyFacts(write_version, list(map(FactCandidate._make, found)))
+
+    async def find_messages_by_vector(
+        self, owner: Owner, vector: Vector, filters: FactFilters, limit: int
+    ) -> list[MessageCandidate]:
+        """Return the messages nearest to a vector, best first."""
+        params = {"group_ids": owner.readable_group_ids, "vector": _to_neo4j_vector(vector), "limit": limit}
+        if not filters.reads_all_messages:
+            found = await self._graph.fetch_value("search.scan_messages_by_vector", **params, **filters.message_params)
+        else:
+            found = await self._graph.fetch_value(
+                "search.find_messages_by_vector", **params, ann_limit=max(ANN_CANDIDATES, limit)
+            )
+        return [MessageCandidate(*columns) for columns in found]
+
+    async def find_messages_by_words(
+        self, owner: Owner, words: str, filters: FactFilters, limit: int
+    ) -> list[MessageCandidate]:
+        """Return the messages that a full-text query finds, best first."""
+        found = await self._graph.fetch_value(
+            "search.find_messages_by_words",
+            words=words,
+            group_ids=owner.readable_group_ids,
+            limit=limit,
+            **filters.message_params,
+        )
+        return [MessageCandidate(*columns) for columns in found]
+
+    # Details of candidates
+
+    async def load_memories(self, uuids: Sequence[str], now: datetime) -> list[Memory]:
+        """Return versions as callers see them at `now`, in the order given; unknown ids are left out."""
+        if not uuids:
+            return []
+        found = await self._graph.fetch_value("search.load_memories", uuids=list(uuids))
+        memories = {columns[0]["uuid"]: _memory_from_columns(columns, now) for columns in found}
+        return [memories[uuid] for uuid in uuids if uuid in memories]
+
+    async def load_message_contents(
+        self, owner: Owner, message_ids: Sequence[str], filters: FactFilters
+    ) -> list[MessageContent]:
+        """Return the texts of messages within the times of the filters."""
+        if not message_ids:
+            return []
+        found = await self._graph.fetch_value(
+            "search.load_message_contents",
+            group_ids=owner.readable_group_ids,
+            message_ids=list(message_ids),
+            **filters.message_params,
+        )
+        return [MessageContent(*columns) for columns in found]
+
+    # Entities
+
+    async def list_entity_names(self, owner: Owner, limit: int) -> list[NamedEntity]:
+        """Return up to `limit` entities that the user can read, with their names."""
+        found = await self._graph.fetch_value(
+            "search.list_entity_names", group_ids=owner.readable_group_ids, limit=limit
+        )
+        return [NamedEntity(*columns) for columns in found]
+
+    async def find_entity_names(self, owner: Owner, words: str, limit: int) -> list[NamedEntity]:
+        """Return entities whose names or aliases a full-text query finds."""
+        found = await self._graph.fetch_value(
+            "search.find_entity_names", group_ids=owner.readable_group_ids, words=words, limit=limit
+        )
+        return [NamedEntity(*columns) for columns in found]
+
+    async def load_entities_with_facts(
+        self, owner: Owner, entity_ids: Sequence[str], filters: FactFilters, until: datetime, limit: int
+    ) -> list[EntityMemories]:
+        """Return entities in the order given, each with up to `limit` facts that pass the filters.
+
+        A fact is valid at the time of the filters or at one from there to `until`.
+        """
+        if not entity_ids:
+            return []
+        found = await self._graph.fetch_value(
+            "search.load_entities_with_facts",
+            group_ids=owner.readable_group_ids,
+            named_entity_ids=list(entity_ids),
+            **{**filters.as_of_params, **({} if filters.any_validity else {"valid_at": to_epoch_pair(until)})},
+            **filters.attribute_params,
+            limit=limit,
+        )
+        return _entities_with_memories(entity_ids, found, filters.valid_at)
+
+    async def list_profile_facts(
+        self, owner: Owner, domain: str | None, start: datetime, end: datetime, limit: int
+    ) -> list[Memory]:
+        """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
+        found = await self._graph.fetch_value(
+            "search.list_profile_facts",
+            group_ids=owner.readable_group_ids,
+            domain=domain,
+            valid_before=end,
+            valid_after=start + MICROSECOND,
+            limit=limit,
+        )
+        return [_memory_from_columns(columns, start) for columns in found]
+
+    async def load_retrieval_states(self, owner: Owner, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
+        """Return memories, by id, with the strength, confidence and access count that they have at `now`."""
+        return await load_retrieval_states(self._graph, owner, memories, now)
+
+    async def load_entity_graph(
+        self, owner: Owner, entity_id: str, filters: FactFilters, depth: int, limit: int, now: datetime
+    ) -> EntityGraph:
+        """Return the entities and facts within `depth` steps of an entity: up to `limit` facts, the nearer first."""
+        edges: dict[str, Memory] = {}
+        reached, frontier = {entity_id}, {entity_id}
+        for _ in range(depth):
+            found = await self._graph.fetch_value(
+                "search.list_entity_edges",
+                entity_ids=sorted(frontier),
+                group_ids=owner.readable_group_ids,
+                limit=limit - len(edges),
+                **filters.as_of_params,
+            )
+            edges.update((columns[0]["uuid"], _memory_from_columns(columns, now)) for columns in found)
+            frontier = {end for _, _, subject_id, object_id, _ in found for end in (subject_id, object_id)} - reached
+            reached |= frontier
+            if not frontier or len(edges) >= limit:
+                break
+        nodes = await self._graph.fetch_value(
+            "search.load_entities", group_ids=owner.readable_group_ids, ids=sorted(reached)
+        )
+        return EntityGraph(nodes=[entity_from_columns(*columns) for columns in nodes], edges=list(edges.values()))
+
+
+def _entities_with_memories(
+    entity_ids: Sequence[str], found: Sequence[Sequence[Any]], now: datetime
+) -> list[EntityMemories]:
+    by_id = {
+        stored["uuid"]: EntityMemories(
+            entity=entity_from_columns(stored, times, memory_count),
+            memories=[_memory_from_columns(columns, now) for columns in facts],
+        )
+        for stored, times, memory_count, facts in found
+    }
+    return [by_id[entity_id] for entity_id in entity_ids if entity_id in by_id]
+
+
+def _to_neo4j_vector(vector: Vector) -> neo4j.vector.Vector:
+    """Return a vector as Neo4j's own type, which is sent in one piece."""
+    return neo4j.vector.Vector.from_numpy(np.asarray(vector, dtype=np.float32))
+
+
+def _memory_from_columns(columns: Sequence[Any], now: datetime) -> Memory:
+    """Return a memory from the value of the fragment `memory_columns`."""
+    properties, times, subject_id, object_id, entities = columns
+    refs = {key: EntityRef(id=key, name=name, type=entity_type) for key, name, entity_type in entities}
+    row = {"fact": properties, "times": times, "subject_id": subject_id, "object_id": object_id}
+    return memory_from_fact(fact_from_row(row), refs, now)

@@ -1,0 +1,233 @@
+"""Evidence: ranks the messages that support an answer, by what they say and by the facts taken from them. Pure.
+
+A message has features of its own: its BM25 score and its similarity to the question. From the facts that were taken
+from it, it gets their best BM25 score, their best similarity to the question, and their best similarity to the focus of
+the question. Features count by value and by reciprocal rank. A message whose speaker the question names counts more,
+and so does one of the user: a long reply repeats the words of a question without stating anything of the user. The
+neighbours of a message support it. For an overview those at the start of a session count more, where topics come up.
+For a question about a past time, facts that start later support their messages by half.
+The weights were fitted to labelled conversations and checked on others: see `docs/retrieval-experiments.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import mul
+
+from graphmem.conversations.session import MessageRole
+from graphmem.search.bm25 import bm25_scores
+from graphmem.search.models import Evidence
+from graphmem.search.search_candidates import FactCandidate, MessageContent
+from graphmem.text.names import name_words
+from graphmem.text.time_expressions import TimeRange
+from graphmem.text.tokenising import tokenize
+
+RANK_K = 20
+"""Constant `k` of the reciprocal ranks `k / (k + rank)`; fitted with the weights."""
+
+NEIGHBOUR_REACH = 2
+"""How far from a message its neighbours are; the influence of the next but one is half that of the next."""
+
+OPENING_LENGTH = 20
+"""Number of messages after which a session's opening counts a third (1 / e) of what its first message counts."""
+
+LATER_SUPPORT = 0.5
+"""Share of its support that a fact lends its messages if it starts after the past time that the question names."""
+
+EVIDENCE_PER_RESULT = 5
+"""Most messages of evidence for each result that a search asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactText:
+    """A candidate fact: its text, its similarity to the question and to the question's focus, its source messages.
+
+    `is_later` says that it starts after the past time that the question names.
+    """
+
+    memory_id: str
+    text: str
+    similarity: float
+    focus_similarity: float
+    message_ids: Sequence[str]
+    is_later: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MessageText:
+    """A candidate message; `speaker_named` says whether the question names its speaker. Positions begin with 1."""
+
+    message_id: str
+    text: str
+    similarity: float
+    speaker_named: bool
+    by_user: bool
+    session_id: str
+    position: int
+
+
+FEATURE_WEIGHTS: Mapping[str, float] = {
+    "fact_words": 3.5,
+    "fact_words_rank": 0.6,
+    "fact_meaning": 0.1,
+    "fact_meaning_rank": 2.3,
+    "fact_focus_rank": 0.9,
+    "words": 0.8,
+    "meaning": 0.2,
+    "meaning_rank": 0.7,
+    "neighbours": 1.0,
+    "speaker_named": 2.5,
+    "by_user": 0.6,
+    "opening": 1.0,
+}
+"""Fitted weights of the features of a message; names of reciprocal ranks end in `_rank`."""
+
+OWN_FEATURES = ("words", "meaning", "meaning_rank")
+"""Features of what a message says, by which it supports its neighbours."""
+
+
+def describe_facts(
+    facts: Iterable[FactCandidate], similarities: Mapping[str, Sequence[float]], past: TimeRange | None = None
+) -> list[FactText]:
+    """Return facts as candidates; `similarities`, by uuid, are those to the question and to its focus.
+
+    `past` is the past time that the question names.
+    """
+    described = []
+    for fact in facts:
+        similarity, focus_similarity = similarities.get(fact.uuid, (0.0, 0.0))
+        is_later = past is not None and fact.valid_from >= past.end
+        described.append(FactText(fact.memory_id, fact.text, similarity, focus_similarity, fact.message_ids, is_later))
+    return described
+
+
+def describe_messages(
+    question: str, messages: Iterable[MessageContent], similarities: Mapping[str, float]
+) -> list[MessageText]:
+    """Return messages as candidates; `similarities` are those to the question, by message id."""
+    question_words = frozenset(name_words(question))
+    return [
+        MessageText(
+            message_id=message.message_id,
+            text=message.content,
+            similarity=similarities.get(message.message_id, 0.0),
+            speaker_named=not question_words.isdisjoint(name_words(message.speaker or "")),
+            by_user=message.role == MessageRole.USER,
+            session_id=message.session_id,
+            position=message.position,
+        )
+        for message in messages
+    ]
+
+
+def _message_features(
+    question: str,
+    facts: Sequence[FactText],
+    messages: Sequence[MessageText],
+    languages: tuple[str, ...],
+    *,
+    is_overview: bool,
+) -> dict[str, Sequence[float]]:
+    """Return the features of all messages, by the names of `FEATURE_WEIGHTS`."""
+    question_tokens = tokenize(question, languages)
+    indexes = {message.message_id: index for index, message in enumerate(messages)}
+    by_words = _share_of_max(bm25_scores(question_tokens, [tokenize(fact.text, languages) for fact in facts]))
+    support = [LATER_SUPPORT if fact.is_later else 1.0 for fact in facts]
+    fact_words, fact_meaning, fact_focus = (
+        _best_fact_scores(list(map(mul, support, scores)), facts, indexes)
+        for scores in (
+            by_words,
+            [fact.similarity for fact in facts],
+            [fact.focus_similarity for fact in facts],
+        )
+    )
+    meaning = [message.similarity for message in messages]
+    features: dict[str, Sequence[float]] = {
+        "fact_words": fact_words,
+        "fact_words_rank": _reciprocal_ranks(fact_words),
+        "fact_meaning": fact_meaning,
+        "fact_meaning_rank": _reciprocal_ranks(fact_meaning),
+        "fact_focus_rank": _reciprocal_ranks(fact_focus),
+        "words": _share_of_max(
+            bm25_scores(question_tokens, [tokenize(message.text, languages) for message in messages])
+        ),
+        "meaning": meaning,
+        "meaning_rank": _reciprocal_ranks(meaning),
+        "speaker_named": [float(message.speaker_named) for message in messages],
+        "by_user": [float(message.by_user) for message in messages],
+    }
+    own = _weighted_means({name: features[name] for name in OWN_FEATURES})
+    features["neighbours"] = _neighbour_means(own, messages)
+    if is_overview:
+        features["opening"] = [math.exp((1 - message.position) / OPENING_LENGTH) for message in messages]
+    return features
+
+
+def rank_messages(
+    question: str,
+    facts: Sequence[FactText],
+    messages: Sequence[MessageText],
+    languages: tuple[str, ...] = ("en",),
+    *,
+    is_overview: bool = False,
+) -> list[Evidence]:
+    """Return the messages that support an answer, best first, each with the memories that were taken from it.
+
+    A score of 1 would be that of a message which is best by every feature.
+    """
+    via: dict[str, list[str]] = {}
+    for fact in facts:
+        for message_id in fact.message_ids:
+            via.setdefault(message_id, []).append(fact.memory_id)
+    scores = _weighted_means(_message_features(question, facts, messages, languages, is_overview=is_overview))
+    scored = [
+        Evidence(message_id=message.message_id, score=max(0.0, score), via=via.get(message.message_id, []))
+        for message, score in zip(messages, scores, strict=True)
+    ]
+    return sorted(scored, key=lambda evidence: -evidence.score)
+
+
+def _weighted_means(features: Mapping[str, Sequence[float]]) -> list[float]:
+    """Return the mean of the features of each message, by `FEATURE_WEIGHTS`."""
+    weights = [FEATURE_WEIGHTS[name] for name in features]
+    return [sum(map(mul, weights, values)) / sum(weights) for values in zip(*features.values(), strict=True)]
+
+
+def _neighbour_means(scores: Sequence[float], messages: Sequence[MessageText]) -> list[float]:
+    """Return the mean score of the messages around each one in its session; those that are no candidates have none."""
+    by_place = {(message.session_id, message.position): score for message, score in zip(messages, scores, strict=True)}
+    influences = {step: 0.5 ** (abs(step) - 1) for step in range(-NEIGHBOUR_REACH, NEIGHBOUR_REACH + 1) if step}
+    total = sum(influences.values())
+    return [
+        sum(
+            influence * by_place.get((message.session_id, message.position + step), 0.0)
+            for step, influence in influences.items()
+        )
+        / total
+        for message in messages
+    ]
+
+
+def _share_of_max(scores: Sequence[float]) -> Sequence[float]:
+    highest = max(scores, default=0.0)
+    return [score / highest for score in scores] if highest > 0 else scores
+
+
+def _best_fact_scores(scores: Sequence[float], facts: Sequence[FactText], indexes: Mapping[str, int]) -> list[float]:
+    """Return for each message, by its index, the best score of the facts that were taken from it."""
+    best = [0.0] * len(indexes)
+    for score, fact in zip(scores, facts, strict=True):
+        for message_id in fact.message_ids:
+            if (index := indexes.get(message_id)) is not None and score > best[index]:
+                best[index] = score
+    return best
+
+
+def _reciprocal_ranks(scores: Sequence[float]) -> list[float]:
+    """Return `k / (k + rank)` of each score; equal scores share the better rank, and a score of 0 or less gets 0."""
+    ranks: dict[float, int] = {}
+    for rank, score in enumerate(sorted(scores, reverse=True), start=1):
+        ranks.setdefault(score, rank)
+    return [RANK_K / (RANK_K + ranks[score]) if score > 0 else 0.0 for score in scores]

@@ -1,0 +1,104 @@
+"""Graphiti's own search on graphmem's graph (extra `graphiti`), and reading a graph that Graphiti wrote.
+
+Graphiti rejects group ids with a colon, so its search is limited to a user by the entities that the user's facts start
+at. It may miss the words of the latest writes: no write waits for the full-text index that only Graphiti uses.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import ConfigurationError, NotFound
+from graphmem.runtime.settings import Settings
+from graphmem.search.graphiti_store import read_group
+from graphmem.tenants.owners import Owner
+
+if TYPE_CHECKING:
+    from graphiti_core import Graphiti
+    from graphiti_core.driver.driver import GraphDriver
+    from graphiti_core.search.search_filters import SearchFilters
+
+PLACEHOLDER_API_KEY = "unused"
+"""Key of the model clients that Graphiti requires and that its search does not call."""
+
+
+@asynccontextmanager
+async def open_graphiti(settings: Settings, uri: str, password: str, embedder: Embedder) -> AsyncIterator[Graphiti]:
+    """Open Graphiti on graphmem's database with graphmem's vectors; raise ConfigurationError without the extra."""
+    configure_graphiti(embedder)
+    try:
+        from graphiti_core.driver.neo4j_driver import Neo4jDriver
+    except ImportError as error:
+        raise ConfigurationError("Graphiti is not installed: `pip install 'graphmem[graphiti]'`.") from error
+    async with connect_graphiti(Neo4jDriver(uri, settings.neo4j_user, password), embedder) as graphiti:
+        yield graphiti
+
+
+def configure_graphiti(embedder: Embedder) -> None:
+    """Switch telemetry off and set the size of vectors, which Graphiti reads when it is first imported."""
+    os.environ.setdefault("GRAPHITI_TELEMETRY_ENABLED", "false")
+    os.environ.setdefault("EMBEDDING_DIM", str(embedder.dimension))
+
+
+@asynccontextmanager
+async def connect_graphiti(driver: GraphDriver, embedder: Embedder) -> AsyncIterator[Graphiti]:
+    """Open Graphiti over a driver with graphmem's vectors; close both at the end."""
+    from graphiti_core import Graphiti
+    from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
+    from graphiti_core.embedder.client import EmbedderClient
+    from graphiti_core.llm_client.config import LLMConfig
+    from graphiti_core.llm_client.openai_client import OpenAIClient
+
+    class SharedEmbedder(EmbedderClient):
+        async def create(self, input_data: str | list[str] | Iterable[int] | Iterable[Iterable[int]]) -> list[float]:
+            texts: Any = [input_data] if isinstance(input_data, str) else list(input_data)
+            return (await embedder.embed(texts))[0]
+
+        async def create_batch(self, input_data_list: list[str]) -> list[list[float]]:
+            return await embedder.embed(input_data_list)
+
+    config = LLMConfig(api_key=PLACEHOLDER_API_KEY)
+    graphiti = Graphiti(
+        graph_driver=driver,
+        llm_client=OpenAIClient(config),
+        embedder=SharedEmbedder(),
+        cross_encoder=OpenAIRerankerClient(config),
+    )
+    try:
+        yield graphiti
+    finally:
+        await graphiti.close()  # type: ignore[no-untyped-call]
+
+
+async def read_graph(uri: str, user: str, password: str, database: str, group_id: str) -> dict[str, Any]:
+    """Return a group of a live graph of Graphiti as a document of the import format `graphiti`.
+
+    The graph is only read. Raises DatabaseUnavailable, ConfigurationError for wrong credentials, and NotFound for a
+    group without facts.
+    """
+    graph = Graph(uri, user, password, database)
+    try:
+        await graph.verify_connectivity()
+        document = await read_group(graph, group_id)
+    finally:
+        await graph.close()
+    if not document["edges"]:
+        raise NotFound("The graph has no facts in this group: check --group and the address.")
+    return document
+
+
+async def build_user_filter(graph: Graph, owner: Owner, *, current: bool = True) -> SearchFilters:
+    """Return the filter that limits Graphiti's search to one user and, with `current`, to believed and open facts."""
+    from graphiti_core.search.search_filters import ComparisonOperator, DateFilter, SearchFilters
+
+    rows = await graph.fetch("entities.list_ids", group_id=owner.group_id)
+    filters = SearchFilters(edge_source_node_uuids=[row["id"] for row in rows])
+    if current:
+        is_null = [[DateFilter(comparison_operator=ComparisonOperator.is_null)]]
+        filters.expired_at = filters.invalid_at = is_null
+    return filters

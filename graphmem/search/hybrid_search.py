@@ -1,0 +1,453 @@
+"""Search by meaning, by keywords and around named entities, over facts and messages."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.memories.entity_names import EntityMention, MentionKind, question_focus
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.filters import FactFilters
+from graphmem.memories.reinforcement import ReinforcementBuffer
+from graphmem.memories.vectors import StoredVectors
+from graphmem.models.embedder import Embedder
+from graphmem.models.rerank import CrossEncoderReranker
+from graphmem.neo4j.fulltext import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS
+from graphmem.runtime.field_types import Vector
+from graphmem.runtime.times import EPOCH, MICROSECOND, Clock
+from graphmem.search.candidates import SearchStore
+from graphmem.search.entity_name_cache import EntityNameCache
+from graphmem.search.evidence import (
+    EVIDENCE_PER_RESULT,
+    describe_facts,
+    describe_messages,
+    rank_messages,
+)
+from graphmem.search.fit import fit_features
+from graphmem.search.models import (
+    Evidence,
+    MessageHit,
+    MessageSearchQuery,
+    MessageSearchResponse,
+    SearchHit,
+    SearchQuery,
+    SearchResponse,
+    normalise_query,
+    similarity_score,
+)
+from graphmem.search.overview import overview_topic
+from graphmem.search.rank_fusion import CHANNEL_WEIGHTS
+from graphmem.search.ranking import (
+    FactsByChannel,
+    ScoredFact,
+    apply_rerank_scores,
+    distinct_facts,
+    explain,
+    fill_places,
+    find_leading_on,
+    merge_channels,
+    rank_facts,
+    rescore_keyword_channel,
+    select_candidates,
+    select_fitting,
+)
+from graphmem.search.search_candidates import MessageCandidate
+from graphmem.tenants.owners import Owner
+from graphmem.text.lucene import build_lucene_query, query_terms
+from graphmem.text.time_expressions import TimeRange, find_time_ranges
+
+MIN_CANDIDATES_PER_CHANNEL = 60
+"""Least number of candidates that a channel is asked for; a search with a high limit asks for three times its limit."""
+
+MAX_GRAPH_ENTITIES = 20
+"""Most named entities around which the graph channel searches; the most certain ones are chosen."""
+
+MAX_EMBEDDED_CHARACTERS = 2_000
+"""Longest part of a question that is embedded, in characters; embedders read no more."""
+
+MIN_RERANKED = 30
+"""Least number of facts that a cross-encoder reads; a search with a high limit has three times its limit read."""
+
+MessagesByChannel = Mapping[str, Sequence[MessageCandidate]]
+"""The messages that each channel found, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEntities:
+    """The entities that a question names, as of a write version of the user."""
+
+    version: str
+    mentions: list[EntityMention]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the entities around which the graph channel searches."""
+        named = [mention.id for mention in self.mentions if mention.kind is not MentionKind.SELF_REFERENCE]
+        return named[:MAX_GRAPH_ENTITIES]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSearch:
+    """What the steps of one search share; `candidates` is the number of rows that a channel is asked for.
+
+    `text` is what is searched for: the question or, if it asks for an overview, its topic. `named`, `vectors` and
+    `time_ranges` are tasks that several steps await; the first two are None where no step needs them. The vectors are
+    those of the text and, for a search with messages, of its focus. `reads_past` says whether a past time that the
+    question names is searched, because the caller names no valid time.
+    """
+
+    owner: Owner
+    question: str
+    text: str
+    is_overview: bool
+    now: datetime
+    filters: FactFilters
+    candidates: int
+    words: list[str]
+    searches_graph: bool
+    named: asyncio.Task[NamedEntities] | None
+    vectors: asyncio.Task[list[Vector]] | None
+    time_ranges: asyncio.Task[list[TimeRange]]
+    reads_past: bool
+
+    async def question_vector(self) -> Vector | None:
+        """Return the vector of the question; None where no channel searches by meaning."""
+        return (await self.vectors)[0] if self.vectors else None
+
+    async def past(self) -> TimeRange | None:
+        """Return the past time that is asked about, from the start of the first one named to the end of the last."""
+        now = int(self.now.timestamp() * 1000)
+        past = [named for named in await self.time_ranges if named.end <= now] if self.reads_past else []
+        if not past:
+            return None
+        return TimeRange(min(named.start for named in past), max(named.end for named in past))
+
+    def lucene_query(self, fields: Sequence[str]) -> str | None:
+        """Return the full-text query for the words of the search in some fields; None without words."""
+        if not self.words:
+            return None
+        return build_lucene_query(self.words, self.owner.readable_group_keys, fields)
+
+
+class HybridSearch:
+    """Searches facts and messages through several channels at once."""
+
+    def __init__(
+        self,
+        store: SearchStore,
+        vectors: StoredVectors,
+        entities: EntityStore,
+        episodes: EpisodeStore,
+        name_cache: EntityNameCache,
+        reinforcement: ReinforcementBuffer,
+        embedder: Embedder,
+        clock: Clock,
+        rrf_k: int = 60,
+        channel_weights: Mapping[str, float] = CHANNEL_WEIGHTS,
+        reranker: CrossEncoderReranker | None = None,
+        languages: Sequence[str] = ("en",),
+    ) -> None:
+        self._store = store
+        self._vectors = vectors
+        self._entities = entities
+        self._episodes = episodes
+        self._name_cache = name_cache
+        self._reinforcement = reinforcement
+        self._embedder = embedder
+        self._clock = clock
+        self._rrf_k = rrf_k
+        self._channel_weights = channel_weights
+        self._reranker = reranker
+        self._languages = tuple(languages)
+
+    @property
+    def can_rerank(self) -> bool:
+        """Whether a cross-encoder is configured."""
+        return self._reranker is not None
+
+    async def search(
+        self, owner: Owner, query: SearchQuery, load_persona: Callable[[], Awaitable[Mapping[str, float]]] | None = None
+    ) -> SearchResponse:
+        """Return the memories that answer a query, best first; raise InvalidInput for an empty query.
+
+        At least one channel must be on, and `rerank` needs `can_rerank`. The persona of `load_persona`, which runs
+        beside the channels, replaces that of the query.
+        """
+        started = time.perf_counter()
+        async with self._prepare(owner, query) as search:
+            (facts, mentions), messages, weights = await asyncio.gather(
+                self._find_facts(search),
+                self._find_messages(search) if query.include_messages else _find_nothing(),
+                load_persona() if load_persona else _given(query.persona),
+            )
+            time_ranges, past = await search.time_ranges, await search.past()
+            features = fit_features(search.text, distinct_facts(facts), mentions, self._languages, past)
+            channel_weights = self._channel_weights if query.keyword else {**self._channel_weights, "keyword": 0.0}
+            ranked = rank_facts(facts, weights, time_ranges, search.now, self._rrf_k, channel_weights, features)
+            leading_on = find_leading_on(facts, {mention.id for mention in mentions})
+            candidates = select_candidates(ranked, leading_on, search.candidates)
+            if query.rerank:
+                ranked = candidates = await self._rerank(search.question, candidates, query.limit)
+                leading_on = []
+            fitting = select_fitting(candidates)
+            selected = [
+                scored
+                for scored in (fitting if query.cut == "auto" else candidates)
+                if scored.score >= (query.min_score or 0.0)
+            ]
+            best = fill_places(selected, leading_on, query.limit)
+            memories, (message_hits, evidence) = await asyncio.gather(
+                self._store.load_memories([scored.fact.uuid for scored in best], search.now),
+                self._rank_messages(search, ranked, messages, query.limit),
+            )
+        if query.reinforce:
+            answers = {scored.fact.memory_id for scored in fitting}
+            self._reinforcement.record(owner, [memory for memory in memories if memory.id in answers])
+        explanations = explain(best, facts) if query.explain else [None] * len(best)
+        return SearchResponse(
+            results=[
+                SearchHit(memory=memory, score=scored.score, explain=explanation)
+                for scored, memory, explanation in zip(best, memories, explanations, strict=True)
+            ],
+            messages=message_hits,
+            evidence=evidence[: EVIDENCE_PER_RESULT * query.limit],
+            reranked=query.rerank,
+            took_ms=round((time.perf_counter() - started) * 1000, 3),
+        )
+
+    async def search_messages(self, owner: Owner, query: MessageSearchQuery) -> MessageSearchResponse:
+        """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""
+        searched = SearchQuery(
+            query=query.query,
+            limit=query.limit,
+            valid_as_of=query.valid_as_of,
+            known_as_of=query.known_as_of,
+            graph=False,
+        )
+        async with self._prepare(owner, searched) as search:
+            messages = await self._find_messages(search)
+            hits, _ = await self._rank_messages(search, [], messages, query.limit)
+        return MessageSearchResponse(results=hits)
+
+    # Preparing
+
+    @asynccontextmanager
+    async def _prepare(self, owner: Owner, query: SearchQuery) -> AsyncIterator[PreparedSearch]:
+        """Resolve the filters, and start to find named entities and times and to embed the question.
+
+        Tasks that still run at the end, because another step failed, are cancelled.
+        """
+        question, now = normalise_query(query.query), self._clock()
+        topic = overview_topic(question, self._languages)
+        text = question if topic is None else topic
+        entity_ids = await self._entities.resolve_entity_ids(owner, query.entity) if query.entity else None
+        needs_focus = query.semantic and query.include_messages
+        named = asyncio.create_task(self._find_named(owner, text)) if query.graph or needs_focus else None
+        vectors = asyncio.create_task(self._embed(text, named if needs_focus else None)) if query.semantic else None
+        time_ranges = asyncio.create_task(asyncio.to_thread(find_time_ranges, question, now, self._languages))
+        search = PreparedSearch(
+            owner=owner,
+            question=question,
+            text=text,
+            is_overview=topic is not None,
+            now=now,
+            filters=query.resolve(entity_ids, now),
+            candidates=max(MIN_CANDIDATES_PER_CHANNEL, 3 * query.limit),
+            words=query_terms(text) if query.keyword else [],
+            searches_graph=query.graph,
+            named=named,
+            vectors=vectors,
+            time_ranges=time_ranges,
+            reads_past=query.valid_as_of is None,
+        )
+        tasks = [task for task in (named, vectors, time_ranges) if task]
+        try:
+            yield search
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _find_named(self, owner: Owner, text: str, *, refresh: bool = False) -> NamedEntities:
+        """Return the entities that a text names; without `refresh`, names may be those of an earlier write version."""
+        if refresh:
+            version = await self._name_cache.write_version(owner)
+        else:
+            version = await self._name_cache.last_seen_version(owner)
+        return NamedEntities(version, await self._name_cache.find(owner, text, version))
+
+    async def _embed(self, text: str, named: asyncio.Task[NamedEntities] | None) -> list[Vector]:
+        """Return the vector of a question and, with its named entities, that of its focus."""
+        texts = [text]
+        if named is not None:
+            texts.append(question_focus(text, (await named).mentions, self._languages) or text)
+        return await self._embedder.embed([text[:MAX_EMBEDDED_CHARACTERS] for text in texts], query=True)
+
+    # Channels
+
+    async def _find_facts(self, search: PreparedSearch) -> tuple[FactsByChannel, list[EntityMention]]:
+        """Return the facts that each channel finds, and the entities that the question names.
+
+        If the question names a past time, they include the facts that held at some time in it.
+        """
+        (current, mentions), past = await asyncio.gather(
+            self._ask_channels(search), self._ask_channels_for_past(search)
+        )
+        return rescore_keyword_channel(merge_channels(current, past), search.text, self._languages), mentions
+
+    async def _ask_channels_for_past(self, search: PreparedSearch) -> FactsByChannel:
+        """Return what each channel finds of what held in the past time that the question names, if it names one."""
+        past = await search.past()
+        if past is None or search.filters.any_validity:
+            return {}
+        start, end = (EPOCH + timedelta(milliseconds=time) for time in (past.start, past.end))
+        filters = replace(search.filters, valid_since=start, valid_at=end - MICROSECOND)
+        found, _ = await self._ask_channels(replace(search, filters=filters))
+        return found
+
+    async def _ask_channels(self, search: PreparedSearch) -> tuple[FactsByChannel, list[EntityMention]]:
+        """Return the facts that each channel finds with the filters, and the entities that the question names."""
+        by_vector, by_words, (near_entities, mentions), vector = await asyncio.gather(
+            self._find_facts_by_vector(search),
+            self._find_facts_by_words(search),
+            self._find_facts_around_named(search),
+            search.question_vector(),
+        )
+        return await self._add_similarities(search, {**by_vector, **by_words, **near_entities}, vector), mentions
+
+    async def _find_facts_by_vector(self, search: PreparedSearch) -> FactsByChannel:
+        vector = await search.question_vector()
+        if vector is None:
+            return {}
+        found = await self._store.find_facts_by_vector(search.owner, vector, search.filters, search.candidates)
+        return {"semantic": found}
+
+    async def _find_facts_by_words(self, search: PreparedSearch) -> FactsByChannel:
+        lucene = search.lucene_query(FACT_TEXT_FIELDS)
+        if lucene is None:
+            return {}
+        found = await self._store.find_facts_by_text(search.owner, lucene, search.filters, search.candidates)
+        return {"keyword": found}
+
+    async def _find_facts_around_named(self, search: PreparedSearch) -> tuple[FactsByChannel, list[EntityMention]]:
+        """Search around the named entities, and return these too.
+
+        The query returns the user's write version. If the names are those of an earlier version, it is repeated with
+        the current names.
+        """
+        if search.named is None or not search.searches_graph:
+            return {}, []
+        find = partial(
+            self._store.find_facts_around_entities,
+            search.owner,
+            vector=await search.question_vector(),
+            filters=search.filters,
+            limit=search.candidates,
+        )
+        named = await search.named
+        found = await find(named.ids)
+        if found.write_version != named.version:
+            named = await self._find_named(search.owner, search.text, refresh=True)
+            found = await find(named.ids)
+        return {"graph": found.facts}, named.mentions
+
+    async def _add_similarities(
+        self, search: PreparedSearch, found: FactsByChannel, vector: Vector | None
+    ) -> FactsByChannel:
+        """Return the facts found with their similarity to the question, where a channel did not compute it."""
+        if vector is None:
+            return found
+        pool = [fact for facts in found.values() for fact in facts]
+        known = {fact.uuid: fact.similarity for fact in pool if fact.similarity is not None}
+        others = {fact.uuid for fact in pool} - known.keys()
+        computed = await self._vectors.similarities(search.owner, "facts", others, [vector])
+        known |= {uuid: similarity for uuid, (similarity,) in computed.items()}
+        return {
+            channel: [
+                fact if fact.similarity is not None else fact._replace(similarity=known.get(fact.uuid))
+                for fact in facts
+            ]
+            for channel, facts in found.items()
+        }
+
+    async def _find_messages(self, search: PreparedSearch) -> MessagesByChannel:
+        by_vector, by_words = await asyncio.gather(
+            self._find_messages_by_vector(search), self._find_messages_by_words(search)
+        )
+        return {**by_vector, **by_words}
+
+    async def _find_messages_by_vector(self, search: PreparedSearch) -> MessagesByChannel:
+        if search.vectors is None:
+            return {}
+        vector, *_ = await search.vectors
+        found = await self._store.find_messages_by_vector(search.owner, vector, search.filters, search.candidates)
+        return {"semantic": found}
+
+    async def _find_messages_by_words(self, search: PreparedSearch) -> MessagesByChannel:
+        lucene = search.lucene_query(MESSAGE_TEXT_FIELDS)
+        if lucene is None:
+            return {}
+        found = await self._store.find_messages_by_words(search.owner, lucene, search.filters, search.candidates)
+        return {"keyword": found}
+
+    # Ranking
+
+    async def _rerank(self, text: str, ranked: Sequence[ScoredFact], limit: int) -> list[ScoredFact]:
+        """Return the best facts in the order of the cross-encoder; the facts that it does not read are dropped."""
+        assert self._reranker
+        read = ranked[: max(MIN_RERANKED, 3 * limit)]
+        scores = await self._reranker.score(text, [scored.fact.content for scored in read])
+        return apply_rerank_scores(read, scores)
+
+    async def _rank_messages(
+        self, search: PreparedSearch, ranked: Sequence[ScoredFact], found: MessagesByChannel, limit: int
+    ) -> tuple[list[MessageHit], list[Evidence]]:
+        """Return up to `limit` of the messages found, and all messages that support an answer, each best first.
+
+        A message also supports an answer through the facts that were taken from it.
+        """
+        if not found:
+            return [], []
+        found_ids = dict.fromkeys(message.message_id for messages in found.values() for message in messages)
+        source_ids = dict.fromkeys(message_id for scored in ranked for message_id in scored.fact.message_ids)
+        vectors = await search.vectors if search.vectors else []
+        fact_similarities, message_similarities, contents = await asyncio.gather(
+            self._vectors.similarities(
+                search.owner, "facts", [scored.fact.uuid for scored in ranked], vectors if len(vectors) > 1 else []
+            ),
+            self._vectors.similarities(search.owner, "messages", found_ids | source_ids, vectors[:1]),
+            self._store.load_message_contents(search.owner, list(found_ids | source_ids), search.filters),
+        )
+        cosines = {message_id: cosine for message_id, (cosine,) in message_similarities.items()}
+        past = await search.past()
+        facts = describe_facts([scored.fact for scored in ranked], fact_similarities, past)
+        messages = describe_messages(search.text, contents, cosines)
+        rank = partial(rank_messages, search.text, languages=self._languages, is_overview=search.is_overview)
+        found_messages = [message for message in messages if message.message_id in found_ids]
+        best = rank([], found_messages)[:limit]
+        stored = await self._episodes.load_messages(search.owner, [hit.message_id for hit in best])
+        by_id = {message.id: message for message in stored}
+        hits = [
+            MessageHit(
+                message=by_id[hit.message_id],
+                score=hit.score,
+                similarity_score=similarity_score(cosines.get(hit.message_id, 0.0)),
+            )
+            for hit in best
+            if hit.message_id in by_id
+        ]
+        return hits, rank(facts, messages)
+
+
+async def _find_nothing() -> MessagesByChannel:
+    return {}
+
+
+async def _given(persona: Mapping[str, float]) -> Mapping[str, float]:
+    return persona

@@ -1,0 +1,181 @@
+"""Ranks the facts that the channels found. Pure.
+
+Reciprocal rank fusion chooses the candidates. Their score is how well they fit, which persona, strength, importance and
+time move within narrow bounds, and it is what the results are ordered by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
+
+from graphmem.search.bm25 import bm25_scores
+from graphmem.search.fit import FitFeatures, FitWeights, fit
+from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation
+from graphmem.search.rank_fusion import max_rrf_score, reciprocal_rank_fusion
+from graphmem.search.score_factors import ScoreFactors, score_factors
+from graphmem.search.search_candidates import FactCandidate
+from graphmem.text.time_expressions import TimeRange
+from graphmem.text.tokenising import tokenize
+
+FactsByChannel = Mapping[str, Sequence[FactCandidate]]
+"""The facts that each channel found, best first."""
+
+RESERVED_PLACE = 3
+"""One place of so many is for a fact that leads on from a named entity."""
+
+MIN_SIMILARITY = 0.35
+"""Least similarity of a fact that stands out."""
+
+MIN_LEAD = 0.1
+"""How much more similar to the question than the next one it is at least."""
+
+_by_score = attrgetter("score")
+_by_rrf = attrgetter("rrf")
+
+
+class ScoredFact(NamedTuple):
+    """A fact with its fused score `rrf` and its fit, both from 0 to 1, and the factors that make its score of the fit.
+
+    The fit says how well the fact alone answers the question; that of a cross-encoder replaces it.
+    """
+
+    fact: FactCandidate
+    rrf: float
+    fit: float
+    factors: ScoreFactors
+    features: FitFeatures
+    rerank: float | None = None
+
+    @property
+    def score(self) -> float:
+        """What the results are ordered by."""
+        return self.factors.apply(self.fit)
+
+
+def distinct_facts(facts: FactsByChannel) -> dict[str, FactCandidate]:
+    """Return the facts that any channel found, by uuid."""
+    return {fact.uuid: fact for found in facts.values() for fact in found}
+
+
+def rescore_keyword_channel(facts: FactsByChannel, question: str, languages: tuple[str, ...]) -> FactsByChannel:
+    """Return the facts with those found by keywords in the order of BM25, with statistics of all facts found."""
+    if "keyword" not in facts:
+        return facts
+    pool = distinct_facts(facts)
+    scores = bm25_scores(tokenize(question, languages), [tokenize(fact.text, languages) for fact in pool.values()])
+    score_by_uuid = dict(zip(pool, scores, strict=True))
+    rescored = [fact._replace(score=score_by_uuid[fact.uuid]) for fact in facts["keyword"]]
+    return {**facts, "keyword": sorted(rescored, key=_by_score, reverse=True)}
+
+
+def merge_channels(first: FactsByChannel, second: FactsByChannel) -> FactsByChannel:
+    """Return the facts of two searches of the same channels, those of each channel once and by their score."""
+    merged = {}
+    for channel in first:
+        by_uuid = {fact.uuid: fact for fact in [*first[channel], *second.get(channel, ())]}
+        merged[channel] = sorted(by_uuid.values(), key=_by_score, reverse=True)
+    return merged
+
+
+def rank_facts(
+    facts: FactsByChannel,
+    persona: Mapping[str, float],
+    time_ranges: Sequence[TimeRange],
+    now: datetime,
+    rrf_k: int,
+    channel_weights: Mapping[str, float],
+    features: Mapping[str, FitFeatures],
+) -> list[ScoredFact]:
+    """Return the facts found, best first, by the score that the factors make of their fit.
+
+    `features` are those of the fit of each fact, by uuid. Facts of equal score are in the order of their fused scores.
+    """
+    pool = distinct_facts(facts)
+    rankings = {channel: [fact.uuid for fact in found] for channel, found in facts.items()}
+    max_score = max_rrf_score(rankings, channel_weights, rrf_k)
+    weights = FitWeights.for_channels(channel_weights)
+    now_ms = int(now.timestamp() * 1000)
+    scored = [
+        ScoredFact(
+            pool[uuid],
+            fused / max_score,
+            fit(features[uuid], weights),
+            score_factors(pool[uuid], persona, time_ranges, now_ms),
+            features[uuid],
+        )
+        for uuid, fused in reciprocal_rank_fusion(rankings, channel_weights, rrf_k).items()
+    ]
+    return sorted(scored, key=_by_score, reverse=True)
+
+
+def find_leading_on(facts: FactsByChannel, named_ids: Set[str]) -> list[str]:
+    """Return the uuids of the facts that lead on from the entities named, the nearest to the question first.
+
+    A fact about such an entity is found by words too; those at the next steps are found around entities alone.
+    """
+    return [fact.uuid for fact in facts.get("graph", ()) if named_ids.isdisjoint(fact.entity_ids)]
+
+
+def select_candidates(ranked: Sequence[ScoredFact], leading_on: Sequence[str], count: int) -> list[ScoredFact]:
+    """Return the `count` facts with the highest fused scores and all that lead on, in their order."""
+    chosen = {scored.fact.uuid for scored in sorted(ranked, key=_by_rrf, reverse=True)[:count]}.union(leading_on)
+    return [scored for scored in ranked if scored.fact.uuid in chosen]
+
+
+def fill_places(ranked: Sequence[ScoredFact], leading_on: Sequence[str], places: int) -> list[ScoredFact]:
+    """Return so many ranked facts in their order: the best, but for one of three those that lead on, if there are any.
+
+    The second fact of a chain has few words of the question, and would have no place by its score.
+    """
+    by_uuid = {scored.fact.uuid: scored for scored in ranked}
+    best = list(by_uuid)[: places - places // RESERVED_PLACE]
+    chosen = set(list(dict.fromkeys([*best, *(uuid for uuid in leading_on if uuid in by_uuid), *by_uuid]))[:places])
+    return [scored for scored in ranked if scored.fact.uuid in chosen]
+
+
+def select_fitting(ranked: Sequence[ScoredFact]) -> list[ScoredFact]:
+    """Return the facts that are taken for answers, in their order; possibly none.
+
+    Where none is by its fit, the one that is clearly more similar to the question than every other may be: a question
+    in other words than the fact.
+    """
+    fitting = [scored for scored in ranked if scored.fit >= FIT_SCORE]
+    if fitting or not ranked:
+        return fitting
+    nearest, *others = sorted(ranked, key=lambda scored: -scored.features.similarity)
+    next_similarity = others[0].features.similarity if others else 0.0
+    similarity = nearest.features.similarity
+    stands_out = similarity >= MIN_SIMILARITY and similarity - next_similarity >= MIN_LEAD
+    return [nearest] if stands_out else []
+
+
+def apply_rerank_scores(facts: Sequence[ScoredFact], scores: Sequence[float]) -> list[ScoredFact]:
+    """Return facts by the score that their factors make of what the cross-encoder says of their fit."""
+    rescored = [scored._replace(fit=score, rerank=score) for scored, score in zip(facts, scores, strict=True)]
+    return sorted(rescored, key=_by_score, reverse=True)
+
+
+def explain(ranked: Sequence[ScoredFact], facts: FactsByChannel) -> list[Explanation]:
+    """Return for each fact its rank in each channel, what its fit comes from, and the factors of its score."""
+    ranks: dict[str, dict[str, ChannelRank]] = {scored.fact.uuid: {} for scored in ranked}
+    for channel, found in facts.items():
+        for rank, fact in enumerate(found, start=1):
+            if fact.uuid in ranks:
+                ranks[fact.uuid][channel] = ChannelRank(rank=rank, score=fact.score)
+    return [
+        Explanation(
+            **ranks[scored.fact.uuid],
+            **scored.features._asdict(),
+            fit=scored.fit,
+            rrf=scored.rrf,
+            persona=scored.factors.persona,
+            decay=scored.factors.decay,
+            importance=scored.factors.importance,
+            time=scored.factors.time,
+            rerank=scored.rerank,
+        )
+        for scored in ranked
+    ]

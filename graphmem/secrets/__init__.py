@@ -1,0 +1,1 @@
+"""Secrets in texts and JSON values: found, and redacted."""

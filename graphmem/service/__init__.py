@@ -1,1 +1,0 @@
-"""The operations of graphmem, a module for each family."""

@@ -1,1 +1,0 @@
-"""Neo4j: queries of the catalogue, run in transactions, with domain types in and out."""

@@ -1,0 +1,1 @@
+"""Tenants: their users, API keys, instructions and product profiles."""

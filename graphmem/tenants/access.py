@@ -1,0 +1,73 @@
+"""API keys: who holds them, what they permit and which users they give access to."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from graphmem.runtime.field_types import Id, deduplicate
+from graphmem.runtime.text import NonBlankText
+
+
+def _check_user_ids(users: list[str]) -> list[str]:
+    if any(user != user.strip() for user in users):
+        raise ValueError("a user id must not be empty or have space around it")
+    return deduplicate(users)
+
+
+class KeyRole(StrEnum):
+    """What a key permits: an agent reads and writes, an analyst reads, an admin does everything in its tenant."""
+
+    AGENT = "agent"
+    ANALYST = "analyst"
+    ADMIN = "admin"
+
+
+class ApiKeyIn(BaseModel):
+    """A key to create; without `users` it gives access to every user of its tenant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[NonBlankText, Field(max_length=100)]
+    role: KeyRole
+    users: Annotated[list[Id], Field(min_length=1, max_length=1000), AfterValidator(_check_user_ids)] | None = None
+
+    @model_validator(mode="after")
+    def _reject_users_for_admin(self) -> Self:
+        if self.role is KeyRole.ADMIN and self.users is not None:
+            raise ValueError("an admin key gives access to its whole tenant: leave users out")
+        return self
+
+
+class ApiKey(BaseModel):
+    """A key without its secret; `tenant` is the customer that owns it and is not serialised."""
+
+    id: str
+    name: str
+    role: KeyRole
+    users: list[str] | None
+    created_at: datetime
+    tenant: str = Field(exclude=True)
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the key may administer its tenant."""
+        return self.role is KeyRole.ADMIN
+
+    @property
+    def can_write(self) -> bool:
+        """Whether the key may change data; counting a retrieval is a change too."""
+        return self.role is not KeyRole.ANALYST
+
+    def can_access(self, user_id: str | None) -> bool:
+        """Return whether the key gives access to a user, or, for None, to the whole tenant."""
+        return self.users is None or user_id in self.users
+
+
+class CreatedApiKey(ApiKey):
+    """A key with its secret, which is returned only once."""
+
+    key: str

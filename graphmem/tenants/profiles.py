@@ -1,0 +1,160 @@
+"""Product profiles: what one product adds to a general assistant's memory, as data in `profiles/*.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.tenants.pattern_type import PatternType
+from graphmem.text.word_patterns import WordsByLanguage, all_words, compile_words
+
+GENERAL_PROFILE = "general"
+"""The profile of a tenant that the setting does not name; every other profile starts from its fields."""
+
+_FOLDER = files("graphmem.tenants") / "profiles"
+_PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
+
+
+class _ProfilePart(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ConcernRule(_ProfilePart):
+    """A topic that a user keeps asking about, counted for each category.
+
+    A message counts when its intent contains `topic` and it names the category as the entity `entity`. A reply that
+    contains `topic` gets `example`. In the texts, `{name}` stands for the category. In `example`, `{average}` stands
+    for `average` where messages name amounts as the entity `amount_entity`; `{amount}` in it is the mean of those.
+    """
+
+    pattern_type: PatternType
+    topic: str
+    entity: str
+    amount_entity: str
+    window_days: int = Field(ge=1)
+    min_messages: int = Field(ge=1)
+    full_confidence_messages: int = Field(ge=1)
+    description: str
+    example: str
+    average: str
+
+
+class ContinuityPhrase(_ProfilePart):
+    """A phrase that a reply ties to the conversation when a recent question had this intent."""
+
+    intent: str
+    phrase: str
+    continued: str
+
+
+class TemporaryStateRules(_ProfilePart):
+    """Patterns of sentences that state a condition of the moment; a sentence that matches `lasting` is no such state.
+
+    `{{name}}` in a pattern stands for the word list or part of that name.
+    """
+
+    lasting: str
+    patterns: tuple[str, ...]
+    parts: Mapping[str, str]
+    words: Mapping[str, WordsByLanguage]
+
+    @cached_property
+    def compiled(self) -> tuple[re.Pattern[str], list[re.Pattern[str]]]:
+        """The pattern of lasting sentences and those of temporary ones."""
+        return self._compile(self.lasting), [self._compile(pattern) for pattern in self.patterns]
+
+    def _compile(self, template: str) -> re.Pattern[str]:
+        return re.compile(self._expand(template), re.IGNORECASE)
+
+    def _expand(self, template: str) -> str:
+        return _PLACEHOLDER.sub(lambda match: self._expand(self._definition(match[1])), template)
+
+    def _definition(self, name: str) -> str:
+        return self.parts[name] if name in self.parts else f"(?:{'|'.join(all_words(self.words[name]))})"
+
+
+class ProductProfile(_ProfilePart):
+    """What a product derives from conversations beside what every assistant does."""
+
+    name: str
+    topic_tags: frozenset[str] = Field(frozenset(), description="The tags that label a session; none: any tag does.")
+    concerns: tuple[ConcernRule, ...] = ()
+    continuity: tuple[ContinuityPhrase, ...] = ()
+    technical_cues: tuple[str, ...] = Field((), description="Terms that show a technical style of asking.")
+    glossary: Mapping[str, str] = Field({}, description="Terms explained to users who want simple words.")
+    goal_words: WordsByLanguage = Field(description="Words that show that a reply is about a goal.")
+    amount_contexts: Mapping[str, WordsByLanguage] = Field(
+        {}, description="What an amount of money may be about, by the words near it."
+    )
+    temporary_states: TemporaryStateRules
+
+    @cached_property
+    def goal_pattern(self) -> re.Pattern[str]:
+        """The pattern that finds a goal word."""
+        return compile_words(all_words(self.goal_words))
+
+    @cached_property
+    def amount_context_patterns(self) -> list[tuple[str, re.Pattern[str]]]:
+        """What an amount may be about, each with the pattern of its words."""
+        return [(name, compile_words(all_words(words))) for name, words in self.amount_contexts.items()]
+
+    def session_tags(self, tags: Iterable[str]) -> list[str]:
+        """Return the tags of memories that label their session: those of the profile, or any that no product owns."""
+        unique = dict.fromkeys(tags)
+        if self.topic_tags:
+            return [tag for tag in unique if tag in self.topic_tags]
+        return [tag for tag in unique if tag not in known_topic_tags()]
+
+
+class TenantProfiles:
+    """The profile of each tenant: one for everybody (`finance`), others for single tenants (`acme:finance`)."""
+
+    def __init__(self, entries: Iterable[str] = ()) -> None:
+        """Read the setting; an unknown profile or a second one for the same tenant is a `ConfigurationError`."""
+        self._names: dict[str, str] = {}
+        for entry in entries:
+            tenant, _, name = entry.strip().rpartition(":")
+            if name not in profile_names():
+                raise ConfigurationError(
+                    f"GRAPHMEM_PROFILES names the unknown profile {name!r}; the profiles are "
+                    f"{', '.join(profile_names())}.",
+                    retry_after=None,
+                )
+            if tenant in self._names:
+                raise ConfigurationError(
+                    f"GRAPHMEM_PROFILES names two profiles for {tenant or 'all tenants'}.", retry_after=None
+                )
+            self._names[tenant] = name
+
+    def for_tenant(self, tenant: str) -> ProductProfile:
+        """Return the tenant's own profile, else the one for everybody, else `general`."""
+        return load_profile(self._names.get(tenant) or self._names.get("") or GENERAL_PROFILE)
+
+
+@cache
+def profile_names() -> tuple[str, ...]:
+    """Return the names of all profiles."""
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir()))
+
+
+@cache
+def load_profile(name: str) -> ProductProfile:
+    """Return a profile: the fields of `general`, replaced by those its own file sets."""
+    return ProductProfile.model_validate({**_read(GENERAL_PROFILE), **_read(name), "name": name})
+
+
+@cache
+def known_topic_tags() -> frozenset[str]:
+    """Return the topic tags of all profiles; every tenant may use them."""
+    return frozenset(tag for name in profile_names() for tag in _read(name).get("topic_tags", ()))
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""All data of a user: export, import, erasure and backup."""

@@ -1,0 +1,157 @@
+"""Reading everything of one user as the entries of an export."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from graphmem.memories.entity import EntityRef
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_fields import NEXT_VECTOR_PROPERTY, SHADOW_PROPERTIES, VECTOR_PROPERTY
+from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.neo4j.driver import Graph, Row, StreamTransaction
+from graphmem.runtime.errors import Unavailable
+from graphmem.tenants.owners import Owner
+from graphmem.user_data.export_entries import (
+    ExportedEntity,
+    ExportedLink,
+    ExportedRecord,
+    ExportedVersion,
+    ExportEntry,
+)
+from graphmem.user_data.properties import (
+    EntityProperties,
+    FactProperties,
+    LinkProperties,
+    UserProperties,
+)
+
+BATCH_SIZE = 500
+"""Records read in one query. All records of a large user, with their vectors, would not fit into memory."""
+
+MAX_SECONDS = 900.0
+"""Seconds after which Neo4j ends the reading of a user, whose writes wait for it."""
+
+_UNEXPORTED_PROPERTIES = frozenset(
+    {"group_id", "group_key", "tenant", "user_id", "life", "write_version", "last_write_at", "pending_job"}
+    | {*SHADOW_PROPERTIES, VECTOR_PROPERTY, NEXT_VECTOR_PROPERTY}
+)
+"""Properties that follow from the owner or from other properties, or that describe this database."""
+
+_RECORD: TypeAdapter[ExportedRecord] = TypeAdapter(ExportedRecord)
+
+
+class ExportStore:
+    """Opens users for export."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @asynccontextmanager
+    async def open(self, owner: Owner) -> AsyncIterator[StoredUser]:
+        """Open a user for reading, under their lock: no write changes anything until they are closed.
+
+        One transaction is not enough, since each query of it sees what others have committed meanwhile. Raises
+        Unavailable while vectors of two models are stored in the same place.
+        """
+        vectors = await self._graph.vector_state()
+        if vectors is not None and vectors.reads_next:
+            raise Unavailable(
+                "The vectors are being replaced by those of another model: export when that has ended.",
+                retry_after=60,
+            )
+        async with self._graph.discarded_transaction(MAX_SECONDS) as transaction:
+            await transaction.run("export.lock_user", group_id=owner.group_id)
+            yield StoredUser(transaction, owner)
+
+
+class StoredUser:
+    """The data of one user in the graph."""
+
+    def __init__(self, transaction: StreamTransaction, owner: Owner) -> None:
+        self._transaction = transaction
+        self._group_id = owner.group_id
+
+    async def count_entries(self) -> int:
+        """Return the number of entities, versions and records."""
+        return int(await self._transaction.fetch_value("export.count_entries", group_id=self._group_id))
+
+    async def get_properties(self) -> UserProperties:
+        """Return the properties of the user's own node."""
+        rows = await self._transaction.run("export.get_user", group_id=self._group_id)
+        return UserProperties.model_validate(_exported(rows[0]["user"]) if rows else {})
+
+    async def entries(self) -> AsyncIterator[ExportEntry]:
+        """Yield every entry as it is read, section by section in a stable order."""
+        async for row in self._transaction.stream("export.stream_entities", group_id=self._group_id):
+            yield ExportedEntity(
+                key=row["node"]["uuid"],
+                labels=sorted(row["labels"]),
+                properties=EntityProperties.model_validate(_exported(row["node"])),
+            )
+        async for row in self._transaction.stream("export.stream_facts", group_id=self._group_id):
+            yield ExportedVersion(
+                subject_id=row["subject_id"],
+                object_id=row["object_id"],
+                properties=FactProperties.model_validate(_exported(row["fact"])),
+                vector=row["vector"],
+            )
+        keys = await self._list_record_keys()
+        async for record in self._records(keys):
+            yield record
+        for link in await self._list_links(keys):
+            yield link
+
+    async def count_current_facts(self, now: datetime) -> int:
+        """Return the number of memories that are believed, and that hold at `now` or later."""
+        return int(await self._transaction.fetch_value("export.count_current_facts", group_id=self._group_id, now=now))
+
+    async def current_facts(self, now: datetime) -> AsyncIterator[tuple[Fact, dict[str, EntityRef], list[str]]]:
+        """Yield the memories that are believed and that hold at `now` or later, the oldest first.
+
+        Each comes with the entities it refers to, by id, and the ids of those that stand for the user.
+        """
+        async for row in self._transaction.stream("export.stream_current_facts", group_id=self._group_id, now=now):
+            refs = {key: EntityRef(id=key, name=name, type=kind) for key, name, kind, _ in row["entities"]}
+            yield fact_from_row(row), refs, [key for key, _, _, is_user in row["entities"] if is_user]
+
+    async def _list_record_keys(self) -> dict[str, str]:
+        """Return the key of every record by its element id, in the order of the export."""
+        rows = await self._transaction.run("export.list_record_keys", group_id=self._group_id)
+        rows.sort(key=lambda row: (row["labels"], row["key"]))
+        return {row["element_id"]: row["key"] for row in rows}
+
+    async def _records(self, keys: Mapping[str, str]) -> AsyncIterator[ExportedRecord]:
+        element_ids = list(keys)
+        for start in range(0, len(element_ids), BATCH_SIZE):
+            part = element_ids[start : start + BATCH_SIZE]
+            for row in await self._transaction.run("export.fetch_records", element_ids=part):
+                yield _RECORD.validate_python(
+                    {
+                        "key": keys[row["element_id"]],
+                        "labels": row["labels"],
+                        "properties": _exported(row["properties"]),
+                    }
+                )
+
+    async def _list_links(self, keys: Mapping[str, str]) -> list[ExportedLink]:
+        rows = await self._transaction.run("export.list_links", group_id=self._group_id)
+        links = [
+            ExportedLink(
+                type=row["type"],
+                start=keys[row["start"]],
+                end=keys.get(row["end"], row["end_uuid"]),
+                properties=LinkProperties.model_validate(_exported(row["properties"])),
+            )
+            for row in rows
+        ]
+        return sorted(links, key=lambda link: (link.type, link.start, link.end))
+
+
+def _exported(stored: Row) -> dict[str, Any]:
+    """Return stored properties without those that are not exported."""
+    return {name: value for name, value in stored.items() if name not in _UNEXPORTED_PROPERTIES and value is not None}

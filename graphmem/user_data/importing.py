@@ -1,0 +1,276 @@
+"""Importing documents: exports of graphmem as they are, other formats through the guards of a save."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from graphmem.ingestion.messages import MessageService
+from graphmem.jobs.job import Job
+from graphmem.memories.declarations import DeclaredTypeService
+from graphmem.memories.memory import SaveAction, SaveResult
+from graphmem.memories.type_checks import UndeclaredType
+from graphmem.memories.writer import MemoryWriter
+from graphmem.models.embedder import Embedder
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.progress_domain import ProgressCallback, ProgressCounter, ignore_progress
+from graphmem.runtime.times import Clock
+from graphmem.tenants.owners import Owner
+from graphmem.user_data.export_document import EmbeddingInfo, UserExport, parse_export
+from graphmem.user_data.foreign_formats import parse_chat_log
+from graphmem.user_data.formats import parse_document
+from graphmem.user_data.graphiti import ParsedGraph, parse_graphiti
+from graphmem.user_data.import_format import ImportFormat
+from graphmem.user_data.import_result import ImportResult
+from graphmem.user_data.import_store import BATCH_SIZE, ImportStore
+from graphmem.user_data.mem0 import parse_mem0
+from graphmem.user_data.models import ImportedStatement, ParsedStatements, RejectedEntry
+from graphmem.user_data.record_import import RecordImporter
+from graphmem.user_data.records_domain import ParsedRecords, parse_records
+from graphmem.user_data.self_entity import rename_self_entity
+
+FUTURE_TIME_REASON = "a known time is in the future"
+"""Why a statement with a later known time than now is rejected."""
+
+
+class ImportService:
+    """Imports documents; importing one again adds nothing."""
+
+    def __init__(
+        self,
+        store: ImportStore,
+        embedder: Embedder,
+        memory_writer: MemoryWriter,
+        messages: MessageService,
+        declared_types: DeclaredTypeService,
+        records: RecordImporter,
+        clock: Clock,
+        *,
+        max_entries: int,
+        max_memories_per_save: int,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._memory_writer = memory_writer
+        self._messages = messages
+        self._declared_types = declared_types
+        self._records = records
+        self._clock = clock
+        self._max_entries = max_entries
+        self._max_memories_per_save = max_memories_per_save
+
+    async def import_(
+        self,
+        owner: Owner,
+        raw: bytes,
+        *,
+        source_format: ImportFormat = ImportFormat.AUTO,
+        actor: str | None = None,
+        progress: ProgressCallback = ignore_progress,
+    ) -> ImportResult:
+        """Import a document; raise InvalidInput unless it has the format `source_format`, with `auto` any known one."""
+        source_format, document = await asyncio.to_thread(parse_document, raw, source_format)
+        return await self.import_parsed(owner, source_format, document, actor=actor, progress=progress)
+
+    async def import_parsed(
+        self,
+        owner: Owner,
+        source_format: ImportFormat,
+        document: Any,
+        *,
+        actor: str | None = None,
+        progress: ProgressCallback = ignore_progress,
+    ) -> ImportResult:
+        """Import the value of a document; raise InvalidInput for another format or too many entries."""
+        match source_format:
+            case ImportFormat.GRAPHMEM:
+                export = await asyncio.to_thread(parse_export, document)
+                return await self._import_export(owner, export, progress)
+            case ImportFormat.CHAT:
+                return await self._import_chat(owner, document, progress)
+            case ImportFormat.RECORDS:
+                records = await asyncio.to_thread(parse_records, document, owner.user_id)
+                return await self._import_records(owner, records, actor, progress)
+            case ImportFormat.MEM0:
+                statements = await asyncio.to_thread(parse_mem0, document, owner.user_id)
+                return await self._import_statements(owner, source_format, statements, actor, progress)
+            case _:
+                graph = await asyncio.to_thread(parse_graphiti, document)
+                return await self._import_graph(owner, graph, actor, progress)
+
+    async def _import_export(self, owner: Owner, export: UserExport, progress: ProgressCallback) -> ImportResult:
+        """Write an export as it is, the user's own entity under this user's id.
+
+        Vectors of another embedding model are computed again.
+        """
+        self._check_count(export.entry_count)
+        if export.user_id != owner.user_id:
+            [vector] = await self._embedder.embed([owner.user_id])
+            export = rename_self_entity(export, owner.user_id, vector)
+        embedding = EmbeddingInfo(model=self._embedder.model, dimension=self._embedder.dimension)
+        vectors_remade = export.embedding != embedding
+        texts = export.embedded_texts if vectors_remade else []
+        counter = ProgressCounter(progress, export.entry_count + len(texts))
+        if vectors_remade:
+            export = export.with_vectors(embedding, await self._embed(texts, counter))
+        return await self._store.import_export(owner, export, vectors_remade=vectors_remade, progress=counter)
+
+    async def _embed(self, texts: Sequence[str], counter: ProgressCounter) -> list[list[float]]:
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), BATCH_SIZE):
+            part = texts[start : start + BATCH_SIZE]
+            vectors += await self._embedder.embed(list(part))
+            counter.add(len(part))
+        return vectors
+
+    async def _import_statements(
+        self,
+        owner: Owner,
+        source_format: ImportFormat,
+        statements: ParsedStatements,
+        actor: str | None,
+        progress: ProgressCallback,
+    ) -> ImportResult:
+        """Save statements in batches, each completely or not at all."""
+        ready, result = await self._check_statements(owner, source_format, statements)
+        await self._save_statements(owner, ready, result, actor, ProgressCounter(progress, len(ready)))
+        return _sorted(result)
+
+    async def _import_graph(
+        self, owner: Owner, graph: ParsedGraph, actor: str | None, progress: ProgressCallback
+    ) -> ImportResult:
+        """Store the episodes of a graph, save its facts, which rest on them, and describe its entities."""
+        messages = sum(len(batch.messages) for batch in graph.batches)
+        ready, result = await self._check_statements(owner, ImportFormat.GRAPHITI, graph.statements, messages)
+        counter = ProgressCounter(progress, messages + len(ready))
+        if messages:
+            new = 0
+            for batch in graph.batches:
+                accepted = await self._messages.add(owner, batch)
+                assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
+                new += len(accepted.new_ids)
+                counter.add(len(batch.messages))
+            result.imported["messages"], result.unchanged["messages"] = new, messages - new
+        await self._save_statements(owner, ready, result, actor, counter)
+        allowed = []
+        for details in graph.details:
+            if refused := self._memory_writer.refused_classes(owner, [details.summary, details.attributes]):
+                reason = f"holds a secret: {', '.join(refused)}"
+                result.refused.append(RejectedEntry(loc=list(details.path), id=details.id, reason=reason))
+            else:
+                allowed.append(details)
+        await self._store.set_entity_details(owner, allowed)
+        return _sorted(result)
+
+    async def _import_records(
+        self, owner: Owner, parsed: ParsedRecords, actor: str | None, progress: ProgressCallback
+    ) -> ImportResult:
+        """Save the records that are new, change the memories whose records were edited, and relate them."""
+        ready, result = await self._check_statements(owner, ImportFormat.RECORDS, parsed.statements)
+        existing = await self._records.find_existing(owner, parsed)
+        counter = ProgressCounter(progress, len(ready))
+        new = [statement for statement in ready if statement.id not in existing]
+        await self._save_statements(owner, await self._records.with_free_ids(owner, new), result, actor, counter)
+        known = [statement for statement in ready if statement.id in existing]
+        await self._records.update(owner, known, parsed, existing, result, actor=actor, counter=counter)
+        await self._records.relate(owner, ready, parsed, existing, result)
+        return _sorted(result)
+
+    async def _check_statements(
+        self, owner: Owner, source_format: ImportFormat, statements: ParsedStatements, others: int = 0
+    ) -> tuple[list[ImportedStatement], ImportResult]:
+        """Return the statements that can be saved, and the result so far, which lists the rest.
+
+        `others` is the number of the other entries of the document.
+        """
+        self._check_count(len(statements.accepted) + len(statements.rejected) + others)
+        now = self._clock()
+        result = ImportResult(
+            format=source_format, imported={"memories": 0}, unchanged={"memories": 0}, refused=statements.rejected
+        )
+        resolved = await self._declared_types.resolve(owner, [statement.memory for statement in statements.accepted])
+        ready: list[ImportedStatement] = []
+        for statement, memory in zip(statements.accepted, resolved, strict=True):
+            if isinstance(memory, UndeclaredType):
+                result.refused.append(_rejected_entry(statement, f"{'.'.join(map(str, memory.path))}: {memory}"))
+            elif _is_in_future(statement, now):
+                result.refused.append(_rejected_entry(statement, FUTURE_TIME_REASON))
+            else:
+                ready.append(replace(statement, memory=memory))
+        return ready, result
+
+    async def _save_statements(
+        self,
+        owner: Owner,
+        ready: Sequence[ImportedStatement],
+        result: ImportResult,
+        actor: str | None,
+        counter: ProgressCounter,
+    ) -> None:
+        for start in range(0, len(ready), self._max_memories_per_save):
+            batch = ready[start : start + self._max_memories_per_save]
+            saved = await self._memory_writer.save(
+                owner,
+                [statement.memory for statement in batch],
+                actor=actor,
+                kind=result.format.value,
+                provenance=[statement.provenance for statement in batch],
+            )
+            _add_results(result, batch, saved)
+            counter.add(len(batch))
+
+    async def _import_chat(self, owner: Owner, document: Any, progress: ProgressCallback) -> ImportResult:
+        """Store the messages of a chat log and queue their extraction, as if they had been sent."""
+        chat_log = await asyncio.to_thread(parse_chat_log, document)
+        total, new = sum(len(batch.messages) for batch in chat_log.batches), 0
+        self._check_count(total + len(chat_log.rejected))
+        counter = ProgressCounter(progress, total)
+        jobs: dict[str, None] = {}
+        for batch in chat_log.batches:
+            accepted = await self._messages.add(owner, batch)
+            assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
+            new += len(accepted.new_ids)
+            if accepted.job_id:
+                jobs[accepted.job_id] = None
+            counter.add(len(batch.messages))
+        return ImportResult(
+            format=ImportFormat.CHAT,
+            imported={"messages": new},
+            unchanged={"messages": total - new},
+            refused=chat_log.rejected,
+            jobs=list(jobs),
+        )
+
+    def _check_count(self, entries: int) -> None:
+        if entries > self._max_entries:
+            raise InvalidInput(
+                f"The import has {entries} entries and GRAPHMEM_MAX_IMPORT_ENTRIES allows {self._max_entries}."
+            )
+
+
+def _is_in_future(statement: ImportedStatement, now: datetime) -> bool:
+    provenance = statement.provenance
+    return any(time > now for time in (provenance.created_at, provenance.updated_at, provenance.expired_at) if time)
+
+
+def _sorted(result: ImportResult) -> ImportResult:
+    """Return a result with the refused entries in the order of the document."""
+    result.refused.sort(key=lambda entry: [str(part).zfill(9) for part in entry.loc])
+    return result
+
+
+def _rejected_entry(statement: ImportedStatement, reason: str) -> RejectedEntry:
+    return RejectedEntry(loc=list(statement.path), id=statement.id, reason=reason)
+
+
+def _add_results(result: ImportResult, batch: Sequence[ImportedStatement], saved: Sequence[SaveResult]) -> None:
+    """Add the results of one batch of statements."""
+    for statement, save in zip(batch, saved, strict=True):
+        if save.memory is None:
+            result.refused.append(_rejected_entry(statement, save.reason or "it cannot be saved"))
+            continue
+        result.ids[statement.id] = save.memory.id
+        (result.imported if save.action is SaveAction.INSERT else result.unchanged)["memories"] += 1

@@ -1,0 +1,278 @@
+"""Records: memories in a lean form that people read and edit, as JSON or as the equivalent YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+
+from graphmem.memories.entity import EntityRef
+from graphmem.memories.fact import Fact
+from graphmem.memories.memory import (
+    DEFAULT_PREDICATES,
+    MAX_ASSOCIATIONS,
+    MAX_CONTENT_LENGTH,
+    MemoryIn,
+    Scope,
+)
+from graphmem.runtime.field_types import Id, UnitInterval
+from graphmem.runtime.text import NonBlankText, StorableText
+from graphmem.runtime.times import Instant
+from graphmem.tenants.owners import Owner
+
+RECORDS_FORMAT: Final = "graphmem-records"
+"""The value of `format` in a document of records."""
+
+RECORD_SCHEMA_VERSION = "1.0"
+"""Version of the form of records."""
+
+EVERYWHERE = "global"
+"""The domain of a record that applies in every conversation with its user."""
+
+_DEFAULTS = {name: MemoryIn.model_fields[name].default for name in ("confidence", "importance")}
+
+
+def _parse_day(value: object, days: int) -> object:
+    """Return a date as the midnight, in UTC, `days` after its start; return other values unchanged."""
+    try:
+        day = datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=UTC) if isinstance(value, str) else None
+        return day + timedelta(days=days) if day else value
+    except (ValueError, OverflowError):
+        return value
+
+
+def _format_time(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
+
+
+_AS_TEXT = PlainSerializer(_format_time, when_used="json", return_type=str)
+
+_AS_SCHEMA = WithJsonSchema({"type": "string", "anyOf": [{"format": "date-time"}, {"format": "date"}]})
+
+StartTime = Annotated[Instant, BeforeValidator(lambda value: _parse_day(value, 0)), _AS_TEXT, _AS_SCHEMA]
+"""A time with an offset, or a date, which means its first moment in UTC."""
+
+EndTime = Annotated[Instant, BeforeValidator(lambda value: _parse_day(value, 1)), _AS_TEXT, _AS_SCHEMA]
+"""A time with an offset, or a date, which is included: it means its end in UTC."""
+
+
+def _check_schema_version(version: str) -> str:
+    if version != RECORD_SCHEMA_VERSION:
+        raise ValueError(f"is not {RECORD_SCHEMA_VERSION}: upgrade graphmem to import records of a later version")
+    return version
+
+
+RecordSchemaVersion = Annotated[str, AfterValidator(_check_schema_version)]
+"""The version of the form that a record has."""
+
+
+def _check_scope(scope: Scope) -> Scope:
+    if scope is Scope.GLOBAL:
+        raise ValueError("must be profile, domain or episodic: records are those of one user")
+    return scope
+
+
+UserScope = Annotated[Scope, AfterValidator(_check_scope)]
+"""Where a memory of one user is recalled."""
+
+
+class RecordEntity(BaseModel):
+    """A person, place or thing that a record names."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: NonBlankText
+    type: StorableText | None = None
+
+
+class RecordMetadata(BaseModel):
+    """What is known about a record; keys of the caller's own are kept as they are."""
+
+    model_config = ConfigDict(extra="allow")
+
+    importance_score: UnitInterval | None = None
+    confidence: UnitInterval | None = None
+    context: Id | None = Field(None, description="The session that it was learned in.")
+    relations: list[Id] | None = Field(None, max_length=MAX_ASSOCIATIONS, description="Ids of related records.")
+    valid_from: StartTime | None = None
+    valid_until: EndTime | None = Field(None, validation_alias=AliasChoices("valid_until", "valid_to"))
+    superseded_by: Id | None = Field(None, description="Id of the record that replaced it.")
+
+    @property
+    def custom(self) -> dict[str, Any]:
+        """The keys that are not graphmem's, such as `source`, `ingested_from` and `notes`."""
+        return dict(self.model_extra or {})
+
+
+_METADATA_KEYS = frozenset({*RecordMetadata.model_fields, "valid_to", "source", "ingested_from", "notes"})
+"""Keys of metadata that a record may also have at its top."""
+
+
+def _add_flat_metadata(schema: dict[str, Any]) -> None:
+    """Add the keys of the metadata that a record may also have at its top to its JSON Schema."""
+    known = RecordMetadata.model_json_schema()["properties"]
+    known["valid_to"] = known["valid_until"]
+    schema["properties"] |= {key: known.get(key, {}) for key in sorted(_METADATA_KEYS)}
+
+
+class Record(BaseModel):
+    """One memory."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_add_flat_metadata)
+
+    id: Id | None = None
+    user_id: str | None = None
+    domain: NonBlankText | None = Field(None, description="`global` or absent: it applies everywhere.")
+    type: NonBlankText = "fact"
+    content: Annotated[NonBlankText, Field(max_length=MAX_CONTENT_LENGTH)] | dict[str, Any]
+    tags: list[StorableText] = Field(default_factory=list)
+    metadata: RecordMetadata = Field(default_factory=RecordMetadata)
+    scope: UserScope | None = None
+    subject: RecordEntity | None = Field(None, description="Absent: the user.")
+    predicate: str | None = None
+    object: RecordEntity | None = None
+    entities: list[RecordEntity] = Field(default_factory=list)
+    single_valued: bool = False
+    immutable: bool = False
+    active: bool = True
+    expiration_date: EndTime | None = None
+    created_at: StartTime | None = None
+    updated_at: StartTime | None = None
+    version: Annotated[int, Field(ge=1)] | None = None
+    schema_version: RecordSchemaVersion = RECORD_SCHEMA_VERSION
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_flat_metadata(cls, data: Any) -> Any:
+        """Accept keys of the metadata at the top of a record."""
+        if not isinstance(data, Mapping):
+            return data
+        fields = dict(data)
+        flat = {name: fields.pop(name) for name in _METADATA_KEYS & fields.keys()}
+        if flat and isinstance(fields.get("metadata", {}), Mapping):
+            fields["metadata"] = {**flat, **fields.get("metadata", {})}
+        return fields
+
+    @property
+    def given_fields(self) -> frozenset[str]:
+        """The fields of `MemoryPatch` that the record says something about."""
+        names = {"content"}
+        names |= {_PATCHED_BY[name] for name in self.model_fields_set if name in _PATCHED_BY}
+        names |= {_PATCHED_BY[name] for name in self.metadata.model_fields_set if name in _PATCHED_BY}
+        return frozenset(names)
+
+    def to_memory_fields(self) -> dict[str, Any]:
+        """Return the fields of the `MemoryIn` that the record describes."""
+        metadata = self.metadata
+        withdrawn_at = None if metadata.superseded_by is None else self.updated_at or self.created_at
+        fields: dict[str, Any] = {
+            "content": self.content,
+            "type": self.type,
+            "tags": self.tags,
+            "domain": None if self.domain == EVERYWHERE else self.domain,
+            "scope": self.scope,
+            "subject": self.subject and self.subject.model_dump(),
+            "predicate": self.predicate,
+            "object": self.object and self.object.model_dump(),
+            "entities": [entity.model_dump() for entity in self.entities],
+            "single_valued": self.single_valued,
+            "immutable": self.immutable,
+            "expires_at": self.expiration_date,
+            "importance": metadata.importance_score,
+            "confidence": metadata.confidence,
+            "valid_at": metadata.valid_from,
+            "invalid_at": metadata.valid_until or withdrawn_at,
+            "metadata": metadata.custom,
+            "source": {"session_id": metadata.context} if metadata.context else None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+_PATCHED_BY = {
+    "type": "type",
+    "tags": "tags",
+    "domain": "domain",
+    "expiration_date": "expires_at",
+    "metadata": "metadata",
+    "importance_score": "importance",
+    "valid_from": "valid_at",
+    "valid_until": "invalid_at",
+    "relations": "associations",
+}
+"""The field of a memory that a field of a record changes; confidence is left to graphmem, which raises it by itself."""
+
+
+class RecordDocument(BaseModel):
+    """Records of one user."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["graphmem-records"] = RECORDS_FORMAT
+    schema_version: RecordSchemaVersion = RECORD_SCHEMA_VERSION
+    user_id: str | None = None
+    records: list[Record]
+
+
+def record_from_fact(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: Sequence[str]) -> dict[str, Any]:
+    """Return a fact as a record without the fields that have their default.
+
+    `refs` holds the entities it refers to by id, `own_entity_ids` the ids of the entity that stands for the user.
+    """
+    default_scope = Scope.DOMAIN if fact.domain else Scope.PROFILE
+    others = [refs[key] for key in fact.entity_ids if key in refs and key not in (fact.subject_id, fact.object_id)]
+    metadata = {
+        **fact.metadata,
+        "importance_score": None if fact.importance == _DEFAULTS["importance"] else fact.importance,
+        "confidence": None if fact.confidence == _DEFAULTS["confidence"] else fact.confidence,
+        "context": fact.session_id,
+        "relations": list(fact.associations) or None,
+        "valid_from": fact.valid_at,
+        "valid_until": fact.invalid_at,
+    }
+    record = Record.model_construct(
+        id=fact.memory_id,
+        domain=fact.domain or EVERYWHERE,
+        type=fact.subtype or fact.type.value,
+        content=fact.content_data or fact.content,
+        tags=list(fact.tags),
+        metadata=RecordMetadata.model_construct(**{key: value for key, value in metadata.items() if value is not None}),
+        scope=None if fact.scope is default_scope else fact.scope,
+        subject=None if fact.subject_id in own_entity_ids else _to_record_entity(refs[fact.subject_id]),
+        predicate=None if fact.predicate == DEFAULT_PREDICATES[fact.type] else fact.predicate,
+        object=_object_of(fact, refs, own_entity_ids),
+        entities=[_to_record_entity(ref) for ref in others if ref.id not in own_entity_ids],
+        single_valued=fact.single_valued,
+        immutable=fact.immutable,
+        active=True,
+        expiration_date=fact.expires_at,
+        created_at=fact.first_created_at,
+        updated_at=fact.updated_at,
+        version=fact.version,
+    )
+    return record.model_dump(mode="json", exclude_defaults=True)
+
+
+def _object_of(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: Sequence[str]) -> RecordEntity | None:
+    """Return the object of a fact; the user's own entity under their id, by which an import recognises it."""
+    if fact.object_id is None:
+        return None
+    ref = _to_record_entity(refs[fact.object_id])
+    if fact.object_id not in own_entity_ids:
+        return ref
+    return RecordEntity.model_construct(name=Owner.from_group_id(fact.group_id).entity_name, type=ref.type)
+
+
+def _to_record_entity(ref: EntityRef) -> RecordEntity:
+    return RecordEntity.model_construct(name=ref.name, type=ref.type)

@@ -1,1 +1,0 @@
-"""Delivery of changes to webhooks."""
